@@ -1,0 +1,30 @@
+# Every target sets up what it needs by itself in .venv; nothing has to be installed by hand.
+PYTHON ?= python3
+BIN := .venv/bin
+# pip reads the pin of torch from here, also for packages that pull torch in by themselves.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# One thread per process: on small networks two are often slower, and tests run in parallel.
+export OMP_NUM_THREADS := 1
+
+.PHONY: test lint format clean
+
+.venv/dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@
+
+test: .venv/dev
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,24 @@
+"""FairGrad: fairness-aware gradient descent."""
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "Constraints": "fairgrad.constraints",
+    "Groups": "fairgrad.groups",
+    "Levels": "fairgrad.evaluate",
+    "On": "fairgrad.measures",
+    "fairness_levels": "fairgrad.evaluate",
+}
+__all__ = ["Constraints", "Groups", "Levels", "On", "fairness_levels"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name on first use, so that importing a part does not load the whole."""
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

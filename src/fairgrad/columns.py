@@ -1,0 +1,120 @@
+"""Any column of values -> integer codes and the values they stand for.
+
+Columns come as tensors, arrays, lists or pandas objects. None of those libraries is imported
+here: what a column is, is read off its methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+UNKNOWN = -1
+"""The code of a missing value, and the integer that means "unknown" in sensitive columns."""
+
+
+class Codes(NamedTuple):
+    """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing."""
+
+    codes: NDArray[np.int64]
+    values: NDArray[Any]
+
+
+def as_columns(data: Any, argument: str) -> dict[str, Any]:
+    """Splits one column, a matrix, a frame or a mapping of columns into named columns.
+
+    A single unnamed column is called after the argument; the columns of a matrix are numbered.
+    """
+    if isinstance(data, Mapping):
+        return {str(name): column for name, column in data.items()}
+    if hasattr(data, "columns"):  # a data frame
+        return {str(name): data[name] for name in data.columns}
+    if hasattr(data, "factorize") and getattr(data, "name", None) is not None:  # a named series
+        return {str(data.name): data}
+    array = as_array(data)
+    if array.ndim == 1:
+        return {argument: data if hasattr(data, "factorize") else array}
+    if array.ndim == 2 and array.shape[1] > 0:
+        return {f"{argument}{i}": array[:, i] for i in range(array.shape[1])}
+    raise ValueError(
+        f"{argument}: expected one value per row, or a table with one column per attribute; "
+        f"got shape {array.shape}."
+    )
+
+
+def as_array(data: Any) -> NDArray[Any]:
+    """A tensor (on any device), list or array-like as a NumPy array."""
+    if hasattr(data, "detach"):
+        data = data.detach().cpu()
+    array: NDArray[Any] = np.asarray(data)
+    return array
+
+
+def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
+    """Codes of a column, values in sorted order, missing values unknown.
+
+    Args:
+        column: a tensor, array, list or pandas series.
+        argument: what to call the column in errors.
+        unknown: the integer that means "missing", if there is one.
+    """
+    if hasattr(column, "factorize"):  # pandas: much faster than sorting Python strings
+        codes, values = column.factorize(sort=True)
+        found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
+    else:
+        found = _encode_array(as_array(column), argument)
+    return _integer_values(found, argument, unknown)
+
+
+def _encode_array(array: NDArray[Any], argument: str) -> Codes:
+    if array.ndim != 1:
+        raise ValueError(f"{argument}: expected one value per row; got shape {array.shape}.")
+    if array.dtype.kind in "biuSU":
+        missing = np.zeros(len(array), dtype=bool)
+    elif array.dtype.kind == "f":
+        missing = np.isnan(array)
+    else:
+        missing = np.fromiter((_is_missing(value) for value in array), bool, len(array))
+    codes = np.full(len(array), UNKNOWN, dtype=np.int64)
+    try:
+        values, codes[~missing] = np.unique(array[~missing], return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in array[~missing]})
+        raise TypeError(
+            f"{argument}: values of one column must be of one kind; got {', '.join(kinds)}."
+        ) from None
+    return Codes(codes, values)
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA: what is not equal to itself."""
+    try:
+        return value is None or not bool(value == value)  # noqa: PLR0124 - the test for NaN
+    except TypeError:  # pandas' NA is neither true nor false
+        return True
+
+
+def _integer_values(found: Codes, argument: str, unknown: int | None) -> Codes:
+    """Whole numbers become integers; other floats are refused."""
+    codes, values = found
+    if values.dtype.kind == "f":
+        fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
+        if len(fractions):
+            raise ValueError(
+                f"{argument}: expected categories or whole numbers, got values such as "
+                f"{fractions[0]}; bin a continuous column first."
+            )
+    is_integer = values.dtype.kind in "biuf" or (
+        values.dtype.kind == "O" and all(isinstance(v, (int, np.integer)) for v in values)
+    )
+    if not is_integer:
+        return found
+    values = values.astype(np.int64)
+    keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
+    renumbered = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)
+    return Codes(np.append(renumbered, UNKNOWN)[codes], values[keep])

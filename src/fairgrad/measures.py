@@ -1,0 +1,257 @@
+"""Each fairness definition: a short function from the groups to its constants.
+
+Every definition compares a rate of each group with the mean of that rate over all groups,
+
+    F_r = rate_r - mean_r' rate_r',     rate = rate0 + R e,
+
+where e are the error rates of the cells. Only the rate differs from measure to measure. A measure
+of your own is any function from `Groups` (those whose attributes are known) to `Constraints`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairgrad.columns import as_array
+from fairgrad.constraints import Constraints, lift, stack
+from fairgrad.groups import Floats, Groups
+
+MeasureFunction = Callable[[Groups], Constraints]
+
+
+def accuracy_parity(groups: Groups) -> Constraints:
+    """The chance of a correct prediction is the same in every group.
+
+    ``F_r = P(h = y | s = r) - P(h = y)``, one constraint per group.
+    """
+    share = _shares(groups.mass.sum(axis=0))
+    c0, C = _gap_to_mean(*_accuracies(groups.n_groups), share)
+    return Constraints(c0=c0, C=C, by_label=False, names=groups.names)
+
+
+def equalized_odds(groups: Groups) -> Constraints:
+    """Within each label, the chance of predicting it is the same in every group.
+
+    ``F_(l,r) = P(h = l | y = l, s = r) - P(h = l | y = l)``, one constraint per label and group.
+    With more than two labels this constrains each label's recall only, not which of the other
+    labels a mistake falls on.
+    """
+    n_labels, n_groups = groups.mass.shape
+    n_cells = n_labels * n_groups
+    c0, C = np.zeros(n_cells), np.zeros((n_cells, n_cells))
+    for label in range(n_labels):
+        own = slice(label * n_groups, (label + 1) * n_groups)
+        share = _shares(groups.mass[label])
+        c0[own], C[own, own] = _gap_to_mean(*_accuracies(n_groups), share)
+    return Constraints(c0=c0, C=C, by_label=True, names=groups.cell_names(by_label=True))
+
+
+def equality_of_opportunity(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
+    """Equalized odds for the desirable labels alone.
+
+    ``F_(l,r)`` as for equalized odds where l is desirable, 0 elsewhere: the other labels keep
+    their (empty) constraints, so that the mean of |F| is over all labels and groups.
+    """
+    odds = equalized_odds(groups)
+    is_desirable = np.isin(np.arange(len(groups.labels)), _desirable(groups, y_desirable))
+    rows = np.repeat(is_desirable, groups.n_groups)
+    return Constraints(
+        c0=np.where(rows, odds.c0, 0.0),
+        C=np.where(rows[:, None], odds.C, 0.0),
+        by_label=True,
+        names=odds.names,
+    )
+
+
+def demographic_parity(groups: Groups) -> Constraints:
+    """Each label is predicted at the same rate in every group. Two labels only.
+
+    ``F_(l,r) = P(h = l | s = r) - P(h = l)``, one constraint per label and group.
+    """
+    _require_binary(groups, "demographic_parity")
+    share = _shares(groups.mass.sum(axis=0))
+    parts = [_gap_to_mean(*_selection_rates(groups, label), share) for label in (0, 1)]
+    return Constraints(
+        c0=np.concatenate([c0 for c0, _ in parts]),
+        C=np.concatenate([C for _, C in parts]),
+        by_label=True,
+        names=groups.cell_names(by_label=True),
+    )
+
+
+def four_fifths_rule(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
+    """Each group's selection rate is at least 0.8 of the overall one. Two labels only.
+
+    ``F_r = P(h = 1 | s = r) - 0.8 P(h = 1) >= 0``, one one-sided constraint per group, where 1
+    stands for the desirable label.
+    """
+    _require_binary(groups, "four_fifths_rule")
+    desirable = _desirable(groups, y_desirable)
+    if len(desirable) != 1:
+        raise ValueError(
+            f"y_desirable: four_fifths_rule needs exactly one label, got {len(desirable)}."
+        )
+    share = _shares(groups.mass.sum(axis=0))
+    c0, C = _gap_to_mean(*_selection_rates(groups, desirable[0]), share, ratio=0.8)
+    return Constraints(c0=c0, C=C, by_label=True, names=groups.names, lower=0.0, upper=np.inf)
+
+
+MEASURES: dict[str, Callable[..., Constraints]] = {
+    "accuracy_parity": accuracy_parity,
+    "equalized_odds": equalized_odds,
+    "equality_of_opportunity": equality_of_opportunity,
+    "demographic_parity": demographic_parity,
+    "four_fifths_rule": four_fifths_rule,
+}
+ALIASES = {"equal_odds": "equalized_odds", "equal_opportunity": "equality_of_opportunity"}
+
+
+@dataclass(frozen=True)
+class On:
+    """A measure for some of the attributes only, with its own slack.
+
+    A list of these constrains several attributes separately, or by several measures at once.
+
+    Attributes:
+        attributes: names of sensitive attributes; their combinations are the groups.
+        measure: a name, a function, or matrices.
+        epsilon: the slack of these constraints.
+
+    Example:
+        >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
+        >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
+        ...                groups).names
+        ('sex=0', 'sex=1', 'race=0', 'race=1')
+    """
+
+    attributes: str | tuple[str, ...]
+    measure: Any
+    epsilon: float = 0.0
+
+
+def constraints_of(
+    measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = (1,)
+) -> Constraints:
+    """The constraints a measure puts on the cells of these groups.
+
+    Constraints that are not defined on these groups (a group without rows) are rows of NaN;
+    `Constraints.drop_undefined` leaves them out.
+
+    Args:
+        measure: a name; a function from `Groups` to `Constraints`; `Constraints`, or a pair
+            (c0, C) for the cells by label and group; an `On`; or a list of any of these.
+        groups: of the training set, or of an evaluation set.
+        epsilon: slack of all constraints, or one per constraint.
+        y_desirable: the desirable labels, for measures that ask for them.
+
+    Raises:
+        ValueError: if the measure is not known or does not fit the groups.
+    """
+    if isinstance(measure, list):
+        if not measure:
+            raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
+        parts = [constraints_of(part, groups, y_desirable=y_desirable) for part in measure]
+        return stack(parts, groups).slacken(epsilon)
+    on = measure if isinstance(measure, On) else On(groups.attributes, measure)
+    attributes = (on.attributes,) if isinstance(on.attributes, str) else tuple(on.attributes)
+    coarse = groups.marginal(*attributes)
+    constraints = _as_function(on.measure, y_desirable)(coarse.known())
+    if not isinstance(constraints, Constraints):
+        raise TypeError(
+            "fairness_measure: expected a function that gives Constraints, "
+            f"got {type(constraints).__name__}."
+        )
+    known_index = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, -1)
+    member = known_index[groups.parents(*attributes)]
+    return lift(constraints, coarse.known(), groups, member).slacken(on.epsilon).slacken(epsilon)
+
+
+def measure_name(measure: Any) -> str:
+    """A short readable name of a measure."""
+    if isinstance(measure, str):
+        return ALIASES.get(measure, measure)
+    if isinstance(measure, On):
+        attributes = (
+            [measure.attributes] if isinstance(measure.attributes, str) else measure.attributes
+        )
+        return f"{measure_name(measure.measure)} on {' x '.join(attributes)}"
+    if isinstance(measure, list):
+        return " and ".join(measure_name(part) for part in measure)
+    return str(getattr(measure, "__name__", "user-defined"))
+
+
+def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
+    if isinstance(measure, Constraints):
+        return lambda _: measure
+    if isinstance(measure, tuple) and len(measure) == 2:
+        c0, C = measure
+        return lambda _: Constraints(c0=as_array(c0), C=as_array(C), by_label=True)
+    if isinstance(measure, str) and ALIASES.get(measure, measure) in MEASURES:
+        measure = MEASURES[ALIASES.get(measure, measure)]
+    if not callable(measure):
+        raise ValueError(  # noqa: TRY004 - mostly a name that is not known
+            f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a "
+            "function from Groups to Constraints, Constraints, a pair (c0, C), or a list of these."
+        )
+    if "y_desirable" in inspect.signature(measure).parameters:
+        return partial(measure, y_desirable=y_desirable)
+    return measure  # type: ignore[no-any-return]  # whatever it gives is checked by the caller
+
+
+def _gap_to_mean(
+    rate0: Floats, rate: Floats, share: Floats, ratio: float = 1.0
+) -> tuple[Floats, Floats]:
+    """Constants of ``rate_r - ratio * sum_r' share_r' rate_r'`` for ``rate = rate0 + rate @ e``.
+
+    A group without rows has no rate: its constants are NaN.
+    """
+    rate0, rate = np.where(share > 0, rate0, 0.0), np.where(share[:, None] > 0, rate, 0.0)
+    c0, C = rate0 - ratio * (share @ rate0), rate - ratio * (share @ rate)
+    return np.where(share > 0, c0, np.nan), C
+
+
+def _accuracies(n_cells: int) -> tuple[Floats, Floats]:
+    """Constants of ``-e_k``: the accuracy less 1, which no gap sees, so that c0 is exactly 0."""
+    return np.zeros(n_cells), -np.eye(n_cells)
+
+
+def _selection_rates(groups: Groups, label: int) -> tuple[Floats, Floats]:
+    """Constants of ``P(h = label | s = r)`` for two labels: hits in it and misses in the other.
+
+    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``.
+    """
+    n_groups = groups.n_groups
+    total = groups.mass.sum(axis=0)
+    share = groups.mass / np.where(total > 0, total, 1.0)
+    rate = np.zeros((n_groups, 2, n_groups))
+    rate[:, label, :] = -np.diag(share[label])
+    rate[:, 1 - label, :] = np.diag(share[1 - label])
+    return share[label], rate.reshape(n_groups, 2 * n_groups)
+
+
+def _shares(mass: Floats) -> Floats:
+    total = mass.sum()
+    return mass / total if total > 0 else np.zeros_like(mass)
+
+
+def _desirable(groups: Groups, y_desirable: Any) -> Sequence[int]:
+    wanted = np.atleast_1d(as_array(y_desirable)).tolist()
+    labels = groups.labels.tolist()
+    strangers = [label for label in wanted if label not in labels]
+    if strangers or not wanted:
+        raise ValueError(f"y_desirable: expected labels among {labels}, got {wanted}.")
+    return sorted({labels.index(label) for label in wanted})
+
+
+def _require_binary(groups: Groups, measure: str) -> None:
+    if len(groups.labels) != 2:
+        raise ValueError(
+            f"fairness_measure: {measure} is defined for two labels, got {len(groups.labels)}: "
+            f"{groups.labels.tolist()}."
+        )

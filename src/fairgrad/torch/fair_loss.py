@@ -1,0 +1,296 @@
+"""Any loss that gives one value per example, made fair."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from fairgrad.groups import Groups
+from fairgrad.measures import ALIASES, MEASURES, constraints_of
+from fairgrad.torch.batch import flat_labels, flat_sensitive, flat_weights
+from fairgrad.torch.lookup import CellLookup
+from fairgrad.torch.multipliers import Multipliers
+from fairgrad.torch.predictions import prediction_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REDUCTIONS = ("mean", "sum", "none")
+MODES = ("train", "eval")
+
+
+class FairLoss(nn.Module):
+    r"""A loss whose examples are weighted so that the model becomes fair.
+
+    In training mode every call updates the multipliers from the batch's predictions and returns
+
+    .. math:: \frac{1}{|B|} \sum_{i \in B} w_{k(i)} \ell_i, \qquad
+              w_k = 1 + \frac{(C^\top \lambda)_k}{p_k},
+
+    where k(i) is the cell of example i and p_k the cell's share of the training set. After
+    ``.eval()`` nothing is updated and the plain loss is returned, comparable over epochs. Under
+    ``torch.no_grad()`` nothing is updated either.
+
+    Args:
+        base_loss: a PyTorch loss class (made with ``reduction="none"`` and the remaining keyword
+            arguments), or any callable that gives one value per example.
+        y_train: labels of the training set, integers; or `Groups`, and then no s_train.
+        s_train: sensitive values of the training set; several columns for several attributes;
+            missing values and -1 are unknown and in no constraint.
+        fairness_measure: a name ("accuracy_parity", "equalized_odds", "equality_of_opportunity",
+            "demographic_parity", "four_fifths_rule"), a function from `Groups` to `Constraints`,
+            `Constraints`, matrices (c0, C), an `On`, or a list of these.
+        predict: how to read predicted labels off the input; known for PyTorch's own losses.
+        fairness_rate: step size of the multipliers.
+        epsilon: slack of the constraints; 0 is exact fairness.
+        proportional_rate: adds this times the current violation to the multipliers in use; damps
+            their swings. 0 is the paper.
+        error_memory: share of earlier batches kept in the error estimates, so that rare cells pool
+            over batches. 0 is the paper.
+        negative_weights: False clips weights at 0, for ablation only: without negative weights
+            some problems have no fair solution.
+        y_desirable: labels that equality of opportunity and the four-fifths rule speak of.
+        reduction: "mean", "sum" or "none", as in PyTorch.
+        sample_weight_train: weights of the training rows, if batches have sample weights.
+        base_arguments: further arguments of the PyTorch loss.
+
+    Raises:
+        ValueError: if an argument has a value that is not allowed.
+        TypeError: if an argument is of the wrong kind.
+    """
+
+    def __init__(
+        self,
+        base_loss: Callable[..., Any],
+        y_train: Any = None,
+        s_train: Any = None,
+        fairness_measure: Any = None,
+        *,
+        predict: Callable[[Tensor], Tensor] | None = None,
+        fairness_rate: float = 0.01,
+        epsilon: Any = 0.0,
+        proportional_rate: float = 0.0,
+        error_memory: float = 0.0,
+        negative_weights: bool = True,
+        y_desirable: Any = (1,),
+        reduction: str = "mean",
+        sample_weight_train: Any = None,
+        **base_arguments: Any,
+    ) -> None:
+        super().__init__()
+        self.base_loss, self.reduction = _make_loss(base_loss, reduction, base_arguments)
+        self.predict = prediction_of(self.base_loss, predict)
+        _check_rate("fairness_rate", fairness_rate)
+        _check_rate("proportional_rate", proportional_rate)
+        _check_rate("error_memory", error_memory, below=1.0)
+        if fairness_measure is None:
+            raise ValueError(
+                f"fairness_measure: required; one of {[*MEASURES, *ALIASES]}, or one of your own."
+            )
+        self.groups = _groups(y_train, s_train, sample_weight_train)
+        self.constraints = constraints_of(
+            fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
+        ).drop_undefined()
+        self.ignore_index = getattr(self.base_loss, "ignore_index", None)
+        self.lookup = CellLookup(
+            self.groups, by_label=self.constraints.by_label, ignore_index=self.ignore_index
+        )
+        self.state = Multipliers(
+            self.groups,
+            self.constraints,
+            fairness_rate=fairness_rate,
+            proportional_rate=proportional_rate,
+            error_memory=error_memory,
+            negative_weights=negative_weights,
+            n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
+        )
+        self._last_batch: tuple[Tensor, Tensor, Tensor | None] | None = None
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - PyTorch's name
+        target: Tensor,
+        s: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        mode: str = "train",
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Args:
+            input: what the base loss takes: logits, probabilities, ... of N examples.
+            target: (N,) labels.
+            s: (N,) sensitive values as in s_train, as integers; (N, attributes) if there are
+                several. Not needed after ``.eval()``.
+            sample_weight: (N,) non-negative weights.
+            mode: "eval" gives the weighted loss with the weights as they are, without an update.
+
+        Raises:
+            ValueError: if s is missing, lengths differ, or a label or sensitive value was never
+                seen in training. Nothing has been changed then.
+        """
+        if mode not in MODES:
+            raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
+        n = len(input)
+        label = flat_labels(target, n)
+        sample_weight = flat_weights(sample_weight, n)
+        if not self.training and mode == "train":
+            return self._reduce(self._losses(input, target), sample_weight, label, sample_weight)
+        s = flat_sensitive(s, n, self.lookup.n_columns)
+        update = mode == "train" and torch.is_grad_enabled()
+        if torch.compiler.is_compiling():
+            return self._weighted_loss(input, target, label, s, sample_weight, update)
+        try:
+            return self._weighted_loss(input, target, label, s, sample_weight, update)
+        except (IndexError, RuntimeError) as error:  # an index beyond a table or the last cell
+            problem = self.lookup.explain(label, s)
+            if problem is None:
+                raise
+            raise ValueError(problem) from error
+
+    def _weighted_loss(
+        self,
+        input: Tensor,  # noqa: A002 - PyTorch's name
+        target: Tensor,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        update: bool,
+    ) -> Tensor:
+        cell = self.lookup(label, s)
+        losses = self._losses(input, target)
+        weights = self.state.weights
+        if update:
+            wrong = self.predict(input.detach()).reshape(-1) != label
+            weights = self.state.step(cell, wrong, sample_weight)
+            self._last_batch = (losses.detach(), label, sample_weight)
+        factor = weights.index_select(0, cell)
+        if sample_weight is not None:
+            factor = factor * sample_weight
+        return self._reduce(losses, factor, label, sample_weight)
+
+    def _losses(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 - PyTorch's name
+        losses: Tensor = self.base_loss(input, target)
+        if losses.numel() != len(input):
+            raise ValueError(
+                f"base_loss: expected one value per example ({len(input)}), "
+                f"got shape {tuple(losses.shape)}."
+            )
+        return losses.reshape(-1)
+
+    def _reduce(
+        self, losses: Tensor, factor: Tensor | None, label: Tensor, sample_weight: Tensor | None
+    ) -> Tensor:
+        """Sum, mean or values of ``factor * losses``; the mean divides as PyTorch's does."""
+        if self.reduction == "none":
+            return losses if factor is None else losses * factor.to(losses.dtype)
+        total = losses.sum() if factor is None else losses.dot(factor.to(losses.dtype))
+        return total / self._divisor(label, sample_weight) if self.reduction == "mean" else total
+
+    def _divisor(self, label: Tensor, sample_weight: Tensor | None) -> Tensor | int:
+        """What a mean divides by: rows, less those ignored, times their class weights if any."""
+        if self.ignore_index is None:
+            return len(label) if sample_weight is None else sample_weight.sum()
+        units, weight = label != self.ignore_index, self.base_loss.weight
+        if weight is not None:
+            units = units * weight.index_select(0, label.clamp(0, len(weight) - 1))
+        divisor: Tensor = (units if sample_weight is None else units * sample_weight).sum()
+        return divisor
+
+    @property
+    def levels(self) -> Tensor:
+        """(J,) current estimates of the levels of fairness, named by `constraint_names`."""
+        return self.state.levels
+
+    @property
+    def multipliers(self) -> Tensor:
+        """(J,) current multipliers, lambda - delta, named by `constraint_names`."""
+        return self.state.net
+
+    @property
+    def cell_weights(self) -> Tensor:
+        """(K,) current weights of the cells, named by `cell_names`."""
+        return self.state.weights[: self.state.n_cells].clone()
+
+    @property
+    def plain_loss(self) -> Tensor | None:
+        """The last training batch's loss without fairness weights; None before the first."""
+        if self._last_batch is None:
+            return None
+        losses, label, sample_weight = self._last_batch
+        return self._reduce(losses, sample_weight, label, sample_weight)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return self.groups.names
+
+    @property
+    def cell_names(self) -> tuple[str, ...]:
+        """(K,) names of the cells."""
+        return self.groups.cell_names(self.constraints.by_label)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """(J,) what each constraint speaks of."""
+        return self.constraints.names
+
+    def extra_repr(self) -> str:
+        """The groups and settings, for printing."""
+        return (
+            f"groups={list(self.group_names)}, constraints={len(self.constraint_names)}, "
+            f"fairness_rate={self.state.fairness_rate}, reduction={self.reduction!r}"
+        )
+
+
+FairnessLoss = FairLoss
+"""The name in fairgrad 0.2.0."""
+
+
+def _make_loss(
+    base_loss: Callable[..., Any], reduction: str, arguments: dict[str, Any]
+) -> tuple[Any, str]:
+    """The base loss, one value per example, and how its values are to be reduced."""
+    if arguments.keys() & {"size_average", "reduce"}:  # PyTorch's older spelling
+        legacy = nn._reduction.legacy_get_string  # noqa: SLF001 - no public twin
+        reduction = legacy(arguments.pop("size_average", None), arguments.pop("reduce", None))
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction: expected one of {list(REDUCTIONS)}, got {reduction!r}.")
+    if isinstance(base_loss, type):
+        return base_loss(reduction="none", **arguments), reduction
+    if arguments:
+        raise TypeError(
+            f"{', '.join(arguments)}: unknown with a base loss that is not a class; "
+            "give them to the base loss itself."
+        )
+    given = getattr(base_loss, "reduction", "none")
+    if given != "none":
+        raise ValueError(
+            f"base_loss: expected one value per example, reduction='none'; got reduction={given!r}."
+        )
+    return base_loss, reduction
+
+
+def _groups(y_train: Any, s_train: Any, sample_weight: Any) -> Groups:
+    if isinstance(y_train, Groups):
+        if s_train is not None or sample_weight is not None:
+            raise ValueError("s_train: not needed when y_train is Groups, which hold it already.")
+        groups = y_train
+    else:
+        for name, value in {"y_train": y_train, "s_train": s_train}.items():
+            if value is None:
+                raise ValueError(f"{name}: required, or Groups in place of y_train and s_train.")
+        groups = Groups.from_data(y_train, s_train, sample_weight, suffix="_train")
+    if groups.labels.dtype.kind != "i":
+        raise TypeError(
+            f"y_train: expected integers, as the loss takes them, got {groups.labels.tolist()}."
+        )
+    return groups
+
+
+def _check_rate(name: str, value: float, below: float = math.inf) -> None:
+    if not (isinstance(value, (int, float)) and 0 <= value < below):
+        bound = "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"{name}: expected a finite number of at least 0{bound}, got {value!r}.")
