@@ -11,9 +11,15 @@ import io
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Row = list[str]
+
+
+def unchanged(members: Sequence[bytes]) -> bytes:
+    """The one file as it is."""
+    (content,) = members
+    return content
 
 
 def table_without_header(
@@ -29,7 +35,7 @@ def table_without_header(
     Args:
         members: Contents of the files.
         columns: Names of the columns.
-        delimiter: Character between two fields; surrounding blanks are removed.
+        delimiter: Text between two fields; surrounding blanks are removed.
         skip: Lines that start with this text are comments.
         strip_end: Text removed from the end of the last field.
 
@@ -38,16 +44,62 @@ def table_without_header(
         ...                      skip="|", strip_end=".")
         b'n,letter\n1,a\n2,b\n'
     """
-    rows = []
-    for member in members:
-        for line in member.decode("utf-8").splitlines():
-            if not line.strip() or (skip and line.startswith(skip)):
-                continue
-            fields = [field.strip() for field in line.split(delimiter)]
-            fields[-1] = fields[-1].removesuffix(strip_end)
-            rows.append(fields)
-    _check_width(rows, len(columns))
+    lines = (line for member in members for line in member.decode("utf-8").splitlines())
+    kept = (line for line in lines if line.strip() and not (skip and line.startswith(skip)))
+    rows = [[field.strip() for field in line.strip().split(delimiter)] for line in kept]
+    for row in rows:
+        row[-1] = row[-1].removesuffix(strip_end)
     return _csv_bytes(columns, rows)
+
+
+def table_with_header(
+    members: Sequence[bytes],
+    *,
+    rename: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+) -> bytes:
+    r"""One CSV file with some columns renamed, dropped or alone kept.
+
+    A name that occurs a second time gets the ending ``.1``, as pandas does.
+
+    Examples:
+        >>> table_with_header([b"name,age,age\r\nAnn,30,31\r\n"], drop=("name",))
+        b'age,age.1\n30,31\n'
+    """
+    (content,) = members
+    header, *rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    _check_known((*(rename or {}), *drop, *keep), header)
+    chosen = [i for i, name in enumerate(header) if name not in drop and (not keep or name in keep)]
+    names = _distinct([(rename or {}).get(header[i], header[i]) for i in chosen])
+    _check_width(rows, len(header))
+    return _csv_bytes(names, ([row[i] for i in chosen] for row in rows))
+
+
+def table_from_arff(members: Sequence[bytes], *, rename: Mapping[str, str]) -> bytes:
+    r"""An ARFF file with plain comma-separated rows.
+
+    Examples:
+        >>> table_from_arff([b"@relation r\n@attribute a {1,2}\n@data\n\n2\n"], rename={"a": "b"})
+        b'b\n2\n'
+    """
+    (content,) = members
+    lines = [line.strip() for line in content.decode("utf-8").splitlines()]
+    start = [line.lower() for line in lines].index("@data")
+    declared = [line.split()[1] for line in lines[:start] if line.lower().startswith("@attribute")]
+    names = [rename.get(name, name) for name in declared]
+    return _csv_bytes(names, [line.split(",") for line in lines[start + 1 :] if line])
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}.{n}" if n else name for name, n in zip(names, before, strict=True)]
+
+
+def _check_known(names: Iterable[str], header: Sequence[str]) -> None:
+    absent = [name for name in names if name not in header]
+    if absent:
+        raise ValueError(f"the file has no column {', '.join(absent)}")
 
 
 def _check_width(rows: Iterable[Row], width: int) -> None:
@@ -57,6 +109,8 @@ def _check_width(rows: Iterable[Row], width: int) -> None:
 
 
 def _csv_bytes(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
+    rows = list(rows)
+    _check_width(rows, len(columns))
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -53,8 +53,14 @@ def load(name: str, **options: Any) -> Dataset:
         return loaded
     if options:
         raise TypeError(f"load({name!r}) takes no options; got {sorted(options)}")
-    schema: Schema = module.SCHEMA
+    schema = schema_of(name)
     return from_schema(schema, read_table(schema))
+
+
+def schema_of(name: str) -> Schema:
+    """The description of a data set."""
+    schema: Schema = catalogue_module(name).SCHEMA
+    return schema
 
 
 def catalogue_module(name: str) -> ModuleType:

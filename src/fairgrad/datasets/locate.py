@@ -6,16 +6,23 @@ import gzip
 import hashlib
 import lzma
 import zlib
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from fairgrad.datasets.errors import CorruptFileError
-from fairgrad.datasets.places import FOLDER_VARIABLE, cache_folder, package_folder, user_folder
+from fairgrad.datasets.errors import CorruptFileError, DataNotFoundError
+from fairgrad.datasets.places import (
+    FOLDER_VARIABLE,
+    cache_folder,
+    package_folder,
+    recorded_hash,
+    user_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from fairgrad.datasets.schema import TableFile
+    from fairgrad.datasets.schema import DataFile, Schema
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -23,6 +30,16 @@ _UNPACK: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.decompress,
 }
 _UNPACK_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that may be a copy of the data, by its name; ``verified`` says whether it is."""
+
+    path: Path
+    place: str
 
 
 def places() -> list[tuple[str, Path | None]]:
@@ -34,16 +51,29 @@ def places() -> list[tuple[str, Path | None]]:
     ]
 
 
-def copies(folder: Path, files: Sequence[TableFile]) -> Iterator[Path]:
-    """Files in the folder that by their name may be one of the accepted ones."""
-    for name in dict.fromkeys(file.name for file in files):
-        for suffix in _UNPACK:
-            path = folder / f"{name}{suffix}"
-            if path.is_file():
-                yield path
+def first_usable(schema: Schema, read: Callable[[Found], _Read]) -> _Read:
+    """What ``read`` makes of the first copy that it accepts.
+
+    Raises:
+        DataNotFoundError: It accepts none; the message has the reason of every place.
+    """
+    reasons = []
+    for place, folder in places():
+        if folder is None:
+            reasons.append(f"{place}: not set")
+            continue
+        copies = [Found(path, place) for path in _copies(folder, schema.files)]
+        if not copies:
+            reasons.append(f"{place}: {_file_names(schema)} not in {folder}")
+        for copy in copies:
+            outcome, reason = _attempt(read, copy)
+            if outcome is not None:
+                return outcome
+            reasons.append(f"{place}: {reason}")
+    raise _not_found(schema, reasons)
 
 
-def verified(path: Path, packed: bytes, files: Sequence[TableFile]) -> tuple[TableFile, bytes]:
+def verified(path: Path, packed: bytes, files: Sequence[DataFile]) -> tuple[DataFile, bytes]:
     """The accepted form that a file is, and its uncompressed content.
 
     Raises:
@@ -52,9 +82,24 @@ def verified(path: Path, packed: bytes, files: Sequence[TableFile]) -> tuple[Tab
     content = _unpacked(path, packed)
     digest = hashlib.sha256(content).hexdigest()
     for file in files:
-        if file.sha256 == digest:
+        if digest == (file.sha256 or recorded_hash(path)):
             return file, content
-    raise CorruptFileError(f"{path} has the SHA-256 {digest}, which is not the expected content")
+    raise CorruptFileError(f"{path} has the SHA-256 {digest}, which is not the expected one")
+
+
+def _attempt(read: Callable[[Found], _Read], copy: Found) -> tuple[_Read | None, str]:
+    try:
+        return read(copy), ""
+    except (CorruptFileError, PermissionError) as error:
+        return None, str(error)
+
+
+def _copies(folder: Path, files: Sequence[DataFile]) -> Iterator[Path]:
+    for name in dict.fromkeys(file.name for file in files):
+        for suffix in _UNPACK:
+            path = folder / f"{name}{suffix}"
+            if path.is_file():
+                yield path
 
 
 def _unpacked(path: Path, packed: bytes) -> bytes:
@@ -63,3 +108,17 @@ def _unpacked(path: Path, packed: bytes) -> bytes:
         return unpack(packed)
     except _UNPACK_ERRORS as error:
         raise CorruptFileError(f"{path} cannot be unpacked ({error})") from error
+
+
+def _file_names(schema: Schema) -> str:
+    return " or ".join(dict.fromkeys(file.name for file in schema.files))
+
+
+def _not_found(schema: Schema, reasons: list[str]) -> DataNotFoundError:
+    listed = "".join(f"\n  - {reason}" for reason in reasons)
+    way_out = (
+        f"Fetch it with `fairgrad data fetch {schema.name}`."
+        if schema.carriers
+        else f"It has to be got by hand: {schema.source}"
+    )
+    return DataNotFoundError(f"no usable copy of the data set {schema.name!r}:{listed}\n{way_out}")

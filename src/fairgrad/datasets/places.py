@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from pathlib import Path
 
 #: Environment variable naming a folder with data files.
@@ -36,11 +36,24 @@ def cache_folder() -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file beside its place and rename it, so that no half-written file is ever seen."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def record_hash(path: Path, digest: str) -> None:
+    """Note the hash of a fetched file beside it, for files whose hash nobody has published."""
+    write_whole(_record(path), f"{digest}\n".encode())
+
+
+def recorded_hash(path: Path) -> str:
+    """Hash noted when the file was fetched; empty if there is none."""
+    record = _record(path)
+    return record.read_text().strip() if record.is_file() else ""
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fairgrad.datasets import tablecache
-from fairgrad.datasets.errors import CorruptFileError, DataNotFoundError
-from fairgrad.datasets.locate import copies, places, verified
+from fairgrad.datasets.locate import Found, first_usable, verified
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fairgrad.datasets.schema import Schema, TableFile
+    from fairgrad.datasets.schema import DataFile, Schema
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class RawTable:
     """A parsed table, with the form and the place it came from."""
 
     frame: pd.DataFrame
-    file: TableFile
+    file: DataFile
     place: str
 
 
@@ -33,31 +30,7 @@ def read_table(schema: Schema) -> RawTable:
     Raises:
         DataNotFoundError: No place has a copy with the expected content.
     """
-    reasons = []
-    for place, folder in places():
-        if folder is None:
-            reasons.append(f"{place}: not set")
-            continue
-        paths = list(copies(folder, schema.files))
-        if not paths:
-            reasons.append(f"{place}: {_names(schema)} not in {folder}")
-        for path in paths:
-            parsed = _parsed_or_reason(path, schema)
-            if not isinstance(parsed, str):
-                return RawTable(*parsed, place)
-            reasons.append(f"{place}: {parsed}")
-    raise not_found(schema, reasons)
-
-
-def not_found(schema: Schema, reasons: list[str]) -> DataNotFoundError:
-    """The error that lists why each place had no usable copy, and what to do."""
-    listed = "".join(f"\n  - {reason}" for reason in reasons)
-    way_out = (
-        f"Fetch it with `fairgrad data fetch {schema.name}`."
-        if schema.carriers
-        else f"It has to be got by hand: {schema.source}"
-    )
-    return DataNotFoundError(f"no usable copy of the data set {schema.name!r}:{listed}\n{way_out}")
+    return first_usable(schema, lambda copy: _read(copy, schema))
 
 
 def needed_columns(schema: Schema) -> list[str]:
@@ -68,29 +41,18 @@ def needed_columns(schema: Schema) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _names(schema: Schema) -> str:
-    return " or ".join(dict.fromkeys(file.name for file in schema.files))
-
-
-def _parsed_or_reason(path: Path, schema: Schema) -> tuple[pd.DataFrame, TableFile] | str:
-    try:
-        return _parsed(path, schema)
-    except (CorruptFileError, PermissionError) as error:
-        return str(error)
-
-
-def _parsed(path: Path, schema: Schema) -> tuple[pd.DataFrame, TableFile]:
-    packed = path.read_bytes()
+def _read(copy: Found, schema: Schema) -> RawTable:
+    packed = copy.path.read_bytes()
     columns = needed_columns(schema)
     entry = tablecache.entry_path(packed, f"{columns}|{schema.missing}")
     stored = tablecache.restore(entry)
     by_hash = {file.sha256: file for file in schema.files}
     if stored is not None and stored[1] in by_hash:
-        return stored[0], by_hash[stored[1]]
-    file, content = verified(path, packed, schema.files)
+        return RawTable(stored[0], by_hash[stored[1]], copy.place)
+    file, content = verified(copy.path, packed, schema.files)
     frame = parse(content, columns, schema.missing)
     tablecache.store(entry, frame, file.sha256)
-    return frame, file
+    return RawTable(frame, file, copy.place)
 
 
 def parse(content: bytes, columns: list[str], missing: tuple[str, ...]) -> pd.DataFrame:

