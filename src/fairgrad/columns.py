@@ -52,6 +52,8 @@ def as_array(data: Any) -> NDArray[Any]:
     if hasattr(data, "detach"):
         data = data.detach().cpu()
     array: NDArray[Any] = np.asarray(data)
+    if isinstance(data, (list, tuple)) and array.dtype.kind in "SU":
+        array = np.array(data, dtype=object)  # NumPy would turn 1 among strings into "1"
     return array
 
 
@@ -66,6 +68,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     if hasattr(column, "factorize"):  # pandas: much faster than sorting Python strings
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
+        _check_one_kind(found.values, argument)
     else:
         found = _encode_array(as_array(column), argument)
     return _integer_values(found, argument, unknown)
@@ -81,14 +84,22 @@ def _encode_array(array: NDArray[Any], argument: str) -> Codes:
     else:
         missing = np.fromiter((_is_missing(value) for value in array), bool, len(array))
     codes = np.full(len(array), UNKNOWN, dtype=np.int64)
-    try:
-        values, codes[~missing] = np.unique(array[~missing], return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(value).__name__ for value in array[~missing]})
-        raise TypeError(
-            f"{argument}: values of one column must be of one kind; got {', '.join(kinds)}."
-        ) from None
+    _check_one_kind(array[~missing], argument)
+    values, codes[~missing] = np.unique(array[~missing], return_inverse=True)
     return Codes(codes, values)
+
+
+def _check_one_kind(values: NDArray[Any], argument: str) -> None:
+    """Refuses a column of, say, strings and numbers, which have no common order."""
+    if values.dtype.kind != "O":
+        return
+    kinds = {
+        "int" if isinstance(value, (int, np.integer)) else type(value).__name__ for value in values
+    }
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{argument}: values of one column must be of one kind; got {', '.join(sorted(kinds))}."
+        )
 
 
 def _is_missing(value: Any) -> bool:

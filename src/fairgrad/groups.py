@@ -296,10 +296,10 @@ def _recode(found: Codes, values: NDArray[Any], argument: str) -> Ints:
     place = {value: index for index, value in enumerate(values.tolist())}
     table = [place.get(value, UNKNOWN) for value in found.values.tolist()]
     used = np.unique(found.codes[found.codes != UNKNOWN])
-    strangers = [found.values[code] for code in used if table[code] == UNKNOWN]
+    strangers = [found.values[code] for code in used.tolist() if table[code] == UNKNOWN]
     if strangers:
         raise ValueError(
-            f"{argument}: got {strangers[0]!r}, which was never seen; the known values are "
+            f"{argument}: got {str(strangers[0])!r}, which was never seen; the known values are "
             f"{values.tolist()}."
         )
     recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[found.codes]

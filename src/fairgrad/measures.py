@@ -161,6 +161,8 @@ def constraints_of(
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
     attributes = (on.attributes,) if isinstance(on.attributes, str) else tuple(on.attributes)
     coarse = groups.marginal(*attributes)
+    if not coarse.is_known.any():
+        raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
     constraints = _as_function(on.measure, y_desirable)(coarse.known())
     if not isinstance(constraints, Constraints):
         raise TypeError(

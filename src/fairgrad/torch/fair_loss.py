@@ -6,14 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-
 from fairgrad.groups import Groups
 from fairgrad.measures import ALIASES, MEASURES, constraints_of
 from fairgrad.torch.batch import flat_labels, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
-from fairgrad.torch.predictions import prediction_of
+from fairgrad.torch.predictions import reading_of
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +81,7 @@ class FairLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.base_loss, self.reduction = _make_loss(base_loss, reduction, base_arguments)
-        self.predict = prediction_of(self.base_loss, predict)
+        self.reading = reading_of(self.base_loss, predict)
         _check_rate("fairness_rate", fairness_rate)
         _check_rate("proportional_rate", proportional_rate)
         _check_rate("error_memory", error_memory, below=1.0)
@@ -133,6 +132,7 @@ class FairLoss(nn.Module):
         """
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
+        self.reading.check(input)
         n = len(input)
         label = flat_labels(target, n)
         sample_weight = flat_weights(sample_weight, n)
@@ -163,7 +163,7 @@ class FairLoss(nn.Module):
         losses = self._losses(input, target)
         weights = self.state.weights
         if update:
-            wrong = self.predict(input.detach()).reshape(-1) != label
+            wrong = self.reading.predict(input.detach()).reshape(-1) != label
             weights = self.state.step(cell, wrong, sample_weight)
             self._last_batch = (losses.detach(), label, sample_weight)
         factor = weights.index_select(0, cell)

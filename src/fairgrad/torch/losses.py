@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
-
 from fairgrad.torch.fair_loss import FairLoss
+from torch import nn
 
 
 class CrossEntropyLoss(FairLoss):

@@ -5,14 +5,15 @@ A new loss is one entry here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Predict = Callable[[Tensor], Tensor]
+    from torch import Tensor
 
 
 def best_class(scores: Tensor) -> Tensor:
@@ -35,28 +36,62 @@ def sign(score: Tensor) -> Tensor:
     return (score > 0).long() * 2 - 1
 
 
-PREDICTIONS: dict[type[nn.Module], Predict] = {
-    nn.CrossEntropyLoss: best_class,
-    nn.NLLLoss: best_class,
-    nn.MultiMarginLoss: best_class,
-    nn.BCEWithLogitsLoss: positive_logit,
-    nn.BCELoss: likely,
-    nn.SoftMarginLoss: sign,
+def any_shape(_: Tensor) -> bool:
+    """Anything: the loss is the user's own."""
+    return True
+
+
+def class_scores(scores: Tensor) -> bool:
+    """(N, classes)."""
+    return scores.ndim == 2
+
+
+def one_score(scores: Tensor) -> bool:
+    """(N,) or (N, 1)."""
+    return scores.ndim == 1 or (scores.ndim == 2 and scores.shape[1] == 1)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a loss's input.
+
+    Attributes:
+        predict: from the input to predicted labels.
+        fits: whether an input has the right shape; its docstring names the shape.
+    """
+
+    predict: Callable[[Tensor], Tensor]
+    fits: Callable[[Tensor], bool] = any_shape
+
+    def check(self, scores: Tensor) -> None:
+        """Refuses an input of the wrong shape before anything is computed from it."""
+        if not self.fits(scores):
+            expected = str(self.fits.__doc__).rstrip(".")
+            raise ValueError(f"input: expected shape {expected}; got {tuple(scores.shape)}.")
+
+
+READINGS: dict[type[nn.Module], Reading] = {
+    nn.CrossEntropyLoss: Reading(best_class, class_scores),
+    nn.NLLLoss: Reading(best_class, class_scores),
+    nn.MultiMarginLoss: Reading(best_class, class_scores),
+    nn.BCEWithLogitsLoss: Reading(positive_logit, one_score),
+    nn.BCELoss: Reading(likely, one_score),
+    nn.SoftMarginLoss: Reading(sign, one_score),
 }
 
 
-def prediction_of(loss: Any, predict: Predict | None) -> Predict:
+def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading:
     """The user's way to read predictions, or the one that belongs to the loss.
 
     Raises:
         TypeError: if the loss is not one of PyTorch's and no way is given.
     """
-    if predict is not None:
-        return predict
-    for kind, known in PREDICTIONS.items():
+    for kind, known in READINGS.items():
         if isinstance(loss, kind):
-            return known
+            return known if predict is None else replace(known, predict=predict)
+    if predict is not None:
+        return Reading(predict)
     raise TypeError(
         f"predict: needed with {type(loss).__name__}, a function from the loss's input to "
-        f"predicted labels; known without it: {[kind.__name__ for kind in PREDICTIONS]}."
+        f"predicted labels; known without it: {[kind.__name__ for kind in READINGS]}."
     )

@@ -1,0 +1,190 @@
+"""The method's functions against hand-computed examples, loops and both array libraries."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import torch
+from fairgrad import dual
+
+# Two groups of equal size, accuracy parity: F = (e1 - e0)/2, -(e1 - e0)/2.
+C0, C = np.zeros(2), np.array([[-0.5, 0.5], [0.5, -0.5]])
+P = np.array([0.5, 0.5])
+
+
+def step(sides, multipliers, errors, rate):
+    violation = dual.violations(sides.a0, sides.A, errors)
+    return dual.ascend(multipliers, violation, sides.floor, rate)
+
+
+def test_exact_update_by_hand():
+    sides = dual.sides(C0, C, np.zeros(2), np.zeros(2))
+    errors = np.array([0.1, 0.3])  # F = (0.1, -0.1): group 0 is better off
+    multipliers = step(sides, np.zeros(2), errors, rate=0.5)
+    np.testing.assert_allclose(multipliers, [0.05, -0.05])
+    multipliers = step(sides, multipliers, errors, rate=0.5)
+    np.testing.assert_allclose(multipliers, [0.1, -0.1])
+    # C' lam = (-0.5*0.1 + 0.5*-0.1, 0.5*0.1 - 0.5*-0.1) = (-0.1, 0.1); over p: (-0.2, 0.2)
+    weights = dual.cell_weights(dual.over_shares(sides.A, P), multipliers)
+    np.testing.assert_allclose(weights, [0.8, 1.2])
+    # and it comes back when the other group is better off: multipliers are signed
+    for _ in range(4):
+        multipliers = step(sides, multipliers, errors[::-1], rate=0.5)
+    np.testing.assert_allclose(multipliers, [-0.1, 0.1])
+
+
+def test_epsilon_update_by_hand():
+    epsilon = np.full(2, 0.04)
+    sides = dual.sides(C0, C, -epsilon, epsilon)
+    errors = np.array([0.1, 0.3])  # F = (0.1, -0.1)
+    multipliers = step(sides, np.zeros(4), errors, rate=0.5)
+    # lambda = 0.5 * (0.1 - 0.04, -0.1 - 0.04 -> 0), delta = 0.5 * (-0.1 - 0.04 -> 0, 0.1 - 0.04)
+    np.testing.assert_allclose(multipliers, [0.03, 0, 0, 0.03])
+    np.testing.assert_allclose(dual.net_multipliers(multipliers, sides.sign), [0.03, -0.03])
+    weights = dual.cell_weights(dual.over_shares(sides.A, P), multipliers)
+    np.testing.assert_allclose(weights, [0.94, 1.06])
+    # within the bounds the multipliers decay, and stop at 0
+    fair = np.array([0.2, 0.2])
+    multipliers = step(sides, multipliers, fair, rate=0.5)
+    np.testing.assert_allclose(multipliers, [0.01, 0, 0, 0.01])
+    multipliers = step(sides, multipliers, fair, rate=0.5)
+    np.testing.assert_allclose(multipliers, 0)
+
+
+def test_exact_and_epsilon_constraints_in_one_problem():
+    sides = dual.sides(C0, C, np.array([0, -0.04]), np.array([0, 0.04]))
+    multipliers = step(sides, np.zeros(4), np.array([0.3, 0.1]), rate=1.0)  # F = (-0.1, 0.1)
+    np.testing.assert_allclose(multipliers, [-0.1, 0.06, 0, 0])
+
+
+def test_infinite_bounds_never_push_not_even_at_rate_zero():
+    sides = dual.sides(C0, C, np.array([-np.inf, 0]), np.array([0, np.inf]))
+    for rate in (0.0, 1.0):
+        multipliers = step(sides, np.zeros(4), np.array([0.3, 0.1]), rate)  # F = (-0.1, 0.1)
+        np.testing.assert_array_equal(multipliers, 0)
+    multipliers = step(sides, np.zeros(4), np.array([0.1, 0.3]), 1.0)  # F = (0.1, -0.1)
+    np.testing.assert_allclose(dual.net_multipliers(multipliers, sides.sign), [0.1, -0.1])
+
+
+def test_proportional_term_counts_what_is_beyond_the_bounds():
+    epsilon = np.full(2, 0.04)
+    sides = dual.sides(C0, C, -epsilon, epsilon)
+    violation = dual.violations(sides.a0, sides.A, np.array([0.1, 0.3]))
+    used = dual.with_proportional(np.zeros(4), violation, sides.floor, 2.0)
+    np.testing.assert_allclose(dual.net_multipliers(used, sides.sign), [0.12, -0.12])
+    exact = dual.sides(C0, C, np.zeros(2), np.zeros(2))
+    violation = dual.violations(exact.a0, exact.A, np.array([0.1, 0.3]))
+    used = dual.with_proportional(np.zeros(2), violation, exact.floor, 2.0)
+    np.testing.assert_allclose(used, [0.2, -0.2])
+
+
+def test_a_cell_without_rows_has_weight_one():
+    A_over_p = dual.over_shares(C, np.array([1.0, 0.0]))
+    np.testing.assert_array_equal(dual.cell_weights(A_over_p, np.array([3.0, -2.0]))[1], 1.0)
+
+
+class TestErrors:
+    """Estimates of the cells' errors: 2 labels x 2 groups."""
+
+    start = (np.full(4, 0.5), np.full(4, dual.NO_CONFIDENCE))
+
+    @staticmethod
+    def counts(right, wrong):
+        return np.array([right, wrong], dtype=float)
+
+    def test_a_batch_replaces_the_estimate(self):
+        errors, confidence = dual.estimate_errors(
+            *self.start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]), 2, 0.0
+        )
+        np.testing.assert_allclose(errors, [0.25, 0.5, 0, 0.5], atol=1e-7)
+        errors, _ = dual.estimate_errors(
+            errors, confidence, self.counts([0, 1, 1, 1], [1, 0, 1, 0]), 2, 0.0
+        )
+        np.testing.assert_allclose(errors, [1, 0, 0.5, 0], atol=1e-7)
+
+    def test_an_absent_cell_keeps_its_estimate_for_ever(self):
+        for dtype in (np.float64, np.float32):
+            start = [x.astype(dtype) for x in self.start]
+            errors, confidence = dual.estimate_errors(
+                *start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]).astype(dtype), 2, 0.0
+            )
+            for _ in range(20_000):
+                errors, confidence = dual.estimate_errors(
+                    errors, confidence, self.counts([0, 8, 0, 9], [0, 0, 0, 9]).astype(dtype), 2, 0
+                )
+            np.testing.assert_allclose(errors, [0.25, 0, 0, 0.5], atol=2e-3)
+
+    def test_a_cell_never_seen_borrows_its_labels_error(self):
+        errors, confidence = dual.estimate_errors(
+            *self.start, self.counts([6, 0, 0, 1], [2, 0, 0, 3]), 2, 0.0
+        )
+        np.testing.assert_allclose(errors, [0.25, 0.25, 0.75, 0.75], atol=1e-7)
+        errors, _ = dual.estimate_errors(
+            errors, confidence, self.counts([0, 1, 0, 0], [0, 0, 0, 0]), 2, 0.0
+        )
+        np.testing.assert_allclose(errors, [0.25, 0, 0.75, 0.75], atol=1e-7)
+
+    def test_a_label_never_seen_keeps_the_neutral_start(self):
+        errors, _ = dual.estimate_errors(
+            *self.start, self.counts([6, 1, 0, 0], [2, 1, 0, 0]), 2, 0.0
+        )
+        np.testing.assert_allclose(errors, [0.25, 0.5, 0.5, 0.5])
+
+    @given(st.lists(st.integers(0, 2**16), min_size=1, max_size=8), st.floats(0.1, 0.95))
+    def test_memory_keeps_a_share_of_earlier_batches(self, seeds, memory):
+        state, rows, wrong_rows = self.start, np.zeros(4), np.zeros(4)
+        for seed in seeds:
+            counts = np.random.default_rng(seed).integers(1, 20, (2, 4)).astype(float)
+            state = dual.estimate_errors(*state, counts, 2, memory)
+            rows, wrong_rows = memory * rows + counts.sum(0), memory * wrong_rows + counts[1]
+        np.testing.assert_allclose(state[0], wrong_rows / rows, rtol=1e-6)
+
+    def test_memory_of_an_absent_cell_does_not_fade(self):
+        state = dual.estimate_errors(*self.start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]), 2, 0.9)
+        for _ in range(5000):
+            state = dual.estimate_errors(*state, self.counts([0, 8, 0, 9], [0, 0, 0, 9]), 2, 0.9)
+        np.testing.assert_allclose(state[0][[0, 2]], [0.25, 0], atol=1e-3)
+
+
+@given(seed=st.integers(0, 2**32 - 1), J=st.integers(1, 5), K=st.integers(1, 6))
+def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
+    rng = np.random.default_rng(seed)
+    lead = (3, 2)
+    c0, C = rng.normal(size=(*lead, J)), rng.normal(size=(*lead, J, K))
+    epsilon = rng.choice([0.0, 0.1, np.inf], size=(*lead, J))
+    p, errors = rng.random((*lead, K)), rng.random((*lead, K))
+    confidence, counts = rng.random((*lead, K)), rng.integers(0, 5, (*lead, 2, K)).astype(float)
+    sides = dual.sides(c0, C, -epsilon, epsilon)
+    start = np.maximum(rng.normal(size=sides.a0.shape), sides.floor)
+
+    def run(a0, A, floor, A_over_p, mu, e, conf, n):
+        e, conf = dual.estimate_errors(e, conf, n, 1, 0.5)
+        violation = dual.violations(a0, A, e)
+        mu = dual.ascend(mu, violation, floor, 0.3)
+        used = dual.with_proportional(mu, violation, floor, 1.5)
+        return mu, dual.cell_weights(A_over_p, used), e, conf
+
+    inputs = (*sides[:3], dual.over_shares(sides.A, p), start, errors, confidence, counts)
+    stacked = run(*inputs)
+    tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in inputs))
+    for index in np.ndindex(lead):
+        alone = run(*(x[index] for x in inputs))
+        for part, whole, tensor in zip(alone, stacked, tensors, strict=True):
+            np.testing.assert_allclose(whole[index], part, rtol=1e-12)
+            np.testing.assert_allclose(tensor[index].numpy(), part, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_the_weights_are_the_gradient_of_the_lagrangian(epsilon):
+    """p_k w_k is the derivative of error + sum mu v by e_k, whatever the multipliers."""
+    rng = np.random.default_rng(0)
+    c0, C, p = rng.normal(size=3), rng.normal(size=(3, 4)), rng.dirichlet(np.ones(4))
+    sides = dual.sides(c0, C, np.full(3, -epsilon), np.full(3, epsilon))
+    multipliers = rng.random(len(sides.a0))
+    errors = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    a0, A, mu, share = (torch.from_numpy(x) for x in (sides.a0, sides.A, multipliers, p))
+    lagrangian = share @ errors + mu @ dual.violations(a0, A, errors)
+    lagrangian.backward()
+    weights = dual.cell_weights(dual.over_shares(sides.A, p), multipliers)
+    np.testing.assert_allclose(p * weights, errors.grad.numpy())

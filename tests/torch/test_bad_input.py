@@ -1,0 +1,184 @@
+"""Bad input: one clear error, and nothing in the state has changed."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import torch
+from fairgrad import Constraints, Groups
+from fairgrad.torch import CrossEntropyLoss, FairLoss
+from torch import nn
+
+Y = torch.tensor([0, 0, 1, 1, 3, 3])
+S = torch.tensor([0, 4, 0, 4, 0, 4])
+LOGITS = torch.zeros(6, 5)
+
+
+@pytest.fixture
+def criterion():
+    made = CrossEntropyLoss(Y, S, "equalized_odds", fairness_rate=0.1)
+    made(torch.randn(6, 5, requires_grad=True), Y, S)
+    return made
+
+
+BATCHES = {
+    "missing s": ((LOGITS, Y), ValueError, "s: required in training"),
+    "s too short": ((LOGITS, Y, S[:5]), ValueError, r"s: expected shape \(6,\), got \(5,\)"),
+    "target too short": (
+        (LOGITS, Y[:5], S),
+        ValueError,
+        "target: expected one label for each of 6",
+    ),
+    "s never seen": ((LOGITS, Y, S + 100), ValueError, "s: row 0 has 100, which was never seen"),
+    "s in a gap of the ids": ((LOGITS, Y, S // 2), ValueError, "s: row 1 has 2, which was never"),
+    "s unknown but never in training": ((LOGITS, Y, S * 0 - 1), ValueError, "s: row 0 has -1"),
+    "s very negative": ((LOGITS, Y, S - 6), ValueError, "s: row 0 has -6"),
+    "target never seen": (
+        (LOGITS, Y * 0 + 2, S),
+        ValueError,
+        "target: row 0 has 2, which was never",
+    ),
+    "target out of range": ((LOGITS, Y + 7, S), ValueError, "target: row 0 has 7, which was never"),
+    "target negative": ((LOGITS, Y - 9, S), ValueError, "target: row 0 has -9"),
+    "s of floats": ((LOGITS, Y, S.float()), TypeError, "s: expected a tensor of integers"),
+    "s a list": ((LOGITS, Y, S.tolist()), TypeError, "s: expected a tensor of integers, got list"),
+    "target a list": ((LOGITS, Y.tolist(), S), TypeError, "target: expected a tensor"),
+    "s of two columns": ((LOGITS, Y, S.repeat(2, 1).T), ValueError, "s: expected shape"),
+    "probabilities": (
+        (LOGITS, LOGITS.softmax(1), S),
+        ValueError,
+        "class probabilities .* not supp",
+    ),
+    "negative weight": (
+        (LOGITS, Y, S, -torch.ones(6)),
+        ValueError,
+        "sample_weight: expected finite",
+    ),
+    "NaN weight": (
+        (LOGITS, Y, S, torch.full((6,), torch.nan)),
+        ValueError,
+        "sample_weight: expect",
+    ),
+    "weights too short": (
+        (LOGITS, Y, S, torch.ones(5)),
+        ValueError,
+        "sample_weight: expected shape",
+    ),
+    "mode as fourth argument": (
+        (LOGITS, Y, S, "train"),
+        TypeError,
+        "sample_weight: expected a tens",
+    ),
+    "mode": ((LOGITS, Y, S, None, "test"), ValueError, "mode: expected one of"),
+    "no class axis": ((LOGITS[:, 0], Y, S), ValueError, "input: expected shape"),
+    "pixels": ((LOGITS[:, :, None], Y[:, None], S), ValueError, "input: expected shape"),
+}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+def test_batch(criterion, case):
+    arguments, kind, message = BATCHES[case]
+    before = copy.deepcopy(criterion.state_dict())
+    with pytest.raises(kind, match=message):
+        criterion(arguments[0].clone().requires_grad_(), *arguments[1:])
+    after = criterion.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_s_in_a_gap_is_refused_without_an_update_too(criterion):
+    with pytest.raises(ValueError, match="never seen"):
+        criterion(LOGITS, Y, S // 2, mode="eval")
+
+
+ARGUMENTS = {
+    "no measure": ((Y, S), {}, ValueError, "fairness_measure: required"),
+    "unknown measure": ((Y, S, "fair"), {}, ValueError, "'fair'; expected one of"),
+    "no y": ((None, S, "equalized_odds"), {}, ValueError, "y_train: required"),
+    "no s": ((Y, None, "equalized_odds"), {}, ValueError, "s_train: required"),
+    "lengths": (
+        (Y, S[:3], "equalized_odds"),
+        {},
+        ValueError,
+        "s_train: expected one value per row",
+    ),
+    "string labels": (
+        (["a", "b"], [0, 1], "equalized_odds"),
+        {},
+        TypeError,
+        "y_train: expected int",
+    ),
+    "demographic parity": ((Y, S, "demographic_parity"), {}, ValueError, "two labels, got 3"),
+    "desirable": (
+        (Y, S, "equality_of_opportunity"),
+        {"y_desirable": [2]},
+        ValueError,
+        "y_desirable: expected labels among",
+    ),
+    "groups and s": (
+        (Groups.from_data(Y, S), S, "equalized_odds"),
+        {},
+        ValueError,
+        "s_train: not needed",
+    ),
+    "weights": (
+        (Y, S, "equalized_odds"),
+        {"sample_weight_train": [1.0]},
+        ValueError,
+        "sample_weight_train: expected one value",
+    ),
+    "ids too wide": (
+        (Y, S * 10**9, "equalized_odds"),
+        {},
+        ValueError,
+        "s_train: integer ids may span",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments(case):
+    arguments, options, kind, message = ARGUMENTS[case]
+    with pytest.raises(kind, match=message):
+        CrossEntropyLoss(*arguments, **options)
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "0.1", None])
+@pytest.mark.parametrize("name", ["fairness_rate", "proportional_rate", "error_memory"])
+def test_rates(name, value):
+    with pytest.raises(ValueError, match=f"{name}: expected a finite number of at least 0"):
+        CrossEntropyLoss(Y, S, "equalized_odds", **{name: value})
+
+
+def test_error_memory_is_below_one():
+    with pytest.raises(ValueError, match="error_memory.*below 1, got 1"):
+        CrossEntropyLoss(Y, S, "equalized_odds", error_memory=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, np.nan])
+def test_epsilon(epsilon):
+    with pytest.raises(ValueError, match="epsilon: expected at least 0"):
+        CrossEntropyLoss(Y, S, "equalized_odds", epsilon=epsilon)
+
+
+def test_reduction():
+    with pytest.raises(ValueError, match="reduction: expected one of .* got 'average'"):
+        CrossEntropyLoss(Y, S, "equalized_odds", reduction="average")
+
+
+def test_bounds():
+    with pytest.raises(ValueError, match="lower: expected at most upper"):
+        Constraints([0.0], [[1.0] * 6], by_label=True, lower=0.2, upper=0.1)
+
+
+def test_a_loss_of_your_own_needs_a_way_to_read_predictions():
+    with pytest.raises(TypeError, match="predict: needed with function"):
+        FairLoss(nn.functional.cross_entropy, Y, S, "equalized_odds")
+
+
+def test_a_loss_that_is_already_reduced():
+    with pytest.raises(ValueError, match="base_loss: expected one value per example"):
+        FairLoss(nn.CrossEntropyLoss(), Y, S, "equalized_odds")
+    reduced = FairLoss(lambda i, _: i.sum(), Y, S, "equalized_odds", predict=lambda i: i.argmax(1))
+    with pytest.raises(ValueError, match="base_loss: expected one value per example .6."):
+        reduced(LOGITS, Y, S)
