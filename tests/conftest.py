@@ -2,9 +2,8 @@
 
 import os
 
-from hypothesis import settings
-
 import torch
+from hypothesis import settings
 
 # One thread: small problems are slower with two, and tests run in parallel processes.
 torch.set_num_threads(1)

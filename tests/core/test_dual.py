@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import torch
 from fairgrad import dual
 
 # Two groups of equal size, accuracy parity: F = (e1 - e0)/2, -(e1 - e0)/2.

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from problems import results
 
-import torch
 from fairgrad import Groups
 
 Y, S = [0, 1, 1, 0, 1, 1], [5, 2, 5, 5, 2, -1]

@@ -4,11 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-
 import torch
+from torch import nn
+
 from fairgrad import Constraints, Groups
 from fairgrad.torch import CrossEntropyLoss, FairLoss
-from torch import nn
 
 Y = torch.tensor([0, 0, 1, 1, 3, 3])
 S = torch.tensor([0, 4, 0, 4, 0, 4])

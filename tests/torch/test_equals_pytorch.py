@@ -1,12 +1,12 @@
 """With a fairness rate of 0, and after eval(), the loss is PyTorch's own, for every argument."""
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
-import torch
-from fairgrad.torch import CrossEntropyLoss
 from torch import nn
+
+from fairgrad.torch import CrossEntropyLoss
 
 
 @st.composite

@@ -1,12 +1,12 @@
 """The loss makes models fair: Figure 1, Lemma 1, and a real run on Adult."""
 
 import pytest
-
 import torch
+from torch import nn
+
 from fairgrad import fairness_levels
 from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
-from torch import nn
 
 
 def train_linear(x, y, s, criterion, *, epochs, batch_size, lr, clip, seed):

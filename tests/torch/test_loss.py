@@ -6,11 +6,11 @@ import sys
 
 import psutil
 import pytest
-
 import torch
+from torch import nn
+
 from fairgrad import Groups, On
 from fairgrad.torch import CrossEntropyLoss, FairnessLoss
-from torch import nn
 
 Y = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
 S = torch.tensor([0, 0, 1, 1, 0, 0, 1, 1])

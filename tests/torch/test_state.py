@@ -5,10 +5,10 @@ import io
 import pickle
 
 import pytest
-
 import torch
-from fairgrad.torch import CrossEntropyLoss
 from torch import nn
+
+from fairgrad.torch import CrossEntropyLoss
 
 N = 200
 X = torch.randn(N, 5, generator=torch.Generator().manual_seed(0))

@@ -6,13 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
+
 from fairgrad.groups import Groups
 from fairgrad.measures import ALIASES, MEASURES, constraints_of
 from fairgrad.torch.batch import flat_labels, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.predictions import reading_of
-from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairgrad.torch.fair_loss import FairLoss
 from torch import nn
+
+from fairgrad.torch.fair_loss import FairLoss
 
 
 class CrossEntropyLoss(FairLoss):

@@ -6,10 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 import torch
-from fairgrad import dual
 from torch import Tensor, nn
+
+from fairgrad import dual
 
 if TYPE_CHECKING:
     from collections.abc import Callable
