@@ -1,8 +1,47 @@
-"""The data sets of the paper behind one call, and the user's own tables behind another."""
+"""The data sets of the paper behind one call, and the user's own tables behind another.
+
+``load("adult")`` gives a ``Dataset``: readable columns, label, sensitive attributes, source and
+licence. Its ``encode()`` gives the paper's matrix and its ``split()`` the paper's parts;
+``from_table`` makes the same of a CSV or Parquet file. Nothing here needs PyTorch.
+"""
 
 from fairgrad.datasets.dataset import Dataset
 from fairgrad.datasets.encode import Encoded
+from fairgrad.datasets.errors import CorruptFileError, DataNotFoundError, FetchError
+from fairgrad.datasets.fetch import fetch
+from fairgrad.datasets.images import Images
 from fairgrad.datasets.loading import load, names
-from fairgrad.datasets.split import PAPER_SEEDS, Split, paper_split
+from fairgrad.datasets.overview import Overview, describe, overview
+from fairgrad.datasets.split import (
+    PAPER_SEEDS,
+    Indices,
+    Split,
+    paper_indices,
+    paper_split,
+    stratified_indices,
+    stratified_split,
+)
+from fairgrad.datasets.table import from_table
 
-__all__ = ["PAPER_SEEDS", "Dataset", "Encoded", "Split", "load", "names", "paper_split"]
+__all__ = [
+    "PAPER_SEEDS",
+    "CorruptFileError",
+    "DataNotFoundError",
+    "Dataset",
+    "Encoded",
+    "FetchError",
+    "Images",
+    "Indices",
+    "Overview",
+    "Split",
+    "describe",
+    "fetch",
+    "from_table",
+    "load",
+    "names",
+    "overview",
+    "paper_indices",
+    "paper_split",
+    "stratified_indices",
+    "stratified_split",
+]

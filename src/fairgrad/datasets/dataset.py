@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairgrad.datasets.describe import description
 from fairgrad.datasets.encode import Encoded, feature_encoder, joint_codes
-from fairgrad.datasets.split import Split, paper_split
+from fairgrad.datasets.split import (
+    Indices,
+    Split,
+    cut,
+    paper_indices,
+    standardised,
+    stratified_indices,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+    from sklearn.compose import ColumnTransformer
+
+    from fairgrad.datasets.images import Images
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Rows about people: features, what is to be predicted, and the groups to treat alike.
 
@@ -33,6 +44,9 @@ class Dataset:
         licence: Terms of their use.
         citation: What to cite.
         notes: What else a reader should know.
+        images: The images, where the features are images.
+        own_split: The parts, where the data come with a split of their own; the features are
+            then left as they are, and seeds change nothing.
     """
 
     name: str
@@ -46,6 +60,8 @@ class Dataset:
     licence: str = ""
     citation: str = ""
     notes: tuple[str, ...] = ()
+    images: Images | None = None
+    own_split: Indices | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -76,7 +92,7 @@ class Dataset:
 
     @property
     def y(self) -> np.ndarray:
-        """Labels as codes 0, 1, ..."""
+        """Labels as codes 0, 1, ..., positions in ``label_names``."""
         return self.label.cat.codes.to_numpy(dtype=np.int64)
 
     @property
@@ -90,10 +106,19 @@ class Dataset:
         """Groups as codes 0, 1, ..., positions in ``group_names``; -1 is unknown."""
         return joint_codes(self.attributes, [len(v) for v in self.attribute_names.values()])
 
+    def describe(self) -> str:
+        """A readable summary: rows, labels, groups, groups too small to trust, terms of use."""
+        return description(self)
+
+    def encoder(self) -> ColumnTransformer:
+        """An unfitted scikit-learn transformer from ``frame`` to the matrix, for pipelines."""
+        return feature_encoder(self.frame, scale=self.own_split is None)
+
     def encode(self) -> Encoded:
         """The matrix of the paper's experiments, with labels and groups as codes.
 
-        Categories become one 0/1 column per value, numbers are scaled to [-1, 1].
+        Categories become one 0/1 column per value, numbers are scaled to [-1, 1]; images stay
+        undecoded until they are asked for.
 
         Examples:
             >>> from fairgrad.datasets import load
@@ -101,24 +126,35 @@ class Dataset:
             >>> X.shape, int(y.sum()), int(s.sum())
             ((45222, 52), 11208, 30527)
         """
-        encoder = feature_encoder(self.frame)
-        matrix = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
+        matrix, names = (self.images, ()) if self.images is not None else self._matrix()
         return Encoded(
             X=matrix,
             y=self.y,
             s=self.s,
             attributes=self.attributes,
-            feature_names=tuple(encoder.get_feature_names_out()),
+            feature_names=names,
             label_names=self.label_names,
             group_names=self.group_names,
             attribute_names=self.attribute_names,
         )
 
-    def split(self, seed: int = 10) -> Split:
-        """The paper's split of the encoded data: 60 % train, 20 % validation, 20 % test.
+    def indices(self, seed: int = 10, *, stratified: bool = False) -> Indices:
+        """Row numbers of the train, validation and test parts, as ``split`` uses them."""
+        if self.own_split is not None:
+            return self.own_split
+        if stratified:
+            return stratified_indices(self.y * (len(self.group_names) + 1) + self.s, seed)
+        return paper_indices(len(self), seed)
 
-        The rows are shuffled with the seed (the paper: 10, 20, 30, 40, 50), and the features are
-        standardised by the training rows alone.
+    def split(self, seed: int = 10, *, stratified: bool = False) -> Split:
+        """The encoded data in three parts: 60 % train, 20 % validation, 20 % test.
+
+        The features are standardised by the training rows alone.
+
+        Args:
+            seed: Seed of the shuffle; the paper's are 10, 20, 30, 40 and 50.
+            stratified: Give every label of every group its share in every part, instead of the
+                paper's plain shuffle: right for small data and small groups.
 
         Examples:
             >>> from fairgrad.datasets import load
@@ -126,4 +162,11 @@ class Dataset:
             >>> len(train), len(validation), len(test)
             (27132, 9045, 9045)
         """
-        return paper_split(self.encode(), seed)
+        parts = self.indices(seed, stratified=stratified)
+        as_they_are = self.images is not None or self.own_split is not None
+        return (cut if as_they_are else standardised)(self.encode(), parts)
+
+    def _matrix(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        encoder = self.encoder()
+        matrix = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
+        return matrix, tuple(encoder.get_feature_names_out())

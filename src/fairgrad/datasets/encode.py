@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sklearn.compose import ColumnTransformer
 
+#: Name of the one-hot column of unknown values.
+MISSING = "(missing)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """Arrays ready for training; ``X, y, s = encoded`` unpacks the three that matter most.
 
     Attributes:
-        X: Features, one row per example, float32.
+        X: Features, one row per example: a float32 array, or ``Images``, which decode on demand.
         y: Labels 0, 1, ..., positions in ``label_names``.
         s: Groups 0, 1, ..., positions in ``group_names``; -1 is unknown.
         attributes: One column of codes per sensitive attribute; -1 is unknown.
@@ -29,16 +32,16 @@ class Encoded:
         attribute_names: Values of each sensitive attribute, by its name.
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     s: np.ndarray
     attributes: np.ndarray
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...]
     group_names: tuple[str, ...]
-    attribute_names: dict[str, tuple[str, ...]]
+    attribute_names: Mapping[str, tuple[str, ...]]
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[Any]:
         """Yield X, y and s."""
         return iter((self.X, self.y, self.s))
 
@@ -46,37 +49,73 @@ class Encoded:
         """Return the number of rows."""
         return len(self.y)
 
+    def __repr__(self) -> str:
+        """Return one line with the sizes."""
+        return f"<Encoded: {len(self):,} rows, groups {list(self.group_names)}>"
+
     def rows(self, index: np.ndarray) -> Encoded:
         """The chosen rows."""
         return replace(
             self,
-            X=self.X[index],
+            X=self.X.take(index, axis=0),
             y=self.y[index],
             s=self.s[index],
             attributes=self.attributes[index],
         )
 
 
-def feature_encoder(frame: pd.DataFrame, dtype: type = np.float32) -> ColumnTransformer:
-    """An unfitted transformer for the columns of a frame.
+def feature_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransformer:
+    """An unfitted transformer for frames with the columns of this one.
 
-    Categories become one 0/1 column per value, in the order of the column's categories; numbers
-    are scaled to [-1, 1] by the smallest and largest value seen in ``fit``.
+    Categories become one 0/1 column per value, in the order of the column's categories; a value
+    never seen there gives zeros. Numbers are scaled to [-1, 1] by the smallest and largest value
+    seen in ``fit``. Where this frame has unknown values, a categorical column gets one more 0/1
+    column for them, and an unknown number becomes the median, with one more column that marks it.
     """
-    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - a second to import
-    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # noqa: PLC0415
+    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import
 
     categorical = [name for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)]
-    numeric = [name for name in frame if name not in categorical]
+    incomplete = [name for name in frame if frame[name].isna().any()]
+    steps = []
+    for kind, make in (("categorical", _one_hot), ("numeric", _scaler)):
+        for state in ("complete", "incomplete"):
+            columns = [
+                name
+                for name in frame
+                if (name in categorical) == (kind == "categorical")
+                and (name in incomplete) == (state == "incomplete")
+            ]
+            if columns:
+                steps.append((f"{kind} {state}", make(frame[columns], state, scale), columns))
+    return ColumnTransformer(steps, verbose_feature_names_out=False)
+
+
+def _one_hot(frame: pd.DataFrame, state: str, _scale: bool) -> Any:
+    from sklearn.impute import SimpleImputer  # noqa: PLC0415 - slow to import
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
+
+    extra = [MISSING] if state == "incomplete" else []
     one_hot = OneHotEncoder(
-        categories=[list(frame[name].cat.categories) for name in categorical],
+        categories=[[*frame[name].cat.categories, *extra] for name in frame],
+        handle_unknown="ignore",
         sparse_output=False,
-        dtype=dtype,
+        dtype=np.float32,
     )
-    return ColumnTransformer(
-        [("categorical", one_hot, categorical), ("numeric", MinMaxScaler((-1, 1)), numeric)],
-        verbose_feature_names_out=False,
-    )
+    if not extra:
+        return one_hot
+    return make_pipeline(SimpleImputer(strategy="constant", fill_value=MISSING), one_hot)
+
+
+def _scaler(_frame: pd.DataFrame, state: str, scale: bool) -> Any:
+    from sklearn.impute import SimpleImputer  # noqa: PLC0415 - slow to import
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import FunctionTransformer, MinMaxScaler  # noqa: PLC0415
+
+    scaler = MinMaxScaler((-1, 1)) if scale else FunctionTransformer(feature_names_out="one-to-one")
+    if state == "complete":
+        return scaler
+    return make_pipeline(SimpleImputer(strategy="median", add_indicator=True), scaler)
 
 
 def joint_codes(codes: np.ndarray, sizes: Sequence[int]) -> np.ndarray:

@@ -37,7 +37,13 @@ def fetch(
     Raises:
         FetchError: No carrier worked; the message has the reason of each.
     """
-    schema = schema_of(name)
+    return fetch_schema(schema_of(name), carrier=carrier, show=show)
+
+
+def fetch_schema(
+    schema: Schema, *, carrier: str | None = None, show: Callable[[str], object] = print
+) -> list[Path]:
+    """Fetch what a schema describes; see ``fetch``."""
     parts = _carriers_by_part(schema, carrier)
     show(f"{schema.title}. Licence: {schema.licence}")
     if schema.restricted:

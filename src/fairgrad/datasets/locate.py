@@ -62,10 +62,10 @@ def first_usable(schema: Schema, read: Callable[[Found], _Read]) -> _Read:
         if folder is None:
             reasons.append(f"{place}: not set")
             continue
-        copies = [Found(path, place) for path in _copies(folder, schema.files)]
-        if not copies:
+        found = [Found(path, place) for path in copies(folder, schema.files)]
+        if not found:
             reasons.append(f"{place}: {_file_names(schema)} not in {folder}")
-        for copy in copies:
+        for copy in found:
             outcome, reason = _attempt(read, copy)
             if outcome is not None:
                 return outcome
@@ -94,7 +94,8 @@ def _attempt(read: Callable[[Found], _Read], copy: Found) -> tuple[_Read | None,
         return None, str(error)
 
 
-def _copies(folder: Path, files: Sequence[DataFile]) -> Iterator[Path]:
+def copies(folder: Path, files: Sequence[DataFile]) -> Iterator[Path]:
+    """Files in the folder that by their name may be one of the accepted ones."""
     for name in dict.fromkeys(file.name for file in files):
         for suffix in _UNPACK:
             path = folder / f"{name}{suffix}"

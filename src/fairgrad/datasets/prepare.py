@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.datasets.schema import Attribute, Feature, RowRule, Value
+    from fairgrad.datasets.schema import Attribute, Feature, RowRule
 
 
 def kept_rows(table: pd.DataFrame, rules: Sequence[RowRule]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -40,7 +40,7 @@ def feature_column(column: pd.Series, feature: Feature) -> pd.Series:
     """A feature with its values merged; categories in the schema's order, numbers untouched."""
     if not feature.categories:
         return column
-    new_names: dict[Value, str] = {name: name for name in feature.categories}
+    new_names: dict[Any, str] = {name: name for name in feature.categories}
     new_names.update(feature.merge)
     return _renamed(column, new_names, feature.categories, feature.other)
 
@@ -54,7 +54,7 @@ def attribute_column(column: pd.Series, attribute: Attribute) -> pd.Series:
 
 
 def _renamed(
-    column: pd.Series, new_names: Mapping[Value, str], names: Sequence[str], other: str
+    column: pd.Series, new_names: Mapping[Any, str], names: Sequence[str], other: str
 ) -> pd.Series:
     """Map the distinct values only: a table has few of them and many rows."""
     codes, distinct = pd.factorize(column)
@@ -65,8 +65,8 @@ def _renamed(
 
 
 def _new_code(
-    value: Value,
-    new_names: Mapping[Value, str],
+    value: object,
+    new_names: Mapping[Any, str],
     position: dict[str, int],
     other: str,
     column: object,

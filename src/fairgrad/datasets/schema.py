@@ -81,7 +81,7 @@ class Feature:
     name: str
     meaning: str = ""
     categories: tuple[str, ...] = ()
-    merge: Mapping[Value, str] = field(default_factory=dict)
+    merge: Mapping[str, str] = field(default_factory=dict)
     other: str = ""
 
 

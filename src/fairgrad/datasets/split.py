@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Indices:
-    """Row numbers of the three parts."""
+    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them."""
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield train, validation and test."""
+        return iter((self.train, self.validation, self.test))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Split:
     """The three parts of a data set; ``train, validation, test = split`` unpacks them."""
 
@@ -38,7 +42,7 @@ class Split:
         return iter((self.train, self.validation, self.test))
 
 
-def paper_indices(rows: int, seed: int) -> Indices:
+def paper_indices(rows: int, seed: int = 10) -> Indices:
     """Shuffle with the seed; the last 20 % are test, the last 25 % of the rest validation.
 
     Examples:
@@ -46,16 +50,59 @@ def paper_indices(rows: int, seed: int) -> Indices:
         >>> len(parts.train), len(parts.validation), len(parts.test)
         (6, 2, 2)
     """
-    # The legacy generator, as its stream is frozen: a seed means the same rows for ever.
-    order = np.random.RandomState(seed).permutation(rows)
+    _check_rows(rows)
+    order = _shuffled(rows, seed)
     rest = int(0.8 * rows)
     fit = int(0.75 * rest)
     return Indices(order[:fit], order[fit:rest], order[rest:])
 
 
+def stratified_indices(
+    strata: np.ndarray, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
+) -> Indices:
+    """A random split in which every stratum has its share in every part, to within one row.
+
+    The rows are shuffled and sorted by stratum; then parts are dealt out at equal steps. Strata of
+    a single row are welcome.
+
+    Args:
+        strata: Number of each row's stratum, such as its cell of label and group.
+        seed: Seed of the shuffle.
+        test: Share of the rows in the test part.
+        validation: Share of the rows in the validation part.
+
+    Examples:
+        >>> strata = np.array([0] * 20 + [1] * 5)
+        >>> train, validation, test = stratified_indices(strata)
+        >>> np.bincount(strata[test]).tolist(), np.bincount(strata[train]).tolist()
+        ([4, 1], [12, 3])
+    """
+    _check_rows(len(strata))
+    if not (0 < test < 1 and 0 < validation < 1 and test + validation < 1):
+        raise ValueError(
+            f"test is {test} and validation {validation}; "
+            "both must be positive, with room for training"
+        )
+    order = _shuffled(len(strata), seed)
+    order = order[np.argsort(strata[order], kind="stable")]
+    in_test = _every(len(order), test)
+    rest = order[~in_test]
+    in_validation = _every(len(rest), validation / (1 - test))
+    return Indices(rest[~in_validation], rest[in_validation], order[in_test])
+
+
 def paper_split(data: Encoded, seed: int = 10) -> Split:
-    """The paper's split, with the features standardised by the training rows alone."""
+    """The paper's split of encoded data, standardised by the training rows alone."""
     return standardised(data, paper_indices(len(data), seed))
+
+
+def stratified_split(
+    data: Encoded, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
+) -> Split:
+    """A split in which every label of every group has its share in every part; standardised."""
+    strata = data.y * (len(data.group_names) + 1) + data.s
+    parts = stratified_indices(strata, seed, test=test, validation=validation)
+    return standardised(data, parts)
 
 
 def standardised(data: Encoded, parts: Indices) -> Split:
@@ -63,12 +110,35 @@ def standardised(data: Encoded, parts: Indices) -> Split:
 
     A feature that is constant over the training rows is only centred.
     """
-    train, validation, test = (data.rows(i) for i in (parts.train, parts.validation, parts.test))
-    mean = train.X.mean(axis=0, dtype=np.float64)
-    scale = train.X.std(axis=0, dtype=np.float64)
+    split = cut(data, parts)
+    mean = split.train.X.mean(axis=0, dtype=np.float64)
+    scale = split.train.X.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1.0
-    return Split(*(_scaled(part, mean, scale) for part in (train, validation, test)))
+    return Split(*(_scaled(part, mean, scale) for part in split))
+
+
+def cut(data: Encoded, parts: Indices) -> Split:
+    """Cut into parts and leave the features as they are."""
+    return Split(*(data.rows(index) for index in parts))
 
 
 def _scaled(part: Encoded, mean: np.ndarray, scale: np.ndarray) -> Encoded:
     return replace(part, X=((part.X - mean) / scale).astype(part.X.dtype))
+
+
+def _shuffled(rows: int, seed: int) -> np.ndarray:
+    # The legacy generator, as its stream is frozen: a seed means the same rows for ever.
+    return np.random.RandomState(seed).permutation(rows)
+
+
+def _every(rows: int, share: float) -> np.ndarray:
+    """Marks at equal steps: any run of rows holds its share of marks, to within one."""
+    # Half a step of offset, so that a stratum's first row is not always left out.
+    steps = np.floor(np.arange(rows + 1) * share + 0.5)
+    marks: np.ndarray = np.diff(steps) > 0
+    return marks
+
+
+def _check_rows(rows: int) -> None:
+    if rows < 5:
+        raise ValueError(f"{rows} rows cannot be split into train, validation and test")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: The only threshold whose label the subset holds; it has no incomes.
 SUBSET_THRESHOLD = 50_000
 
+FULL = DataFile("acs_income_ca_2018.csv", "")
 SUBSET = DataFile(
     "acs_income_ca_2018_subset.csv",
     "09b7630b86f3868787e0c34ea6958e0fa67c92a2c4a3fbf021f2705315824178",
@@ -52,7 +53,7 @@ SCHEMA = Schema(
         Feature("WKHP", "hours worked per week"),
         Feature("RAC1P", "race, survey code"),
     ),
-    files=(DataFile("acs_income_ca_2018.csv", ""),),
+    files=(FULL, SUBSET),
     carriers=(Carrier(kind="folktables", address="folktables", makes="acs_income_ca_2018.csv"),),
     source="US Census Bureau, American Community Survey 2018 (1-Year), through folktables",
     licence="terms of use of the US Census Bureau's public microdata",
@@ -83,7 +84,7 @@ def load(threshold: int = SUBSET_THRESHOLD) -> Dataset:
             Thresholds other than 50,000 need the full table.
     """
     names = (f"<={threshold}", f">{threshold}")
-    full = replace(SCHEMA, label=replace(SCHEMA.label, above=threshold, names=names))
+    full = replace(SCHEMA, files=(FULL,), label=replace(SCHEMA.label, above=threshold, names=names))
     try:
         return from_schema(full, read_table(full))
     except DataNotFoundError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema, Value
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
 
 COLUMNS = (
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
@@ -14,8 +14,7 @@ COLUMNS = (
 
 def _coded(name: str, meaning: str, **codes: str) -> Feature:
     """A feature whose codes are given readable names; their order is that of the codes."""
-    merge: dict[Value, str] = {**codes}
-    return Feature(name, meaning, tuple(codes.values()), merge=merge)
+    return Feature(name, meaning, tuple(codes.values()), merge=codes)
 
 
 CATEGORICAL = (

@@ -1,0 +1,126 @@
+"""A data set in words: what an analyst needs to know before trusting any figure about it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fairgrad.datasets.dataset import Dataset
+
+#: With fewer rows, a rate is uncertain by 10 percentage points or more (95 %, at worst).
+SMALL_CELL = 100
+#: A list longer than this is cut off.
+_LONG = 12
+_WIDTH = 88
+
+
+def description(data: Dataset) -> str:
+    """Rows, labels, groups, groups too small to trust, features, source and licence."""
+    lines = [data.title, _rows(data), ""]
+    lines += _labels(data)
+    lines += ["", *_groups(data), "", *_small_cells(data), "", _features(data)]
+    lines += [_wrapped(f"{what}: {text}") for what, text in _terms(data) if text]
+    return "\n".join(lines)
+
+
+def _rows(data: Dataset) -> str:
+    left_out = [f"{count:,} left out ({reason})" for reason, count in data.left_out.items()]
+    return "; ".join([f"{len(data):,} rows", *left_out])
+
+
+def _labels(data: Dataset) -> list[str]:
+    counts = np.bincount(data.y, minlength=len(data.label_names))
+    shares = [_share(count, len(data)) for count in counts]
+    rows = list(zip(data.label_names, counts, shares, strict=True))
+    return [f"Label: {_with_meaning(data, str(data.label.name))}", *_aligned(rows)]
+
+
+def _groups(data: Dataset) -> list[str]:
+    counts = _cells(data)
+    sensitive = "; ".join(_with_meaning(data, str(name)) for name in data.sensitive)
+    names = [*data.group_names, "unknown"]
+    rows: list[tuple[object, ...]] = [("", "rows", "share", *data.label_names)]
+    for name, cells in zip(names, counts, strict=True):
+        if cells.sum() or name != "unknown":
+            rows.append((name, cells.sum(), _share(cells.sum(), len(data)), *cells))
+    return [f"Sensitive: {sensitive}", *_aligned(rows)]
+
+
+def _cells(data: Dataset) -> np.ndarray:
+    """Rows of each group (the last: unknown) and label."""
+    shape = (len(data.group_names) + 1, len(data.label_names))
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, (data.s, data.y), 1)
+    return counts
+
+
+def _small_cells(data: Dataset) -> list[str]:
+    counts = _cells(data)[:-1]
+    small = [
+        f"{data.group_names[group]}, {data.label.name}={data.label_names[label]}: "
+        f"{counts[group, label]:,} rows"
+        for group, label in np.argwhere(counts < SMALL_CELL)
+    ]
+    if not small:
+        return [f"Every group has at least {SMALL_CELL} rows of every label."]
+    return [
+        (
+            f"Too small to trust (a rate from fewer than {SMALL_CELL} rows may be off by 10 points "
+            "or more):"
+        ),
+        *_cut_off(f"  {line}" for line in small),
+    ]
+
+
+def _features(data: Dataset) -> str:
+    if data.images is not None:
+        return "Features: images, decoded on demand"
+    kinds = [isinstance(data.frame[name].dtype, pd.CategoricalDtype) for name in data.frame]
+    numbers, categories = len(kinds) - sum(kinds), sum(kinds)
+    return f"Features: {len(kinds)} ({numbers} numbers, {categories} categories)"
+
+
+def _terms(data: Dataset) -> list[tuple[str, str]]:
+    notes = [("Note", note) for note in data.notes]
+    terms = [("Source", data.source), ("Licence", data.licence), ("Cite", data.citation)]
+    return notes + terms
+
+
+def _with_meaning(data: Dataset, name: str) -> str:
+    meaning = data.meanings.get(name, "")
+    return f"{name} ({meaning})" if meaning else name
+
+
+def _share(count: int, of: int) -> str:
+    return f"{100 * count / of:.1f} %"
+
+
+def _aligned(rows: Sequence[tuple[object, ...]]) -> list[str]:
+    """Rows of a table: the first column to the left, the others to the right."""
+    texts = [[_text(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    lines = [[first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])] for first, *rest in texts]
+    return _cut_off("  " + "  ".join(line) for line in lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(
+        text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _text(cell: object) -> str:
+    return cell if isinstance(cell, str) else f"{cell:,}"
+
+
+def _cut_off(lines: Iterable[str]) -> list[str]:
+    lines = list(lines)
+    if len(lines) <= _LONG + 1:
+        return lines
+    return [*lines[:_LONG], f"  ... and {len(lines) - _LONG} more"]
