@@ -78,36 +78,49 @@ def sides(c0: Array, C: Array, lower: Array, upper: Array) -> Sides:
 
 
 def over_shares(A: Array, p: Array) -> Array:
-    """``A_mk / p_k`` (NumPy arrays), 0 for cells without rows, whose weight stays 1."""
+    """``A_mk / p_k`` (NumPy arrays) as (..., K, M), 0 for cells without rows: their weight is 1."""
     p = p[..., None, :]
-    return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0)
+    return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0).swapaxes(-1, -2)
 
 
-def estimate_errors(
-    errors: Array, confidence: Array, counts: Array, n_labels: int, memory: float
-) -> tuple[Array, Array]:
-    """Error rates of the cells after a batch, and the rows they rest on.
+def nothing_remembered(n_cells: int, n_labels: int) -> Array:
+    """(2, K) what `estimate_errors` starts from (NumPy array): chance level, no confidence."""
+    chance = np.array([1 / n_labels, 1 - 1 / n_labels])
+    return np.repeat(chance[:, None] * NO_CONFIDENCE, n_cells, axis=1)
 
-    ``e = (wrong + confidence * e_before) / (right + wrong + confidence)``. Without memory the
-    confidence is next to nothing, so a cell in the batch has its batch error and an absent one
-    keeps its last estimate. Memory g keeps g of the rows of earlier batches. A cell never seen
-    has (almost) no confidence in its own estimate: it borrows the error of its label, which
-    pushes nobody, until its first row comes.
+
+def pool(counts: Array, n_labels: int) -> Array:
+    """Adds to each cell's counts (..., K) a vanishing share of its label's counts.
+
+    A cell without rows of its own thereby borrows the error of its label, which pushes nobody.
+    Linear: for few cells ``counts @ pool(identity, n_labels)`` is faster.
 
     Args:
-        errors: (..., K) estimates so far.
-        confidence: (..., K) rows they rest on; `NO_CONFIDENCE` at the start.
-        counts: (..., 2, K) rows of the batch predicted rightly and wrongly (or the sums of their
-            sample weights).
+        counts: (..., K) rows of a batch.
         n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
+    """
+    by_label = counts.reshape(*counts.shape[:-1], n_labels, -1)
+    return (by_label + BORROWED * by_label.sum(-1)[..., None]).reshape(counts.shape)
+
+
+def estimate_errors(remembered: Array, counts: Array, memory: float) -> tuple[Array, Array]:
+    """Error rates of the cells after a batch, and what to remember for the next one.
+
+    ``e = wrong / (right + wrong)``, each the batch's rows plus those remembered. Without memory
+    what is remembered weighs next to nothing, so a cell in the batch has its batch error and an
+    absent one keeps its last estimate for ever. Memory g keeps g of the rows.
+
+    Args:
+        remembered: (..., 2, K) rows predicted rightly and wrongly before.
+        counts: (..., 2, K) those of the batch (or the sums of their sample weights), pooled.
         memory: g, from 0 (the paper) to below 1.
     """
-    per_label = counts.reshape(*counts.shape[:-1], n_labels, -1)
-    counts = (per_label + BORROWED * per_label.sum(-1)[..., None]).reshape(counts.shape)
-    total = counts.sum(-2) + confidence
-    estimate = (counts[..., 1, :] + confidence * errors) / total
-    remembered = total.clip(max=TINY)
-    return estimate, memory * total + (1 - memory) * remembered if memory else remembered
+    both = remembered + counts
+    rows = both.sum(-2)
+    keep = rows.clip(max=TINY) / rows
+    if memory:
+        keep = keep.clip(min=memory)
+    return both[..., 1, :] / rows, both * keep[..., None, :]
 
 
 def levels(c0: Array, C: Array, errors: Array) -> Array:
@@ -132,7 +145,7 @@ def with_proportional(multipliers: Array, violation: Array, floor: Array, rate: 
 
 def cell_weights(A_over_p: Array, multipliers: Array) -> Array:
     """``w_k = 1 + (A' mu)_k / p_k``: (..., K). They may be negative, and must be (Lemma 1)."""
-    return 1 + _times(A_over_p.swapaxes(-1, -2), multipliers)
+    return 1 + _times(A_over_p, multipliers)
 
 
 def net_multipliers(multipliers: Array, sign: Array) -> Array:

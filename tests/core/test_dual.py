@@ -87,64 +87,50 @@ def test_a_cell_without_rows_has_weight_one():
 class TestErrors:
     """Estimates of the cells' errors: 2 labels x 2 groups."""
 
-    start = (np.full(4, 0.5), np.full(4, dual.NO_CONFIDENCE))
-
     @staticmethod
-    def counts(right, wrong):
-        return np.array([right, wrong], dtype=float)
+    def run(batches, memory=0.0, dtype=np.float64):
+        """The estimates after batches of (right, wrong) counts."""
+        remembered = dual.nothing_remembered(4, 2).astype(dtype)
+        for right, wrong in batches:
+            counts = dual.pool(np.array([right, wrong], dtype=dtype), 2)
+            errors, remembered = dual.estimate_errors(remembered, counts, memory)
+        return errors
 
     def test_a_batch_replaces_the_estimate(self):
-        errors, confidence = dual.estimate_errors(
-            *self.start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]), 2, 0.0
-        )
-        np.testing.assert_allclose(errors, [0.25, 0.5, 0, 0.5], atol=1e-7)
-        errors, _ = dual.estimate_errors(
-            errors, confidence, self.counts([0, 1, 1, 1], [1, 0, 1, 0]), 2, 0.0
-        )
-        np.testing.assert_allclose(errors, [1, 0, 0.5, 0], atol=1e-7)
+        first, second = ([3, 1, 2, 4], [1, 1, 0, 4]), ([0, 1, 1, 1], [1, 0, 1, 0])
+        np.testing.assert_allclose(self.run([first]), [0.25, 0.5, 0, 0.5], atol=1e-7)
+        np.testing.assert_allclose(self.run([first, second]), [1, 0, 0.5, 0], atol=1e-7)
 
-    def test_an_absent_cell_keeps_its_estimate_for_ever(self):
-        for dtype in (np.float64, np.float32):
-            start = [x.astype(dtype) for x in self.start]
-            errors, confidence = dual.estimate_errors(
-                *start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]).astype(dtype), 2, 0.0
-            )
-            for _ in range(20_000):
-                errors, confidence = dual.estimate_errors(
-                    errors, confidence, self.counts([0, 8, 0, 9], [0, 0, 0, 9]).astype(dtype), 2, 0
-                )
-            np.testing.assert_allclose(errors, [0.25, 0, 0, 0.5], atol=2e-3)
+    @pytest.mark.parametrize("memory", [0.0, 0.9])
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_an_absent_cell_keeps_its_estimate_for_ever(self, memory, dtype):
+        batches = [([3, 1, 2, 4], [1, 1, 0, 4]), *[([0, 8, 0, 9], [0, 0, 0, 9])] * 20_000]
+        errors = self.run(batches, memory, dtype)
+        np.testing.assert_allclose(errors, [0.25, 0, 0, 0.5], atol=2e-3)
 
     def test_a_cell_never_seen_borrows_its_labels_error(self):
-        errors, confidence = dual.estimate_errors(
-            *self.start, self.counts([6, 0, 0, 1], [2, 0, 0, 3]), 2, 0.0
-        )
-        np.testing.assert_allclose(errors, [0.25, 0.25, 0.75, 0.75], atol=1e-7)
-        errors, _ = dual.estimate_errors(
-            errors, confidence, self.counts([0, 1, 0, 0], [0, 0, 0, 0]), 2, 0.0
-        )
-        np.testing.assert_allclose(errors, [0.25, 0, 0.75, 0.75], atol=1e-7)
+        first, second = ([6, 0, 0, 1], [2, 0, 0, 3]), ([0, 1, 0, 0], [0, 0, 0, 0])
+        np.testing.assert_allclose(self.run([first]), [0.25, 0.25, 0.75, 0.75], atol=1e-6)
+        np.testing.assert_allclose(self.run([first, second]), [0.25, 0, 0.75, 0.75], atol=1e-6)
 
     def test_a_label_never_seen_keeps_the_neutral_start(self):
-        errors, _ = dual.estimate_errors(
-            *self.start, self.counts([6, 1, 0, 0], [2, 1, 0, 0]), 2, 0.0
-        )
-        np.testing.assert_allclose(errors, [0.25, 0.5, 0.5, 0.5])
+        errors = self.run([([6, 1, 0, 0], [2, 1, 0, 0])])
+        np.testing.assert_allclose(errors, [0.25, 0.5, 0.5, 0.5], atol=1e-7)
 
     @given(st.lists(st.integers(0, 2**16), min_size=1, max_size=8), st.floats(0.1, 0.95))
     def test_memory_keeps_a_share_of_earlier_batches(self, seeds, memory):
-        state, rows, wrong_rows = self.start, np.zeros(4), np.zeros(4)
-        for seed in seeds:
-            counts = np.random.default_rng(seed).integers(1, 20, (2, 4)).astype(float)
-            state = dual.estimate_errors(*state, counts, 2, memory)
-            rows, wrong_rows = memory * rows + counts.sum(0), memory * wrong_rows + counts[1]
-        np.testing.assert_allclose(state[0], wrong_rows / rows, rtol=1e-6)
+        batches = [np.random.default_rng(s).integers(1, 20, (2, 4)).astype(float) for s in seeds]
+        kept = np.zeros((2, 4))
+        for counts in batches:
+            kept = memory * kept + counts
+        np.testing.assert_allclose(self.run(batches, memory), kept[1] / kept.sum(0), rtol=1e-6)
 
-    def test_memory_of_an_absent_cell_does_not_fade(self):
-        state = dual.estimate_errors(*self.start, self.counts([3, 1, 2, 4], [1, 1, 0, 4]), 2, 0.9)
-        for _ in range(5000):
-            state = dual.estimate_errors(*state, self.counts([0, 8, 0, 9], [0, 0, 0, 9]), 2, 0.9)
-        np.testing.assert_allclose(state[0][[0, 2]], [0.25, 0], atol=1e-3)
+    @given(seed=st.integers(0, 1000), n_labels=st.integers(1, 4), n_groups=st.integers(1, 5))
+    def test_pooling_is_a_matrix(self, seed, n_labels, n_groups):
+        K = n_labels * n_groups
+        counts = np.random.default_rng(seed).random((3, 2, K))
+        matrix = dual.pool(np.eye(K), n_labels)
+        np.testing.assert_allclose(counts @ matrix, dual.pool(counts, n_labels))
 
 
 @given(seed=st.integers(0, 2**32 - 1), J=st.integers(1, 5), K=st.integers(1, 6))
@@ -153,19 +139,19 @@ def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
     lead = (3, 2)
     c0, C = rng.normal(size=(*lead, J)), rng.normal(size=(*lead, J, K))
     epsilon = rng.choice([0.0, 0.1, np.inf], size=(*lead, J))
-    p, errors = rng.random((*lead, K)), rng.random((*lead, K))
-    confidence, counts = rng.random((*lead, K)), rng.integers(0, 5, (*lead, 2, K)).astype(float)
+    p = rng.random((*lead, K))
+    kept, counts = rng.random((*lead, 2, K)), rng.integers(0, 5, (*lead, 2, K)).astype(float)
     sides = dual.sides(c0, C, -epsilon, epsilon)
     start = np.maximum(rng.normal(size=sides.a0.shape), sides.floor)
 
-    def run(a0, A, floor, A_over_p, mu, e, conf, n):
-        e, conf = dual.estimate_errors(e, conf, n, 1, 0.5)
+    def run(a0, A, floor, A_over_p, mu, kept, counts):
+        e, kept = dual.estimate_errors(kept, dual.pool(counts, 1), 0.5)
         violation = dual.violations(a0, A, e)
         mu = dual.ascend(mu, violation, floor, 0.3)
         used = dual.with_proportional(mu, violation, floor, 1.5)
-        return mu, dual.cell_weights(A_over_p, used), e, conf
+        return mu, dual.cell_weights(A_over_p, used), e, kept
 
-    inputs = (*sides[:3], dual.over_shares(sides.A, p), start, errors, confidence, counts)
+    inputs = (*sides[:3], dual.over_shares(sides.A, p), start, kept, counts)
     stacked = run(*inputs)
     tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in inputs))
     for index in np.ndindex(lead):

@@ -36,13 +36,8 @@ class Multipliers(nn.Module):
 
     c0: Tensor
     C: Tensor
-    a0: Tensor
-    A: Tensor
-    A_over_p: Tensor
-    floor: Tensor
     sign: Tensor
-    errors: Tensor
-    confidence: Tensor
+    remembered: Tensor
     multipliers: Tensor
     weights: Tensor
     fingerprint: Tensor
@@ -66,11 +61,10 @@ class Multipliers(nn.Module):
         self.n_cells = constraints.C.shape[1]
         self.n_label_rows = (len(groups.labels) if constraints.by_label else 1) + bool(n_ignored)
 
-        pad = np.zeros((len(constraints.C), n_ignored))
-        C = np.concatenate([constraints.C, pad], axis=1)
+        C = np.pad(constraints.C, [(0, 0), (0, n_ignored)])
         lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
         sides = dual.sides(constraints.c0, C, lower, upper)
-        mass = np.append(groups.cell_mass(constraints.by_label), np.zeros(n_ignored))
+        mass = np.pad(groups.cell_mass(constraints.by_label), (0, n_ignored))
         constants = {
             "c0": constraints.c0,
             "C": constraints.C,
@@ -79,13 +73,12 @@ class Multipliers(nn.Module):
             "A_over_p": dual.over_shares(sides.A, mass / mass.sum()),
             "floor": sides.floor,
             "sign": sides.sign,
+            "pool": dual.pool(np.eye(C.shape[1]), self.n_label_rows),
         }
         for name, value in constants.items():
             self.register_buffer(name, _float32(value), persistent=False)
-        neutral = 1 - 1 / len(groups.labels)
         state = {
-            "errors": np.full(C.shape[1], neutral),
-            "confidence": np.full(C.shape[1], dual.NO_CONFIDENCE),
+            "remembered": dual.nothing_remembered(C.shape[1], len(groups.labels)),
             "multipliers": np.zeros(len(sides.a0)),
             "weights": np.ones(C.shape[1]),
         }
@@ -102,35 +95,39 @@ class Multipliers(nn.Module):
             wrong: (N,) whether its prediction is wrong.
             sample_weight: (N,) float32, or None for ones.
         """
-        counts = self.count(cell, wrong, sample_weight)
-        errors, confidence = dual.estimate_errors(
-            self.errors, self.confidence, counts, self.n_label_rows, self.error_memory
-        )
-        violation = dual.violations(self.a0, self.A, errors)
-        multipliers = dual.ascend(self.multipliers, violation, self.floor, self.fairness_rate)
+        own = self._buffers  # attributes of modules are slow to find, and this is the hot path
+        counts = self.count(cell, wrong, sample_weight) @ own["pool"]
+        errors, remembered = dual.estimate_errors(own["remembered"], counts, self.error_memory)
+        violation = dual.violations(own["a0"], own["A"], errors)
+        multipliers = dual.ascend(own["multipliers"], violation, own["floor"], self.fairness_rate)
         used = multipliers
         if self.proportional_rate:
-            used = dual.with_proportional(used, violation, self.floor, self.proportional_rate)
-        weights = dual.cell_weights(self.A_over_p, used)
-        self.errors.copy_(errors)
-        self.confidence.copy_(confidence)
-        self.multipliers.copy_(multipliers)
-        self.weights.copy_(weights if self.negative_weights else weights.clip(min=0))
-        return self.weights
+            used = dual.with_proportional(used, violation, own["floor"], self.proportional_rate)
+        weights = dual.cell_weights(own["A_over_p"], used)
+        if not self.negative_weights:
+            weights = weights.clip(min=0)
+        own["remembered"].copy_(remembered)
+        own["multipliers"].copy_(multipliers)
+        own["weights"].copy_(weights)
+        return weights
 
     def count(self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None) -> Tensor:
         """(2, K) rows of the batch predicted rightly and wrongly in each cell."""
-        n = len(self.errors)
-        ones = (
-            torch.ones_like(cell, dtype=torch.float32) if sample_weight is None else sample_weight
-        )
+        n = self._buffers["weights"].shape[0]
         counts = torch.zeros(2 * n, device=cell.device)
-        return counts.index_add_(0, cell + n * wrong, ones).view(2, n)
+        rows = counts.new_ones(cell.shape) if sample_weight is None else sample_weight
+        return counts.index_add_(0, torch.add(cell, wrong, alpha=n), rows).view(2, n)
+
+    @property
+    def errors(self) -> Tensor:
+        """(K,) the current estimate of the cells' error rates."""
+        right, wrong = self.remembered[:, : self.n_cells]
+        return wrong / (right + wrong)
 
     @property
     def levels(self) -> Tensor:
         """(J,) the current estimate of the levels of fairness."""
-        level: Tensor = dual.levels(self.c0, self.C, self.errors[: self.n_cells])
+        level: Tensor = dual.levels(self.c0, self.C, self.errors)
         return level
 
     @property
