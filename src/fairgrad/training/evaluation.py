@@ -1,0 +1,118 @@
+"""Judges all members of a stack on their validation rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from fairgrad import dual
+from fairgrad.training import heads
+from fairgrad.training.constants import level_constants, member_constraints
+from fairgrad.training.records import Record
+from fairgrad.training.streams import Indices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
+
+    from fairgrad.groups import Floats, Ints
+    from fairgrad.training.fairness import StackedFairness
+    from fairgrad.training.member import Member
+    from fairgrad.training.network import Network
+    from fairgrad.training.table import Table
+
+MAX_ACTIVATIONS = 2**21
+"""Rows are judged in pieces of so many activations, which stay in the processor's cache."""
+
+
+class Evaluation:
+    """Accuracy, loss and levels of M members, with the frequencies of their validation rows.
+
+    Args:
+        table: the rows.
+        members: M of them, ordered by stream.
+        rows: the validation rows of each stream.
+        fairness: the stack's method, whose cells are used.
+        widest: units of the network's widest layer.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        members: Sequence[Member],
+        rows: Sequence[Ints],
+        fairness: StackedFairness,
+        widest: int,
+    ) -> None:
+        self.table, self.fairness = table, fairness
+        self.rows = [torch.from_numpy(part) for part in rows]
+        self.n_streams, self.n_members = len(rows), len(members)
+        per_stream = self.n_members // self.n_streams
+        groups = [table.groups_of(part) for part in rows for _ in range(per_stream)]
+        constraints = member_constraints(members, groups)
+        self.constants = level_constants(
+            constraints, fairness.cells.n_cells, by_label=fairness.cells.n_label_rows > 1
+        )
+        self.piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
+
+    def record(self, network: Network) -> Record:
+        """Judges the network's models as they are."""
+        counts = torch.zeros(self.n_members, 2, self.fairness.cells.n_cells, dtype=torch.float64)
+        loss = torch.zeros(self.n_members, dtype=torch.float64)
+        for index, valid in self._pieces():
+            scores = network.scores(self.table.take(index))
+            scores = scores.view(self.n_streams, -1, *scores.shape[1:])
+            label = self.table.label[index]
+            batch = self.fairness.cells.take(index, valid)
+            counts += batch.count(heads.wrong(scores, label)).view(counts.shape)
+            row_losses = torch.where(
+                batch.weight[:, None] > 0, heads.losses(scores, label) * batch.weight[:, None], 0.0
+            )
+            loss += row_losses.sum(-1).view(-1)
+        return self._record(counts, loss)
+
+    def _record(self, counts: Tensor, loss: Tensor) -> Record:
+        total = counts.sum((1, 2)).numpy()
+        n_wrong = counts[:, 1].sum(1).numpy()
+        levels = self._levels(counts)
+        return Record(
+            accuracy=1 - n_wrong / total,
+            loss=loss.numpy() / total,
+            unfairness=mean_abs(levels),
+            levels=levels,
+            multipliers=self.fairness.net_multipliers.numpy().astype(np.float64),
+        )
+
+    def _levels(self, counts: Tensor) -> Floats:
+        if self.fairness.mixing is not None:
+            counts = counts @ self.fairness.mixing.to(counts.dtype)
+        right, wrong = counts.numpy().swapaxes(0, 1)
+        errors = wrong / np.maximum(right + wrong, dual.NO_CONFIDENCE)
+        levels: Floats = dual.levels(self.constants.c0, self.constants.C, errors)
+        return np.where(self.constants.defined, levels, np.nan)
+
+    def _pieces(self) -> Iterator[Indices]:
+        """The validation rows of all streams, in order, padded where some have fewer."""
+        sizes = torch.tensor([len(rows) for rows in self.rows])
+        longest = int(sizes.max())
+        for start in range(0, longest, self.piece):
+            place = torch.arange(start, min(start + self.piece, longest))
+            valid = place < sizes[:, None]
+            index = torch.stack(
+                [
+                    rows[place.clamp(max=int(n) - 1)]
+                    for rows, n in zip(self.rows, sizes, strict=True)
+                ]
+            )
+            yield Indices(index, None if bool(valid.all()) else valid)
+
+
+def mean_abs(levels: Floats) -> Floats:
+    """(..., J) -> (...) the mean of |F| over the levels that are defined; NaN if none is."""
+    defined = ~np.isnan(levels)
+    total = np.where(defined, np.abs(levels), 0.0).sum(-1)
+    n = defined.sum(-1)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)

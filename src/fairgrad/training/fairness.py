@@ -1,0 +1,145 @@
+"""The method for a whole stack: the same functions as the losses, with a leading member axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairgrad import dual
+from fairgrad.training.cells import Cells
+from fairgrad.training.constants import (
+    dual_constants,
+    level_constants,
+    member_constraints,
+    mixing,
+    needs_labels,
+    warn_of_undefined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.groups import Ints
+    from fairgrad.training.cells import CellBatch
+    from fairgrad.training.member import Member
+    from fairgrad.training.table import Table
+
+
+class StackedFairness:
+    """Error estimates, multipliers and cell weights of M members.
+
+    Args:
+        table: the rows.
+        members: M of them.
+        rows: the training rows of each member.
+
+    Attributes:
+        cells: the cells of the table's rows.
+        state: what changes from step to step, each (M, ...).
+        is_active: whether any member is to be made fair; if not, all rows weigh the same.
+    """
+
+    def __init__(self, table: Table, members: Sequence[Member], rows: Sequence[Ints]) -> None:
+        groups = [table.groups_of(index) for index in rows]
+        constraints = member_constraints(members, groups)
+        warn_of_undefined(constraints)
+        by_label = needs_labels(constraints)
+        self.cells = Cells(table, by_label=by_label)
+        n_cells = self.cells.n_cells
+
+        def tensor(array: Any) -> Tensor:
+            return torch.as_tensor(np.asarray(array), dtype=table.dtype)
+
+        constants = dual_constants(constraints, groups, n_cells, by_label=by_label)
+        self.a0, self.A, self.floor = (tensor(side) for side in constants.sides[:3])
+        self.A_over_p = tensor(constants.A_over_p)
+        self.sign = tensor(constants.sides.sign)
+        self.levels_of = level_constants(constraints, n_cells, by_label=by_label)
+        self.mixing = None
+        if by_label and any(part is not None and not part.by_label for part in constraints):
+            self.mixing = tensor(mixing(constraints, table.n_labels, table.groups.n_groups))
+
+        self.rate = tensor([[_rate(member)] for member in members])
+        self.proportional = tensor([[_rate(m, m.proportional_rate)] for m in members])
+        self.memory = _memory(members)
+        self.least_weight = tensor(
+            [[-np.inf if member.negative_weights else 0.0] for member in members]
+        )
+        self.has_proportional = bool((self.proportional > 0).any())
+        self.has_least_weight = bool((self.least_weight == 0).any())
+        self.is_active = bool((self.rate > 0).any()) or self.has_proportional
+
+        shape = (len(members), n_cells)
+        self.state = {
+            "errors": torch.full(shape, 1 - 1 / table.n_labels, dtype=table.dtype),
+            "remembered": tensor(dual.nothing_remembered(n_cells, table.n_labels)).repeat(
+                len(members), 1, 1
+            ),
+            "multipliers": torch.zeros_like(self.a0),
+            "weights": torch.ones(shape, dtype=table.dtype),
+        }
+
+    def row_factors(self, batch: CellBatch, wrong: Tensor) -> Tensor:
+        """What each row's loss is multiplied by: ``w[cell of i] * weight_i / sum of weights``.
+
+        Updates the state first, as the paper's algorithm does.
+
+        Args:
+            batch: the cells of the batch.
+            wrong: (S, T, B) which rows each member predicts wrongly.
+
+        Returns:
+            (S, T, B), or (S, 1, B) if no member is to be made fair.
+        """
+        divisor = batch.weight.sum(1)[:, None, None].clamp(min=dual.NO_CONFIDENCE)
+        if not self.is_active:
+            return batch.weight[:, None] / divisor
+        weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
+        return batch.spread(weights.view(*wrong.shape[:2], -1) / divisor)
+
+    def step(self, counts: Tensor) -> Tensor:
+        """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
+        counts = self.mixed(counts)
+        state = self.state
+        counts = dual.pool(counts, self.cells.n_label_rows)
+        errors, remembered = dual.estimate_errors(state["remembered"], counts, self.memory)
+        violation = dual.violations(self.a0, self.A, errors)
+        multipliers = dual.ascend(state["multipliers"], violation, self.floor, self.rate)
+        used = multipliers
+        if self.has_proportional:
+            used = dual.with_proportional(used, violation, self.floor, self.proportional)
+        weights: Tensor = dual.cell_weights(self.A_over_p, used)
+        if self.has_least_weight:
+            weights = weights.clip(min=self.least_weight)
+        state["errors"], state["remembered"] = errors, remembered
+        state["multipliers"], state["weights"] = multipliers, weights
+        return weights
+
+    def mixed(self, counts: Tensor) -> Tensor:
+        """Counts (..., 2, K) of (label, group) cells as what each member's own cells hold."""
+        return counts if self.mixing is None else counts @ self.mixing
+
+    @property
+    def net_multipliers(self) -> Tensor:
+        """(M, J) one multiplier per constraint, lambda - delta."""
+        net: Tensor = dual.net_multipliers(self.state["multipliers"], self.sign)
+        return net
+
+
+def _rate(member: Member, rate: float | None = None) -> float:
+    if member.fairness_measure is None:
+        return 0.0
+    return member.fairness_rate if rate is None else rate
+
+
+def _memory(members: Sequence[Member]) -> float:
+    memories = {member.error_memory for member in members if member.fairness_measure is not None}
+    if len(memories) > 1:
+        raise ValueError(
+            f"error_memory: members of one stack share it, got {sorted(memories)}; "
+            "train them in several stacks."
+        )
+    return memories.pop() if memories else 0.0

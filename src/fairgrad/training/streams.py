@@ -1,0 +1,83 @@
+"""Shuffled rows in batches: one stream for all members that see the same ones."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fairgrad.groups import Ints
+
+INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
+"""The independent uses of a member's seed."""
+
+
+class Indices(NamedTuple):
+    """The rows of one batch of every stream.
+
+    Attributes:
+        row: (S, B) row numbers; where a stream has run out, its first row stands in.
+        valid: (S, B) whether an entry is a row of the stream, or None if all are.
+    """
+
+    row: Tensor
+    valid: Tensor | None
+
+
+class Streams:
+    """S streams of rows, shuffled anew every epoch and cut into batches.
+
+    Every stream goes through its rows exactly once per epoch. One with fewer rows than the longest
+    runs out before it; from then on its entries are not valid.
+
+    Args:
+        rows: the row numbers of each stream.
+        seeds: one per stream.
+        batch_size: rows per batch.
+
+    Example:
+        >>> streams = Streams([np.arange(5), np.arange(3)], seeds=[1, 2], batch_size=2)
+        >>> [batch.row.shape[1] for batch in streams.epoch()]
+        [2, 2, 1]
+        >>> [None if batch.valid is None else batch.valid.tolist() for batch in streams.epoch()]
+        [None, [[True, True], [True, False]], [[True], [False]]]
+    """
+
+    def __init__(self, rows: Sequence[Ints], seeds: Sequence[int], batch_size: int) -> None:
+        self.rows = [torch.from_numpy(part) for part in rows]
+        self.generators = [generator(seed, SHUFFLING) for seed in seeds]
+        self.sizes = np.array([len(part) for part in rows])
+        self.length = int(self.sizes.max())
+        self.batch_size = min(batch_size, self.length)
+        self.n_steps = math.ceil(self.length / self.batch_size)
+
+    def epoch(self) -> Iterator[Indices]:
+        """The batches of one epoch, in a new order."""
+        order = torch.stack([self._shuffled(stream) for stream in range(len(self.rows))])
+        for start in range(0, self.length, self.batch_size):
+            row = order[:, start : start + self.batch_size]
+            yield Indices(row, self._valid(start, row.shape[1]))
+
+    def _shuffled(self, stream: int) -> Tensor:
+        rows = self.rows[stream]
+        order = rows[torch.randperm(len(rows), generator=self.generators[stream])]
+        missing = self.length - len(order)
+        return torch.cat([order, rows[:1].expand(missing)]) if missing else order
+
+    def _valid(self, start: int, width: int) -> Tensor | None:
+        left = self.sizes - start
+        if (left >= width).all():
+            return None
+        return torch.arange(width) < torch.from_numpy(left)[:, None]
+
+
+def generator(seed: int, use: int) -> torch.Generator:
+    """A generator for one use of a seed, independent of its other uses and of other seeds."""
+    word = np.random.SeedSequence([seed, use]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(word >> np.uint64(1)))

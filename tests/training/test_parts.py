@@ -1,0 +1,186 @@
+"""The parts of the stack against PyTorch's own and against definitions computed directly."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+
+from fairgrad import fairness_levels
+from fairgrad.training import Member, Plan, Table, heads, train
+from fairgrad.training.batch_norm import normalise
+from fairgrad.training.cells import Cells
+from fairgrad.training.network import Shape
+from fairgrad.training.optimizers import Settings, make_optimizer
+from fairgrad.training.stack import build
+from fairgrad.training.streams import Streams
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("hidden", [(), (6, 4)])
+def test_written_out_gradient_is_the_one_of_autograd(n_outputs, hidden):
+    shape = Shape(n_features=5, hidden=hidden, n_outputs=n_outputs)
+    network = build(shape, n_streams=2, seeds=[0, 0, 1, 1], dtype=torch.float64)
+    x, along = (
+        torch.randn(2, 7, 5, dtype=torch.float64),
+        torch.randn(4, n_outputs, 7, dtype=torch.float64),
+    )
+    scores, pull = network.forward(x, None)
+    flat = network.parameters.clone().requires_grad_()
+    for m in range(4):
+        pieces = [
+            p.view(s)
+            for p, s in zip(flat[m].split(shape.sizes), shape.pieces.values(), strict=True)
+        ]
+        a = x[m // 2]
+        for layer in range(len(hidden) + 1):
+            a = functional.linear(a if layer == 0 else a.relu(), *pieces[2 * layer : 2 * layer + 2])
+        torch.testing.assert_close(scores[m], a.T)
+        (a.T * along[m]).sum().backward()
+    torch.testing.assert_close(pull(along), flat.grad)
+
+
+def test_initial_weights_have_the_spread_of_pytorch():
+    shape = Shape(n_features=100, hidden=(400,), n_outputs=3)
+    first = shape.initial(0)[: 100 * 400]
+    expected = nn.Linear(100, 400).weight
+    assert first.abs().max() <= 0.1
+    assert first.std().item() == pytest.approx(expected.std().item(), rel=0.05)
+    assert torch.equal(shape.initial(0), shape.initial(0))
+    assert not torch.equal(shape.initial(0), shape.initial(1))
+
+
+@given(st.integers(1, 3), st.integers(2, 6), st.integers(0, 4))
+@settings(max_examples=30, deadline=None)
+def test_batch_norm_over_valid_rows_is_pytorchs_over_those_rows(n_members, n_rows, n_padding):
+    torch.manual_seed(n_rows)
+    a = torch.randn(n_members, 3, n_rows + n_padding, dtype=torch.float64)
+    scale, shift = torch.randn(2, n_members, 3, dtype=torch.float64)
+    valid = (torch.arange(n_rows + n_padding) < n_rows).expand(n_members, -1)
+    buffers = Shape(1, (3,), 1, batch_norm=True).initial_buffers(n_members, torch.float64)
+    found = normalise(a, scale, shift, buffers, 0, valid, training=True)
+    for m in range(n_members):
+        layer = nn.BatchNorm1d(3).double()
+        layer.weight.data, layer.bias.data = scale[m], shift[m]
+        torch.testing.assert_close(found[m, :, :n_rows].T, layer(a[m, :, :n_rows].T))
+        torch.testing.assert_close(buffers["mean0"][m], layer.running_mean)
+        torch.testing.assert_close(buffers["variance0"][m], layer.running_var)
+
+
+def test_batch_norm_takes_a_batch_of_one_row(make_data):
+    table = Table.from_data(*make_data(65))
+    training = train(table, [Member()], Plan(hidden=(4,), batch_norm=True, batch_size=64, epochs=2))
+    assert np.isfinite(training.history.loss).all()
+
+
+@given(
+    st.integers(1, 3), st.integers(1, 3), st.integers(1, 20), st.integers(0, 9999), st.booleans()
+)
+@settings(max_examples=40, deadline=None)
+def test_counting_by_products_is_counting_one_by_one(streams, members, rows, seed, weighted):
+    rng = np.random.default_rng(seed)
+    n = 30
+    table = Table.from_data(
+        rng.normal(size=(n, 2)),
+        np.r_[0, 1, 2, rng.integers(0, 3, n - 3)],
+        rng.integers(0, 4, n),
+        rng.uniform(0.1, 2, n) if weighted else None,
+        dtype=torch.float64,
+    )
+    index = torch.from_numpy(rng.integers(0, n, (streams, rows)))
+    valid = torch.from_numpy(rng.random((streams, rows)) < 0.8)
+    wrong = torch.from_numpy(rng.random((streams, members, rows)) < 0.5)
+    dense, sparse = (
+        Cells(table, by_label=True, max_dense=limit).take(index, valid) for limit in (64, 0)
+    )
+    assert dense.membership is not None
+    assert sparse.membership is None
+    torch.testing.assert_close(dense.count(wrong), sparse.count(wrong))
+    weights = torch.from_numpy(rng.normal(size=(streams, members, dense.n_cells)))
+    torch.testing.assert_close(dense.spread(weights), sparse.spread(weights))
+    expected = np.zeros((streams, members, 2, dense.n_cells))
+    for i, j, k in np.ndindex(streams, members, rows):
+        row = index[i, k]
+        cell = table.label[row] * table.groups.n_groups + table.group[row]
+        weight = 1.0 if table.weight is None else table.weight[row]
+        expected[i, j, int(wrong[i, j, k]), cell] += float(valid[i, k]) * float(weight)
+    np.testing.assert_allclose(dense.count(wrong), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 4])
+def test_losses_and_residuals_are_cross_entropy_and_its_gradient(n_outputs):
+    scores = torch.randn(2, 3, n_outputs, 8, dtype=torch.float64, requires_grad=True)
+    label = torch.randint(0, max(n_outputs, 2), (2, 8))
+    logits = (
+        torch.cat([torch.zeros_like(scores), scores], dim=2) if n_outputs == 1 else scores
+    ).movedim(2, -1)
+    expected = functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        label[:, None].expand(2, 3, 8).reshape(-1),
+        reduction="none",
+    )
+    torch.testing.assert_close(heads.losses(scores.detach(), label).reshape(-1), expected.detach())
+    expected.sum().backward()
+    torch.testing.assert_close(heads.residual(scores.detach(), label), scores.grad)
+    expected_wrong = logits.argmax(-1) != label[:, None]
+    assert torch.equal(heads.wrong(scores.detach(), label), expected_wrong)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_optimizers_are_pytorchs_member_by_member(solver):
+    members = [
+        Member(learning_rate=0.1, weight_decay=0.1, clip_norm=0.5),
+        Member(learning_rate=0.02, weight_decay=0.0),
+    ]
+    found = torch.randn(2, 6, dtype=torch.float64)
+    plain = [nn.Parameter(row.clone()) for row in found]
+    own = make_optimizer(solver, Settings(members, 1.0, torch.float64), found)
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
+    theirs = [
+        kind([p], lr=m.learning_rate, weight_decay=m.weight_decay)
+        for p, m in zip(plain, members, strict=True)
+    ]
+    for _ in range(5):
+        gradient = torch.randn(2, 6, dtype=torch.float64)
+        own.step(found, gradient, 1.0)
+        for p, g, m, optimizer in zip(plain, gradient, members, theirs, strict=True):
+            p.grad = g.clone()
+            nn.utils.clip_grad_norm_([p], m.clip_norm)
+            optimizer.step()
+    for row, p in zip(found, plain, strict=True):
+        torch.testing.assert_close(row, p.detach())
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(1, 50))
+@settings(max_examples=40, deadline=None)
+def test_every_stream_goes_through_its_rows_once(sizes, batch_size):
+    rows = [np.arange(size) + 100 * i for i, size in enumerate(sizes)]
+    streams = Streams(rows, list(range(len(sizes))), batch_size)
+    seen = [[] for _ in sizes]
+    n_steps = 0
+    for batch in streams.epoch():
+        n_steps += 1
+        for i in range(len(sizes)):
+            own = batch.row[i] if batch.valid is None else batch.row[i][batch.valid[i]]
+            seen[i] += own.tolist()
+    assert [sorted(own) for own in seen] == [part.tolist() for part in rows]
+    assert n_steps == streams.n_steps
+
+
+@pytest.mark.parametrize(
+    "measure", ["accuracy_parity", "equalized_odds", "demographic_parity", "four_fifths_rule"]
+)
+def test_records_are_the_levels_of_the_predictions(data, table, measure):
+    X, y, s = data
+    rows, judged = np.arange(200), np.arange(200, 300)
+    member = Member(rows=rows, validation=judged, fairness_measure=measure, learning_rate=0.3)
+    training = train(table, [member], Plan(epochs=3))
+    score = training.scores(training.select("last"), X[judged])[:, 0]
+    expected = fairness_levels(y[judged], (score > 0).astype(int), s[judged], measure)
+    np.testing.assert_allclose(training.history.levels[-1, 0], expected.values, atol=1e-9)
+    assert training.history.unfairness[-1, 0] == pytest.approx(expected.mean_abs)
+    assert training.history.accuracy[-1, 0] == np.mean((score > 0) == y[judged])
+    loss = np.logaddexp(0, np.where(y[judged] == 1, -score, score)).mean()
+    assert training.history.loss[-1, 0] == pytest.approx(loss, rel=1e-5)
