@@ -49,7 +49,7 @@ def store(path: Path, table: pd.DataFrame, origin: str) -> None:
 def restore(path: Path) -> tuple[pd.DataFrame, str] | None:
     """The stored table and the hash of its origin; None if there is no readable entry."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             names = [str(name) for name in arrays["columns"]]
             columns = {name: _unpacked(arrays, place) for place, name in enumerate(names)}
             return pd.DataFrame(columns), str(arrays["origin"])

@@ -1,0 +1,189 @@
+"""Where bytes come from: the order of the places, verification, the binary cache."""
+
+import gzip
+import hashlib
+import lzma
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.datasets import DataNotFoundError, load, tablecache
+from fairgrad.datasets.loading import from_schema, schema_of
+from fairgrad.datasets.places import package_folder, recorded_hash, write_whole
+from fairgrad.datasets.read import parse, read_table
+from fairgrad.datasets.schema import DataFile
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """An empty named folder and an empty cache."""
+    named, cache = tmp_path / "named", tmp_path / "cache"
+    named.mkdir()
+    monkeypatch.setenv("FAIRGRAD_DATA", str(named))
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(cache))
+    return named, cache
+
+
+@pytest.fixture
+def german_bytes():
+    return lzma.decompress((package_folder() / "german_credit.csv.xz").read_bytes())
+
+
+@pytest.fixture
+def elsewhere(german_bytes):
+    """German credit's schema under a file name that the package does not hold."""
+    digest = hashlib.sha256(german_bytes).hexdigest()
+    return replace(schema_of("german"), name="elsewhere", files=(DataFile("other.csv", digest),))
+
+
+def test_package_first_then_folder_then_cache(folders, german_bytes, elsewhere):
+    named, cache = folders
+    assert read_table(schema_of("german")).place == "the package"
+    write_whole(cache / "other.csv", german_bytes)
+    assert read_table(elsewhere).place == "the cache"
+    write_whole(named / "other.csv.gz", gzip.compress(german_bytes))
+    assert read_table(elsewhere).place == "the folder named by FAIRGRAD_DATA"
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
+)
+def test_any_compression_gives_the_same_data(folders, german_bytes, elsewhere, ending, pack):
+    write_whole(folders[0] / f"other.csv{ending}", pack(german_bytes))
+    data = from_schema(elsewhere, read_table(elsewhere))
+    assert data.frame.equals(load("german").frame)
+
+
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [
+        ("", lambda content: content[:-1]),
+        ("", lambda content: content.replace(b"A11", b"A12", 1)),
+        (".gz", lambda content: gzip.compress(content)[:-20]),
+        (".gz", lambda content: b"not gzip" + content),
+        (".xz", lambda content: lzma.compress(content)[:-30]),
+    ],
+)
+def test_damaged_copy_is_passed_over_for_a_sound_one(
+    folders, german_bytes, elsewhere, ending, damage
+):
+    named, cache = folders
+    write_whole(named / f"other.csv{ending}", damage(german_bytes))
+    with pytest.raises(DataNotFoundError, match=r"FAIRGRAD_DATA: .*(SHA-256|cannot be unpacked)"):
+        read_table(elsewhere)
+    write_whole(cache / "other.csv", german_bytes)
+    assert read_table(elsewhere).place == "the cache"
+
+
+@pytest.mark.usefixtures("folders")
+def test_all_reasons_and_the_way_out_are_named(monkeypatch):
+    with pytest.raises(DataNotFoundError) as caught:
+        load("celeba")
+    message = str(caught.value)
+    assert message.count("celeba_attributes.csv not in") == 3
+    assert "fairgrad data fetch celeba" in message
+    monkeypatch.delenv("FAIRGRAD_DATA")
+    with pytest.raises(DataNotFoundError, match="FAIRGRAD_DATA: not set"):
+        load("celeba")
+    with pytest.raises(DataNotFoundError, match="by hand: https://susanqq"):
+        load("utkface")
+
+
+def test_second_load_comes_from_the_binary_cache(folders, german_bytes, elsewhere, monkeypatch):
+    write_whole(folders[0] / "other.csv", german_bytes)
+    first = read_table(elsewhere)
+    monkeypatch.setattr("fairgrad.datasets.read.parse", None)
+    second = read_table(elsewhere)
+    pd.testing.assert_frame_equal(first.frame, second.frame)
+    assert first.file == second.file
+
+
+def test_changed_file_is_not_served_from_the_cache(folders, german_bytes, elsewhere):
+    path = folders[0] / "other.csv"
+    write_whole(path, german_bytes)
+    read_table(elsewhere)
+    write_whole(path, german_bytes + b"\n")
+    with pytest.raises(DataNotFoundError):
+        read_table(elsewhere)
+
+
+def test_damaged_cache_entry_is_made_anew(folders, german_bytes, elsewhere):
+    write_whole(folders[0] / "other.csv", german_bytes)
+    expected = read_table(elsewhere).frame
+    (entry,) = (folders[1] / "tables").iterdir()
+    sound = entry.read_bytes()
+    for damaged in (b"", b"PK\x03\x04nonsense", sound[: len(sound) // 2]):
+        entry.write_bytes(damaged)
+        pd.testing.assert_frame_equal(read_table(elsewhere).frame, expected)
+        assert len(entry.read_bytes()) == len(sound)
+
+
+def test_unwritable_cache_is_no_obstacle(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("a file where the cache folder should be")
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(blocked))
+    assert len(load("german")) == 1000
+
+
+def test_binary_cache_keeps_every_type(tmp_path):
+    table = pd.DataFrame(
+        {
+            "small": np.array([-1, 127, 3]),
+            "large": np.array([-(2**40), 2**62, 0]),
+            "above int8": np.array([-1, 200, 0]),
+            "real": [0.1, np.nan, -np.inf],
+            "text": pd.Categorical(["é", None, "a,b"]),
+        }
+    )
+    tablecache.store(tmp_path / "entry.npz", table, "origin")
+    restored, origin = tablecache.restore(tmp_path / "entry.npz")
+    assert origin == "origin"
+    pd.testing.assert_frame_equal(restored, table, check_categorical=False)
+    assert (restored.dtypes[:4] == table.dtypes[:4]).all()
+
+
+def test_missing_texts_and_columns_when_parsing():
+    frame = parse(b"a,b,c\n1,?,x\n2,5,NA\n", ["c", "b"], ("?",))
+    assert list(frame) == ["c", "b"]
+    assert frame["b"].isna().tolist() == [True, False]
+    assert frame["c"].tolist() == ["x", "NA"]
+
+
+def test_write_whole_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+
+    def refuse(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_original_compas_file_is_accepted_and_its_names_not_read(folders, shared):
+    """The publisher's own file has another hash, and personal columns."""
+    source = shared / "compas-scores-two-years.csv.gz"
+    if not source.is_file():
+        pytest.skip("COMPAS is not at hand")
+    shutil.copy(source, folders[0])
+    raw = read_table(schema_of("compas"))
+    assert not {"name", "first", "last", "dob"} & set(raw.frame)
+
+
+def test_file_without_a_published_hash_needs_a_recorded_one(folders, german_bytes, elsewhere):
+    schema = replace(elsewhere, files=(DataFile("other.csv", ""),))
+    path = folders[1] / "other.csv"
+    write_whole(path, german_bytes)
+    assert not recorded_hash(path)
+    with pytest.raises(DataNotFoundError, match="SHA-256"):
+        read_table(schema)
+    write_whole(
+        path.with_name("other.csv.sha256"), hashlib.sha256(german_bytes).hexdigest().encode()
+    )
+    assert len(read_table(schema).frame) == 1000
