@@ -1,0 +1,203 @@
+"""What each measure compares: which rates of which groups, and how levels follow from them.
+
+The library's own measures are read off the count table directly. That serves any number of labels
+(also for demographic parity, which as a constraint on errors needs two) and makes the intervals
+narrower: a selection rate is one proportion, not a sum of two. Any other measure is taken as
+constraints on the error rates of the cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.audit.levels import GapToMean, LevelMap, Matrix
+from fairgrad.audit.proportions import Proportion
+from fairgrad.audit.table import Table, margins, rates
+from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
+from fairgrad.measures import ALIASES, MEASURES, constraints_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A measure on given data.
+
+    Attributes:
+        rate: the name of the rate that is compared.
+        names: (J,) what each level speaks of.
+        group: (J,) the index of the group each level speaks of, -1 for none in particular.
+        label: (J,) the index of the label each level speaks of, -1 for none.
+        cells: (K,) the proportions the levels are made of.
+        cell_group: (K,) the group each cell lies in.
+        n_free: how many of the cells vary by themselves: the intervals share the error among them.
+        map: the levels as a function of the cells' rates.
+        lower: (J,) the least level that is fair without any tolerance.
+        upper: (J,) the greatest one.
+        good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
+        ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
+    """
+
+    rate: str
+    names: tuple[str, ...]
+    group: Ints
+    label: Ints
+    cells: Proportion
+    cell_group: Ints
+    n_free: int
+    map: LevelMap
+    lower: Floats
+    upper: Floats
+    good: Floats
+    ratio_row: slice | None = None
+
+
+def accuracy_parity(table: Table, _desirable: Sequence[int]) -> Comparison:
+    """Accuracies, one per group."""
+    cells = rates(table)["accuracy"]
+    return _between_groups(table, "accuracy", _one_row(cells), labels=[-1])
+
+
+def equalized_odds(table: Table, _desirable: Sequence[int]) -> Comparison:
+    """Recalls, one per label and group."""
+    labels = range(table.n_labels)
+    return _between_groups(table, "recall", rates(table)["true_positive_rate"], labels=labels)
+
+
+def equality_of_opportunity(table: Table, desirable: Sequence[int]) -> Comparison:
+    """Recalls of the desirable labels; those of the others count with a level of 0."""
+    cells, labels = rates(table)["true_positive_rate"], range(table.n_labels)
+    return _between_groups(table, "recall", cells, labels=labels, applies=desirable)
+
+
+def demographic_parity(table: Table, desirable: Sequence[int]) -> Comparison:
+    """Selection rates, one per label and group."""
+    cells, labels = rates(table)["selection_rate"], range(table.n_labels)
+    # Of two labels one is what the other is not: half of the rates say everything.
+    n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
+    return _between_groups(
+        table, "selection rate", cells, labels=labels, n_free=n_free, good=desirable
+    )
+
+
+def four_fifths_rule(table: Table, desirable: Sequence[int]) -> Comparison:
+    """Selection rates of the desirable label; a level is the rate less 0.8 of the overall rate."""
+    label = _the_desirable(table, desirable)
+    cells = _one_row(Proportion(*(part[label] for part in rates(table)["selection_rate"])))
+    return _between_groups(
+        table, "selection rate", cells, labels=[-1], factor=0.8, upper=np.inf, good=[0]
+    )
+
+
+BUILT_IN: dict[str, Callable[[Table, Sequence[int]], Comparison]] = {
+    "accuracy_parity": accuracy_parity,
+    "equalized_odds": equalized_odds,
+    "equality_of_opportunity": equality_of_opportunity,
+    "demographic_parity": demographic_parity,
+    "four_fifths_rule": four_fifths_rule,
+}
+
+
+def comparison_of(measure: Any, table: Table, desirable: Sequence[int]) -> Comparison:
+    """What a measure compares on these data.
+
+    Args:
+        measure: a name, or any single measure `fairgrad.measures.constraints_of` takes.
+        table: of the groups to compare.
+        desirable: indices of the desirable labels.
+    """
+    name = ALIASES.get(measure, measure) if isinstance(measure, str) else None
+    if name in BUILT_IN:
+        return BUILT_IN[name](table, desirable)
+    return _user_defined(measure, table, desirable)
+
+
+def _between_groups(
+    table: Table,
+    rate: str,
+    cells: Proportion,
+    *,
+    labels: Sequence[int],
+    applies: Sequence[int] | None = None,
+    n_free: int | None = None,
+    factor: float = 1.0,
+    upper: float = 0.0,
+    good: Sequence[int] | None = None,
+) -> Comparison:
+    """Each group's rate against the mean over all groups, for each row (label) of the cells."""
+    n_rows, n_groups = cells.total.shape
+    total = cells.total.sum(axis=1, keepdims=True)
+    share = cells.total / np.where(total > 0, total, 1.0)
+    applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
+    names = table.groups.cell_names(by_label=True) if labels[0] >= 0 else table.groups.names
+    is_good = applied if good is None else np.isin(np.arange(n_rows), good)
+    row = good[0] if good is not None and len(good) == 1 else None
+    return Comparison(
+        rate=rate,
+        names=names,
+        group=np.tile(np.arange(n_groups), n_rows),
+        label=np.repeat(np.asarray(labels), n_groups),
+        cells=Proportion(*(np.asarray(part).ravel() for part in cells)),
+        cell_group=np.tile(np.arange(n_groups), n_rows),
+        n_free=n_free or int((cells.total[applied] > 0).sum()),
+        map=GapToMean(share, applied, factor),
+        lower=np.zeros(n_rows * n_groups),
+        upper=np.full(n_rows * n_groups, upper),
+        good=np.repeat(is_good, n_groups).astype(np.float64),
+        ratio_row=None if row is None else slice(row * n_groups, (row + 1) * n_groups),
+    )
+
+
+def _user_defined(measure: Any, table: Table, desirable: Sequence[int]) -> Comparison:
+    """Constraints on errors, with the frequencies of these data."""
+    groups = table.groups
+    wanted = [groups.labels[index] for index in desirable]
+    asked = constraints_of(measure, groups, y_desirable=wanted or (1,))
+    by_label = asked.by_label
+    cells = _errors(table, by_label)
+    n_groups = groups.n_groups
+    used = (asked.C != 0).any(axis=0) & (cells.total > 0)
+    nobody = np.full(len(asked.names), -1)
+    return Comparison(
+        rate="error rate",
+        names=asked.names,
+        group=nobody,
+        label=nobody,
+        cells=cells,
+        cell_group=np.tile(np.arange(n_groups), table.n_labels if by_label else 1),
+        n_free=max(int(used.sum()), 1),
+        map=Matrix(asked.c0, asked.C),
+        lower=np.asarray(asked.lower),
+        upper=np.asarray(asked.upper),
+        good=-used.astype(np.float64),
+    )
+
+
+def _errors(table: Table, by_label: bool) -> Proportion:
+    sums, squares = margins(table.mass), margins(table.squares)
+    if by_label:
+        wrong = sums.truth - sums.hit
+        return Proportion(wrong.ravel(), sums.truth.ravel(), squares.truth.ravel())
+    return Proportion(sums.total - sums.hit.sum(axis=0), sums.total, squares.total)
+
+
+def _one_row(cells: Proportion) -> Proportion:
+    return Proportion(*(part[None, :] for part in cells))
+
+
+def _the_desirable(table: Table, desirable: Sequence[int]) -> int:
+    if len(desirable) != 1:
+        raise ValueError(
+            "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
+            f"{table.groups.labels.tolist()}, got {len(desirable)}."
+        )
+    return desirable[0]
+
+
+def known_measures() -> list[str]:
+    """The names a measure may have."""
+    return [*MEASURES, *ALIASES]

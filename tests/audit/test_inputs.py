@@ -1,0 +1,119 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.audit import Audit
+from fairgrad.measures import On
+
+Y = np.tile([0, 1], 50)
+S = np.repeat(["a", "b"], 50)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"y_pred": Y[:-1]}, r"y_pred: expected one value per row of y_true \(100\), got 99"),
+        (
+            {"sensitive_features": S[:-1]},
+            r"sensitive_features \(sensitive_features\): expected one",
+        ),
+        ({"baseline": Y[:-1]}, "baseline: expected one value per row"),
+        ({"y_pred": np.where(Y == 1, 2, 0)}, r"y_pred: row 1 has the label 2, .* \[0, 1\]"),
+        ({"y_true": np.where(np.arange(100) == 7, np.nan, Y)}, "y_true: .* row 7 has none"),
+        ({"y_pred": np.where(np.arange(100) == 3, np.nan, Y)}, "y_pred: .* row 3 has none"),
+        ({"y_true": Y * 0, "y_pred": Y * 0}, "y_true: expected at least two labels"),
+        ({"sensitive_features": ["a"] * 100}, "at least two groups, got the value 'a' alone"),
+        ({"sensitive_features": [None] * 100}, "at least two groups, got unknown values alone"),
+        ({"sensitive_features": np.linspace(0, 1, 100)}, "bin a continuous column first"),
+        ({"y_true": [], "y_pred": [], "sensitive_features": []}, "at least one row, got none"),
+        ({"y_score": Y[:-1]}, "y_score: expected the shape"),
+        ({"y_score": np.where(Y == 1, np.nan, 0.2)}, "y_score: expected finite scores; row 1"),
+        ({"measures": "fairness"}, "measures: got 'fairness'; expected"),
+        ({"measures": []}, "measures: expected at least one"),
+        ({"measures": [On("age", "accuracy_parity")]}, "measures: got the attribute 'age'"),
+        ({"tolerance": -0.1}, "tolerance: expected a number from 0 to 1"),
+        ({"tolerance": "80%"}, "tolerance: expected a number or 'four_fifths', got '80%'"),
+        ({"tolerance": {"accuracy": 0.1}}, "tolerance: got 'accuracy'; the measures asked are"),
+        ({"confidence": 95}, "confidence: expected a number between 0 and 1, got 95"),
+        ({"y_desirable": 3}, r"y_desirable: expected labels among \[0, 1\], got \[3\]"),
+        ({"y_desirable": [0, 1]}, "y_desirable: expected one of the two labels"),
+        ({"sample_weight": -Y}, "sample_weight: expected finite weights"),
+        ({"sample_weight": np.where(S == "a", 1.0, 0.0)}, "only 1 has rows with known values"),
+    ],
+)
+def test_bad_input_is_named(changed, said):
+    given = {"y_true": Y, "y_pred": Y, "sensitive_features": S, **changed}
+    with pytest.raises(ValueError, match=said):
+        Audit(**given)
+
+
+def test_ratios_need_one_desirable_label():
+    y = np.arange(100) % 4
+    with pytest.raises(ValueError, match="four_fifths_rule compares the selection rates"):
+        Audit(y, y, S, measures="four_fifths_rule", y_desirable=[1, 2])
+    with pytest.raises(ValueError, match="serves demographic_parity, not equalized_odds"):
+        Audit(y, y, S, measures="equalized_odds", tolerance="four_fifths")
+
+
+def test_the_desirable_of_two_words_must_be_named():
+    y = np.where(Y == 1, "approve", "deny")
+    with pytest.raises(ValueError, match="y_desirable: the labels are"):
+        Audit(y, y, S)
+    assert Audit(y, y, S, y_desirable="approve").desirable == ["approve"]
+
+
+def test_labels_that_happen_not_to_occur():
+    with pytest.raises(ValueError, match="name all labels in labels="):
+        Audit(Y, np.where(Y == 1, 2, 0), S)
+    audit = Audit(Y, np.where(Y == 1, 2, 0), S, labels=[0, 1, 2])
+    assert audit.labels == [0, 1, 2]
+    assert audit.to_frame("levels")["level"].isna().sum() == 2  # the recalls of label 2
+
+
+def test_columns_of_many_kinds_give_the_same_audit():
+    torch = pytest.importorskip("torch")
+    s = np.where(S == "a", 0, 1)
+    expected = Audit(Y, Y, s).to_frame()
+    for y, pred, groups in (
+        (Y.tolist(), Y.astype(float), s.tolist()),
+        (torch.tensor(Y), torch.tensor(Y), torch.tensor(s)),
+        (pd.Series(Y), pd.Series(Y, dtype="Int64"), pd.Series(s, name="sensitive_features")),
+        (Y == 1, Y == 1, pd.DataFrame({"sensitive_features": s})),
+    ):
+        pd.testing.assert_frame_equal(Audit(y, pred, groups).to_frame(), expected)
+
+
+def test_attributes_alone_and_crossed():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["F", "M"], 500), "race": rng.choice(["b", "w"], 500)})
+    frame.loc[::50, "race"] = None
+    y, pred = rng.integers(2, size=(2, 500))
+    audit = Audit(y, pred, frame, measures="equalized_odds")
+    assert [f.attribute for f in audit.findings] == ["sex", "race", "sex x race"]
+    alone = Audit(y, pred, frame["sex"], measures="equalized_odds").findings[0]
+    np.testing.assert_allclose(audit.findings[0].levels, alone.levels)
+    known = frame["race"].notna().to_numpy()
+    joint = frame["sex"] + frame["race"]
+    crossed = Audit(y[known], pred[known], joint[known], measures="equalized_odds").findings[0]
+    np.testing.assert_allclose(audit.findings[2].levels, crossed.levels)
+
+
+def test_a_measure_may_be_asked_of_one_attribute_only():
+    frame = pd.DataFrame({"sex": S, "race": np.tile(["u", "v", "w", "x"], 25)})
+    audit = Audit(Y, Y, frame, measures=[On("race", "accuracy_parity"), "equalized_odds"])
+    assert [f.attribute for f in audit.findings] == ["race", "sex", "race", "sex x race"]
+
+
+def test_thousands_of_groups_are_no_problem():
+    rng = np.random.default_rng(0)
+    y, pred = rng.integers(2, size=(2, 60_000))
+    audit = Audit(y, pred, rng.integers(20_000, size=60_000))
+    assert audit.verdict in {"unfair", "undecided"}
+
+
+def test_the_audit_needs_no_torch():
+    code = "import fairgrad.audit, sys; sys.exit('torch' in sys.modules or 'altair' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,110 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.audit import Audit
+
+
+def kinds(audit):
+    return [notice.kind for notice in audit.warnings]
+
+
+def message(audit, kind):
+    return next(notice.message for notice in audit.warnings if notice.kind == kind)
+
+
+Y = np.tile([0, 1], 200)
+S = np.repeat(["a", "b"], 200)
+
+
+def with_accuracy(first, second):
+    right = np.concatenate([np.arange(200) < 200 * share for share in (first, second)])
+    return np.where(right, Y, 1 - Y)
+
+
+def test_constant_predictions():
+    assert "Every row is predicted 0" in message(Audit(Y, 0 * Y, S), "constant")
+    one_group = np.where(S == "a", 1, Y)
+    assert "sensitive_features=a (1)" in message(Audit(Y, one_group, S), "constant")
+    assert "constant" not in kinds(Audit(Y, with_accuracy(0.9, 0.8), S))
+
+
+def test_levelling_down():
+    before, worse = with_accuracy(0.9, 0.7), with_accuracy(0.7, 0.7)
+    audit = Audit(Y, worse, S, measures="accuracy_parity", baseline=before)
+    assert "no group has a better accuracy" in message(audit, "levelling_down")
+    assert "sensitive_features=a" in message(audit, "levelling_down")
+    lifted = Audit(Y, with_accuracy(0.9, 0.85), S, measures="accuracy_parity", baseline=before)
+    assert "levelling_down" not in kinds(lifted)
+    less_fair = Audit(Y, with_accuracy(0.9, 0.5), S, measures="accuracy_parity", baseline=before)
+    assert "levelling_down" not in kinds(less_fair)
+
+
+def test_who_gained_and_who_lost():
+    audit = Audit(
+        Y, with_accuracy(0.8, 0.8), S, measures="accuracy_parity", baseline=with_accuracy(0.9, 0.6)
+    )
+    (change,) = audit.changes
+    assert change.gained() == ["sensitive_features=b"]
+    assert change.lost() == ["sensitive_features=a"]
+    frame = audit.to_frame("changes").set_index(["group", "rate"])["change"]
+    assert frame["sensitive_features=a", "accuracy"] == pytest.approx(-0.1)
+    assert frame["sensitive_features=b", "accuracy"] == pytest.approx(0.2)
+
+
+def test_a_baseline_may_be_an_audit():
+    before = with_accuracy(0.9, 0.6)
+    direct = Audit(Y, Y, S, baseline=before).to_frame("changes")
+    through = Audit(Y, Y, S, baseline=Audit(Y, before, S)).to_frame("changes")
+    pd.testing.assert_frame_equal(direct, through)
+    with pytest.raises(ValueError, match="baseline: expected an audit of the same rows"):
+        Audit(Y, Y, S, baseline=Audit(Y[:-2], Y[:-2], S[:-2]))
+
+
+def test_another_threshold_than_the_trained_one():
+    score = np.linspace(0, 1, 400)
+    assert "threshold" not in kinds(Audit(Y, (score > 0.5) * 1, S, y_score=score))
+    moved = Audit(Y, (score > 0.7) * 1, S, y_score=score)
+    assert "switch at a score of about 0.7" in message(moved, "threshold")
+    assert "threshold" not in kinds(Audit(Y, (score > 0.7) * 1, S, y_score=score, threshold=0.7))
+    both = np.stack([1 - score, score], axis=1)
+    assert "threshold" in kinds(Audit(Y, (score > 0.7) * 1, S, y_score=both))
+    by_group = (score > np.where(np.arange(400) % 2, 0.4, 0.6)) * 1
+    assert "one threshold" in message(Audit(Y, by_group, S, y_score=score), "threshold")
+
+
+def test_scores_of_many_labels():
+    rng = np.random.default_rng(0)
+    score, y = rng.random((400, 3)), np.arange(400) % 3
+    assert "threshold" not in kinds(Audit(y, score.argmax(axis=1), S, y_score=score))
+    assert "largest score" in message(
+        Audit(y, (score * [1, 1, 2]).argmax(axis=1), S, y_score=score), "threshold"
+    )
+
+
+def test_unknown_values_are_counted_and_set_aside():
+    s = np.where(np.arange(400) % 10 == 0, None, S)
+    audit = Audit(Y, with_accuracy(0.9, 0.8), s)
+    assert "40 of 400 rows have no known sensitive_features" in message(audit, "unknown")
+    assert audit.to_frame("groups")["rows"].sum() == 360
+    known = np.array([value is not None for value in s])
+    only = Audit(Y[known], with_accuracy(0.9, 0.8)[known], S[known])
+    pd.testing.assert_frame_equal(audit.to_frame("levels"), only.to_frame("levels"))
+
+
+def test_tiny_groups_and_cells_are_flagged():
+    s = np.concatenate([S, ["c"] * 5])
+    y = np.concatenate([Y, [0] * 5])
+    audit = Audit(y, y, s)
+    assert "sensitive_features=c (5)" in message(audit, "tiny")
+    assert audit.to_frame("groups")["tiny"].tolist() == [False, False, True]
+
+
+def test_declared_but_absent_groups_are_named():
+    column = pd.Series(pd.Categorical(S, categories=["a", "b", "zz"]), name="race")
+    assert "race=zz" in message(Audit(Y, Y, column), "empty")
+
+
+def test_weights_make_intervals_approximate():
+    audit = Audit(Y, Y, S, sample_weight=np.linspace(1, 2, 400))
+    assert "approximate" in message(audit, "weights")
