@@ -32,7 +32,7 @@ def loaded(name):
     except DataNotFoundError as error:
         if name in IN_PACKAGE:
             raise
-        pytest.skip(str(error))
+        pytest.skip(str(error).splitlines()[0])
 
 
 @pytest.mark.parametrize("name", sorted(COUNTS))

@@ -78,6 +78,14 @@ def test_standardised_as_scikit_learn_does_on_the_training_rows_only():
             assert np.array_equal(part.s, encoded.s[index])
 
 
+def test_rows_may_be_chosen_by_numbers_mask_or_slice():
+    encoded = load("german").encode()
+    mask = encoded.s == 1
+    assert np.array_equal(encoded.rows(mask).X, encoded.X[mask])
+    assert np.array_equal(encoded.rows(np.flatnonzero(mask)).y, encoded.y[mask])
+    assert np.array_equal(encoded.rows(slice(3, 9)).attributes, encoded.attributes[3:9])
+
+
 def test_constant_feature_is_centred_without_dividing_by_zero():
     encoded = load("german").encode()
     encoded.X[:, 0] = 3.0

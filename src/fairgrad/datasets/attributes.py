@@ -16,6 +16,7 @@ from fairgrad.datasets.columns import (
     is_date,
     is_number,
     is_quantity,
+    value_name,
 )
 
 #: How to cut a numeric column: edges between the groups, or a number of groups.
@@ -109,10 +110,9 @@ def _middle(known: pd.Series) -> float:
 
 
 def _positive_last(label: pd.Series, positive: object) -> pd.Series:
-    names = list(label.cat.categories)
-    if str(positive) not in names:
+    names, last = list(label.cat.categories), value_name(positive)
+    if last not in names:
         raise ValueError(
             f"positive is {positive!r}; the values of {label.name!r} are {', '.join(names)}"
         )
-    rest = [name for name in names if name != str(positive)]
-    return label.cat.reorder_categories([*rest, str(positive)])
+    return label.cat.reorder_categories([*(name for name in names if name != last), last])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 IDENTIFYING_SHARE = 0.5
 #: More classes, or more groups of one attribute, are taken for a mistake.
 MOST_VALUES = 50
+#: Name of the values merged for being rare.
+OTHER = "(other)"
 #: More distinct whole numbers than this look like a quantity, not like codes.
 _MOST_CODES = 20
 _MOST_SHOWN = 3
@@ -75,16 +77,29 @@ def check_not_mixed(column: pd.Series) -> None:
         )
 
 
-def as_categories(column: pd.Series, order: list[str] | None = None) -> pd.Series:
+def check_finite(column: pd.Series) -> None:
+    """A column of numbers holds no infinity."""
+    infinite = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
+    if infinite:
+        raise ValueError(f"the column {column.name!r} holds {infinite:,} infinite numbers")
+
+
+def as_categories(column: pd.Series) -> pd.Series:
     """The column as named categories, in natural order; what is missing stays missing."""
     known = column.dropna()
     distinct = sorted(known.unique(), key=_natural)
-    names = list(dict.fromkeys(_name(value) for value in distinct))
-    if order:
-        names = order
-    texts = known.map({value: _name(value) for value in distinct})
+    names = list(dict.fromkeys(value_name(value) for value in distinct))
+    texts = known.map({value: value_name(value) for value in distinct})
     values = pd.Categorical(texts.reindex(column.index), categories=pd.Index(names, dtype=object))
     return pd.Series(values, index=column.index, name=column.name)
+
+
+def merge_rare(column: pd.Series, most: int = MOST_VALUES) -> pd.Series:
+    """A categorical column with the rarest values merged into one, so that ``most`` remain."""
+    frequent = column.value_counts().index[: most - 1]
+    kept = [name for name in column.cat.categories if name in set(frequent)]
+    merged = column.cat.add_categories(OTHER).where(column.isin(kept) | column.isna(), OTHER)
+    return merged.cat.set_categories([*kept, OTHER])
 
 
 def _natural(value: object) -> tuple[int, float, str]:
@@ -94,8 +109,13 @@ def _natural(value: object) -> tuple[int, float, str]:
     return (1, 0.0, str(value))
 
 
-def _name(value: object) -> str:
-    """The value as text; whole numbers without a decimal point."""
+def value_name(value: object) -> str:
+    """The value as text; whole numbers without a decimal point.
+
+    Examples:
+        >>> value_name(1.0), value_name("yes"), value_name(True)
+        ('1', 'yes', 'True')
+    """
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)

@@ -65,7 +65,7 @@ def _small_cells(data: Dataset) -> list[str]:
     small = [
         f"{data.group_names[group]}, {data.label.name}={data.label_names[label]}: "
         f"{counts[group, label]:,} rows"
-        for group, label in np.argwhere(counts < SMALL_CELL)
+        for group, label in sorted(np.argwhere(counts < SMALL_CELL), key=lambda c: counts[tuple(c)])
     ]
     if not small:
         return [f"Every group has at least {SMALL_CELL} rows of every label."]

@@ -53,14 +53,15 @@ class Encoded:
         """Return one line with the sizes."""
         return f"<Encoded: {len(self):,} rows, groups {list(self.group_names)}>"
 
-    def rows(self, index: np.ndarray) -> Encoded:
-        """The chosen rows."""
+    def rows(self, index: np.ndarray | slice) -> Encoded:
+        """The chosen rows: numbers, a mask or a slice."""
+        chosen = np.arange(len(self))[index]
         return replace(
             self,
-            X=self.X.take(index, axis=0),
-            y=self.y[index],
-            s=self.s[index],
-            attributes=self.attributes[index],
+            X=self.X.take(chosen, axis=0),
+            y=self.y[chosen],
+            s=self.s[chosen],
+            attributes=self.attributes[chosen],
         )
 
 

@@ -118,7 +118,8 @@ def _file_names(schema: Schema) -> str:
 def _not_found(schema: Schema, reasons: list[str]) -> DataNotFoundError:
     listed = "".join(f"\n  - {reason}" for reason in reasons)
     way_out = (
-        f"Fetch it with `fairgrad data fetch {schema.name}`."
+        f"Fetch it with `fairgrad data fetch {schema.name}`, or in Python with "
+        f'`fairgrad.datasets.fetch("{schema.name}")`.'
         if schema.carriers
         else f"It has to be got by hand: {schema.source}"
     )

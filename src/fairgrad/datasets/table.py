@@ -8,12 +8,16 @@ import pandas as pd
 
 from fairgrad.datasets.attributes import Bins, label_column, sensitive_column
 from fairgrad.datasets.columns import (
+    MOST_VALUES,
+    OTHER,
     as_categories,
+    check_finite,
     check_named,
     check_not_mixed,
     identifies_rows,
     is_date,
     is_number,
+    merge_rare,
 )
 from fairgrad.datasets.dataset import Dataset
 from fairgrad.datasets.userfile import as_frame
@@ -153,12 +157,23 @@ def _feature(column: pd.Series, categorical: bool) -> tuple[pd.Series | None, st
     if not categorical:
         check_not_mixed(column)
     if is_number(column) and not categorical:
+        check_finite(column)
         note = f"{name}: {missing:,} missing numbers, encoded as the median and marked."
         return column.astype("float64") if missing else column, note if missing else ""
     if identifies_rows(column):
         return None, f"{name} is left out: its texts differ in most rows."
-    note = f"{name}: {missing:,} missing values, encoded as a category of their own."
-    return as_categories(column), note if missing else ""
+    return _categorical_feature(as_categories(column), missing)
+
+
+def _categorical_feature(column: pd.Series, missing: int) -> tuple[pd.Series, str]:
+    notes = []
+    values = len(column.cat.categories)
+    if values > MOST_VALUES:
+        column = merge_rare(column)
+        notes.append(f"{values:,} different values, the rarest merged into {OTHER}")
+    if missing:
+        notes.append(f"{missing:,} missing values, encoded as a category of their own")
+    return column, f"{column.name}: {'; '.join(notes)}." if notes else ""
 
 
 def _days(column: pd.Series) -> pd.Series:

@@ -35,11 +35,14 @@ def store(path: Path, table: pd.DataFrame, origin: str) -> None:
 
     A cache that cannot be written is no reason to fail: the table is then parsed again next time.
     """
-    arrays = {"origin": np.array(origin), "columns": np.array(list(table.columns), dtype=str)}
+    arrays: dict[str, Any] = {
+        "origin": np.array(origin),
+        "columns": np.array(list(table.columns), dtype=str),
+    }
     for position, name in enumerate(table.columns):
         arrays |= _packed(position, table[name])
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
+    np.savez(buffer, **arrays)
     try:
         write_whole(path, buffer.getvalue())
     except OSError:

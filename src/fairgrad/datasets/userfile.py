@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
+import zipfile
+import zlib
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +12,15 @@ import pandas as pd
 _CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2")
 _TSV_ENDINGS = (".tsv", ".tsv.gz")
 _PARQUET_ENDINGS = (".parquet", ".pq")
+_UNREADABLE = (
+    pd.errors.ParserError,
+    UnicodeDecodeError,
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+)
 
 
 def as_frame(table: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -47,7 +59,7 @@ def _read_csv(path: Path, separator: str) -> pd.DataFrame:
         return pd.read_csv(path, sep=separator, low_memory=False, encoding="utf-8-sig")
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
-    except (pd.errors.ParserError, UnicodeDecodeError, EOFError, OSError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"{path.name} cannot be read as a table ({error})") from error
 
 
