@@ -56,12 +56,16 @@ def _address(address: str, folder: Path) -> Path:
     import pooch  # noqa: PLC0415 - slow to import, needed for downloads only
 
     downloader = pooch.HTTPDownloader(timeout=_SECONDS_WITHOUT_ANSWER)
-    pooch.get_logger().setLevel("WARNING")
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")  # fetch says itself what was downloaded
     try:
         # The hash is checked by the caller, for every kind of carrier alike.
         path = pooch.retrieve(address, None, fname="file", path=folder, downloader=downloader)
     except (OSError, ValueError) as error:
         raise FetchError(f"no download ({_last_line(str(error))})") from error
+    finally:
+        logger.setLevel(level)
     return Path(path)
 
 
