@@ -9,8 +9,11 @@ broken. A constraint with equal bounds is one row whose multiplier mu_m is signe
 row for its upper bound (the paper's lambda) and one for its lower bound (delta), both kept at or
 above 0. Collecting the terms of e_k gives the weight of cell k: ``p_k w_k = p_k + (A' mu)_k``.
 
+The constants a0 are the last column of A: they belong to a *constant cell* after the K real ones,
+whose error is always 1, so that ``v = A e`` is one product.
+
 All functions take any leading axes, so a stack of models is the same code, and NumPy arrays as well
-as PyTorch tensors: nothing here imports either but the constants' construction.
+as PyTorch tensors. Those that only prepare constants take NumPy arrays.
 """
 
 from __future__ import annotations
@@ -23,29 +26,27 @@ NEVER = 1e6
 """Stands for an infinite bound: levels are at most a few units, so it is never reached."""
 
 TINY = 1e-8
-"""Confidence, in rows, of a remembered estimate: one row of a batch outweighs it entirely."""
+"""Rows that a remembered estimate weighs: one row of a batch outweighs it entirely."""
 
 BORROWED = 1e-24
-"""Confidence, per row, of an error borrowed from the label: any memory outweighs it entirely."""
+"""Rows that an error borrowed from the label weighs, per row: any memory outweighs it entirely."""
 
-NO_CONFIDENCE = 1e-30
-"""Confidence of the starting value, which anything outweighs; not 0, to divide by it."""
+NOTHING = 1e-30
+"""Rows that the starting value weighs, which anything outweighs; not 0, to divide by it."""
 
 Array = Any
 """A NumPy array or a PyTorch tensor; all arguments of one call are of one kind."""
 
 
 class Sides(NamedTuple):
-    """The constraints as one-sided rows (the constants of the dual problem).
+    """The constraints as one-sided rows.
 
     Attributes:
-        a0: (..., M) constants of the violations.
-        A: (..., M, K) coefficients of the violations.
+        A: (..., M, K + 1) coefficients of the violations, those of the constant cell last.
         floor: (..., M) the least value of each multiplier: 0, or -inf where it is signed.
         sign: (M,) +1 for rows of upper bounds, -1 for rows of lower bounds.
     """
 
-    a0: Array
     A: Array
     floor: Array
     sign: Array
@@ -64,88 +65,128 @@ def sides(c0: Array, C: Array, lower: Array, upper: Array) -> Sides:
         upper: (..., J) upper bounds.
     """
     exact = lower == upper
-    a0 = c0 - np.minimum(upper, NEVER)
+    above = np.concatenate([C, (c0 - np.minimum(upper, NEVER))[..., None]], axis=-1)
     floor = np.where(exact, -np.inf, 0.0)
     if exact.all():
-        return Sides(a0, C, floor, np.ones(C.shape[-2]))
-    below = np.where(exact, -NEVER, np.maximum(lower, -NEVER)) - c0
+        return Sides(above, floor, np.ones(C.shape[-2]))
+    switched = np.where(exact, -NEVER, np.maximum(lower, -NEVER)) - c0
+    below = np.concatenate([-C, switched[..., None]], axis=-1)
     return Sides(
-        np.concatenate([a0, below], axis=-1),
-        np.concatenate([C, -C], axis=-2),
+        np.concatenate([above, below], axis=-2),
         np.concatenate([floor, np.zeros_like(floor)], axis=-1),
         np.repeat([1.0, -1.0], C.shape[-2]),
     )
 
 
-def over_shares(A: Array, p: Array) -> Array:
-    """``A_mk / p_k`` (NumPy arrays) as (..., K, M), 0 for cells without rows: their weight is 1."""
-    p = p[..., None, :]
-    return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0).swapaxes(-1, -2)
+def influence(A: Array, p: Array) -> Array:
+    """``A_mk / p_k`` as (..., K, M): what multiplier m does to the weight of cell k.
+
+    NumPy arrays; 0 for cells without rows, whose weight stays 1.
+    """
+    A, p = A[..., :-1].swapaxes(-1, -2), p[..., None]
+    return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0)
 
 
-def nothing_remembered(n_cells: int, n_labels: int) -> Array:
-    """(2, K) what `estimate_errors` starts from (NumPy array): chance level, no confidence."""
-    chance = np.array([1 / n_labels, 1 - 1 / n_labels])
-    return np.repeat(chance[:, None] * NO_CONFIDENCE, n_cells, axis=1)
+class Memory(NamedTuple):
+    """What is known of the cells' errors.
+
+    Attributes:
+        rows: (..., K + 1) rows that each estimate rests on.
+        wrong: (..., K + 1) those of them that were predicted wrongly.
+    """
+
+    rows: Array
+    wrong: Array
 
 
-def pool(counts: Array, n_labels: int) -> Array:
-    """Adds to each cell's counts (..., K) a vanishing share of its label's counts.
+def nothing_remembered(n_cells: int, n_labels: int) -> Memory:
+    """The memory at the start (NumPy arrays): chance level, weighing nothing.
 
-    A cell without rows of its own thereby borrows the error of its label, which pushes nobody.
-    Linear: for few cells ``counts @ pool(identity, n_labels)`` is faster.
+    The constant cell remembers, for ever, that it was wrong.
+    """
+    rows = np.append(np.full(n_cells, NOTHING), TINY)
+    return Memory(rows, np.append(rows[:-1] * (1 - 1 / n_labels), TINY))
+
+
+def pooling(n_cells: int, n_labels: int) -> Memory:
+    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows.
+
+    Counts are (..., 2 K): rows predicted rightly in each cell, then those predicted wrongly. Each
+    cell also gets a vanishing share of its label's rows: a cell that was never seen thereby
+    borrows the error of its label, which pushes nobody.
 
     Args:
-        counts: (..., K) rows of a batch.
+        n_cells: K.
         n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
     """
-    by_label = counts.reshape(*counts.shape[:-1], n_labels, -1)
-    return (by_label + BORROWED * by_label.sum(-1)[..., None]).reshape(counts.shape)
+    label = np.arange(n_cells) // (n_cells // n_labels)
+    own_and_borrowed = np.eye(n_cells) + BORROWED * (label[:, None] == label)
+    own_and_borrowed = np.append(own_and_borrowed, np.zeros((1, n_cells)), axis=0)
+    none = np.zeros_like(own_and_borrowed)
+    return Memory(
+        rows=np.concatenate([own_and_borrowed, own_and_borrowed], axis=1),
+        wrong=np.concatenate([none, own_and_borrowed], axis=1),
+    )
 
 
-def estimate_errors(remembered: Array, counts: Array, memory: float) -> tuple[Array, Array]:
+def estimate_errors(
+    memory: Memory, pooling: Memory, counts: Array, keep: float
+) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
-    ``e = wrong / (right + wrong)``, each the batch's rows plus those remembered. Without memory
-    what is remembered weighs next to nothing, so a cell in the batch has its batch error and an
-    absent one keeps its last estimate for ever. Memory g keeps g of the rows.
+    ``e = wrong rows / rows``, each the batch's plus those remembered. If nothing is to be kept,
+    what is remembered weighs next to nothing: a cell in the batch has its batch error, an absent
+    one keeps its last estimate for ever. Otherwise so much of all rows is kept.
 
     Args:
-        remembered: (..., 2, K) rows predicted rightly and wrongly before.
-        counts: (..., 2, K) those of the batch (or the sums of their sample weights), pooled.
-        memory: g, from 0 (the paper) to below 1.
+        memory: before the batch.
+        pooling: see `pooling`.
+        counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
+        keep: share of the rows to keep, from 0 (the paper) to below 1.
+
+    Returns:
+        (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
     """
-    both = remembered + counts
-    rows = both.sum(-2)
-    keep = rows.clip(max=TINY) / rows
-    if memory:
-        keep = keep.clip(min=memory)
-    return both[..., 1, :] / rows, both * keep[..., None, :]
+    rows = _plus_times(memory.rows, pooling.rows, counts)
+    wrong = _plus_times(memory.wrong, pooling.wrong, counts)
+    errors = wrong / rows
+    kept_rows = rows.clip(max=TINY)
+    if keep:
+        kept_rows = (keep * rows).clip(min=kept_rows)
+    return errors, Memory(kept_rows, errors * kept_rows)
 
 
 def levels(c0: Array, C: Array, errors: Array) -> Array:
-    """``F = c0 + C e``: (..., J)."""
+    """``F = c0 + C e``: (..., J), e without the constant cell."""
     return c0 + _times(C, errors)
 
 
-def violations(a0: Array, A: Array, errors: Array) -> Array:
-    """``v = a0 + A e``: (..., M), positive where a side is broken."""
-    return a0 + _times(A, errors)
+def violations(A: Array, errors: Array) -> Array:
+    """``v = A e``: (..., M), positive where a side is broken."""
+    return _times(A, errors)
 
 
-def ascend(multipliers: Array, violation: Array, floor: Array, rate: Array) -> Array:
-    """One step of ascent, ``mu = max(floor, mu + rate v)``."""
-    return (multipliers + rate * violation).clip(min=floor)
+def ascend(multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array) -> Array:
+    """One step of ascent, ``mu = max(floor, mu + rate v)``; no floor if all are signed."""
+    moved = _plus_times(multipliers, A, errors, rate)
+    return moved if floor is None else moved.clip(min=floor)
 
 
-def with_proportional(multipliers: Array, violation: Array, floor: Array, rate: Array) -> Array:
+def with_proportional(
+    multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array
+) -> Array:
     """``mu + rate * max(v, floor)``: reacts at once to what is broken now; it damps the swings."""
-    return multipliers + rate * violation.clip(min=floor)
+    violation = violations(A, errors)
+    return multipliers + rate * (violation if floor is None else violation.clip(min=floor))
 
 
-def cell_weights(A_over_p: Array, multipliers: Array) -> Array:
-    """``w_k = 1 + (A' mu)_k / p_k``: (..., K). They may be negative, and must be (Lemma 1)."""
-    return 1 + _times(A_over_p, multipliers)
+def cell_weights(ones: Array, influence: Array, multipliers: Array, scale: float = 1.0) -> Array:
+    """``w_k = 1 + (A' mu)_k / p_k``, times a scale: (..., K).
+
+    Weights may be negative, and must be: without negative ones some problems have no fair
+    solution (the paper's Lemma 1).
+    """
+    return _plus_times(ones, influence, multipliers, scale, scale)
 
 
 def net_multipliers(multipliers: Array, sign: Array) -> Array:
@@ -156,8 +197,15 @@ def net_multipliers(multipliers: Array, sign: Array) -> Array:
 
 
 def _times(matrix: Array, vector: Array) -> Array:
-    return (
-        matrix @ vector
-        if matrix.ndim == 2 and vector.ndim == 1
-        else ((matrix @ vector[..., None])[..., 0])
-    )
+    if matrix.ndim == 2 and vector.ndim == 1:
+        return matrix @ vector
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _plus_times(
+    base: Array, matrix: Array, vector: Array, scale: Array = 1.0, base_scale: float = 1.0
+) -> Array:
+    """``base_scale * base + scale * matrix @ vector``: a single operation on plain tensors."""
+    if matrix.ndim == 2 and vector.ndim == 1 and hasattr(base, "addmv"):
+        return base.addmv(matrix, vector, beta=base_scale, alpha=scale)
+    return base_scale * base + scale * _times(matrix, vector)

@@ -14,8 +14,15 @@ P = np.array([0.5, 0.5])
 
 
 def step(sides, multipliers, errors, rate):
-    violation = dual.violations(sides.a0, sides.A, errors)
-    return dual.ascend(multipliers, violation, sides.floor, rate)
+    return dual.ascend(multipliers, sides.A, with_constant_cell(errors), sides.floor, rate)
+
+
+def with_constant_cell(errors):
+    return np.append(errors, 1.0)
+
+
+def weights_of(A, p, multipliers):
+    return dual.cell_weights(np.ones(len(p)), dual.influence(A, p), multipliers)
 
 
 def test_exact_update_by_hand():
@@ -26,7 +33,7 @@ def test_exact_update_by_hand():
     multipliers = step(sides, multipliers, errors, rate=0.5)
     np.testing.assert_allclose(multipliers, [0.1, -0.1])
     # C' lam = (-0.5*0.1 + 0.5*-0.1, 0.5*0.1 - 0.5*-0.1) = (-0.1, 0.1); over p: (-0.2, 0.2)
-    weights = dual.cell_weights(dual.over_shares(sides.A, P), multipliers)
+    weights = weights_of(sides.A, P, multipliers)
     np.testing.assert_allclose(weights, [0.8, 1.2])
     # and it comes back when the other group is better off: multipliers are signed
     for _ in range(4):
@@ -42,7 +49,7 @@ def test_epsilon_update_by_hand():
     # lambda = 0.5 * (0.1 - 0.04, -0.1 - 0.04 -> 0), delta = 0.5 * (-0.1 - 0.04 -> 0, 0.1 - 0.04)
     np.testing.assert_allclose(multipliers, [0.03, 0, 0, 0.03])
     np.testing.assert_allclose(dual.net_multipliers(multipliers, sides.sign), [0.03, -0.03])
-    weights = dual.cell_weights(dual.over_shares(sides.A, P), multipliers)
+    weights = weights_of(sides.A, P, multipliers)
     np.testing.assert_allclose(weights, [0.94, 1.06])
     # within the bounds the multipliers decay, and stop at 0
     fair = np.array([0.2, 0.2])
@@ -70,18 +77,18 @@ def test_infinite_bounds_never_push_not_even_at_rate_zero():
 def test_proportional_term_counts_what_is_beyond_the_bounds():
     epsilon = np.full(2, 0.04)
     sides = dual.sides(C0, C, -epsilon, epsilon)
-    violation = dual.violations(sides.a0, sides.A, np.array([0.1, 0.3]))
-    used = dual.with_proportional(np.zeros(4), violation, sides.floor, 2.0)
+    errors = with_constant_cell([0.1, 0.3])
+    used = dual.with_proportional(np.zeros(4), sides.A, errors, sides.floor, 2.0)
     np.testing.assert_allclose(dual.net_multipliers(used, sides.sign), [0.12, -0.12])
     exact = dual.sides(C0, C, np.zeros(2), np.zeros(2))
-    violation = dual.violations(exact.a0, exact.A, np.array([0.1, 0.3]))
-    used = dual.with_proportional(np.zeros(2), violation, exact.floor, 2.0)
-    np.testing.assert_allclose(used, [0.2, -0.2])
+    for floor in (exact.floor, None):
+        used = dual.with_proportional(np.zeros(2), exact.A, errors, floor, 2.0)
+        np.testing.assert_allclose(used, [0.2, -0.2])
 
 
 def test_a_cell_without_rows_has_weight_one():
-    A_over_p = dual.over_shares(C, np.array([1.0, 0.0]))
-    np.testing.assert_array_equal(dual.cell_weights(A_over_p, np.array([3.0, -2.0]))[1], 1.0)
+    A = dual.sides(C0, C, np.zeros(2), np.zeros(2)).A
+    assert weights_of(A, np.array([1.0, 0.0]), np.array([3.0, -2.0]))[1] == 1
 
 
 class TestErrors:
@@ -90,11 +97,13 @@ class TestErrors:
     @staticmethod
     def run(batches, memory=0.0, dtype=np.float64):
         """The estimates after batches of (right, wrong) counts."""
-        remembered = dual.nothing_remembered(4, 2).astype(dtype)
+        kept = dual.Memory(*(part.astype(dtype) for part in dual.nothing_remembered(4, 2)))
+        pooling = dual.Memory(*(part.astype(dtype) for part in dual.pooling(4, 2)))
         for right, wrong in batches:
-            counts = dual.pool(np.array([right, wrong], dtype=dtype), 2)
-            errors, remembered = dual.estimate_errors(remembered, counts, memory)
-        return errors
+            counts = np.concatenate([right, wrong]).astype(dtype)
+            errors, kept = dual.estimate_errors(kept, pooling, counts, memory)
+        assert errors[-1] == 1  # the constant cell
+        return errors[:-1]
 
     def test_a_batch_replaces_the_estimate(self):
         first, second = ([3, 1, 2, 4], [1, 1, 0, 4]), ([0, 1, 1, 1], [1, 0, 1, 0])
@@ -125,13 +134,6 @@ class TestErrors:
             kept = memory * kept + counts
         np.testing.assert_allclose(self.run(batches, memory), kept[1] / kept.sum(0), rtol=1e-6)
 
-    @given(seed=st.integers(0, 1000), n_labels=st.integers(1, 4), n_groups=st.integers(1, 5))
-    def test_pooling_is_a_matrix(self, seed, n_labels, n_groups):
-        K = n_labels * n_groups
-        counts = np.random.default_rng(seed).random((3, 2, K))
-        matrix = dual.pool(np.eye(K), n_labels)
-        np.testing.assert_allclose(counts @ matrix, dual.pool(counts, n_labels))
-
 
 @given(seed=st.integers(0, 2**32 - 1), J=st.integers(1, 5), K=st.integers(1, 6))
 def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
@@ -140,25 +142,29 @@ def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
     c0, C = rng.normal(size=(*lead, J)), rng.normal(size=(*lead, J, K))
     epsilon = rng.choice([0.0, 0.1, np.inf], size=(*lead, J))
     p = rng.random((*lead, K))
-    kept, counts = rng.random((*lead, 2, K)), rng.integers(0, 5, (*lead, 2, K)).astype(float)
+    rows, wrong = 1 + rng.random((*lead, K + 1)), rng.random((*lead, K + 1))
+    counts = rng.integers(0, 5, (*lead, 2 * K)).astype(float)
     sides = dual.sides(c0, C, -epsilon, epsilon)
-    start = np.maximum(rng.normal(size=sides.a0.shape), sides.floor)
+    start = np.maximum(rng.normal(size=sides.floor.shape), sides.floor)
 
-    def run(a0, A, floor, A_over_p, mu, kept, counts):
-        e, kept = dual.estimate_errors(kept, dual.pool(counts, 1), 0.5)
-        violation = dual.violations(a0, A, e)
-        mu = dual.ascend(mu, violation, floor, 0.3)
-        used = dual.with_proportional(mu, violation, floor, 1.5)
-        return mu, dual.cell_weights(A_over_p, used), e, kept
+    def run(ones, A, floor, influence, mu, rows, wrong, counts, pool_rows, pool_wrong):
+        pooling = dual.Memory(pool_rows, pool_wrong)
+        e, kept = dual.estimate_errors(dual.Memory(rows, wrong), pooling, counts, 0.5)
+        mu = dual.ascend(mu, A, e, floor, 0.3)
+        used = dual.with_proportional(mu, A, e, floor, 1.5)
+        return mu, dual.cell_weights(ones, influence, used, 0.5), e, *kept
 
-    inputs = (*sides[:3], dual.over_shares(sides.A, p), start, kept, counts)
-    stacked = run(*inputs)
-    tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in inputs))
+    ones, influence = np.ones((*lead, K)), dual.influence(sides.A, p)
+    inputs = (ones, sides.A, sides.floor, influence, start, rows, wrong, counts)
+    shared = dual.pooling(K, 1)
+    stacked = run(*inputs, *shared)
+    tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in (*inputs, *shared)))
     for index in np.ndindex(lead):
-        alone = run(*(x[index] for x in inputs))
-        for part, whole, tensor in zip(alone, stacked, tensors, strict=True):
-            np.testing.assert_allclose(whole[index], part, rtol=1e-12)
-            np.testing.assert_allclose(tensor[index].numpy(), part, rtol=1e-12)
+        own = [*(np.ascontiguousarray(x[index]) for x in inputs), *shared]
+        for alone in (run(*own), run(*map(torch.from_numpy, own))):
+            for part, whole, tensor in zip(alone, stacked, tensors, strict=True):
+                np.testing.assert_allclose(whole[index], part, rtol=1e-12, atol=1e-12)
+                np.testing.assert_allclose(tensor[index].numpy(), part, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
@@ -167,10 +173,14 @@ def test_the_weights_are_the_gradient_of_the_lagrangian(epsilon):
     rng = np.random.default_rng(0)
     c0, C, p = rng.normal(size=3), rng.normal(size=(3, 4)), rng.dirichlet(np.ones(4))
     sides = dual.sides(c0, C, np.full(3, -epsilon), np.full(3, epsilon))
-    multipliers = rng.random(len(sides.a0))
+    multipliers = rng.random(len(sides.A))
     errors = torch.rand(4, dtype=torch.float64, requires_grad=True)
-    a0, A, mu, share = (torch.from_numpy(x) for x in (sides.a0, sides.A, multipliers, p))
-    lagrangian = share @ errors + mu @ dual.violations(a0, A, errors)
-    lagrangian.backward()
-    weights = dual.cell_weights(dual.over_shares(sides.A, p), multipliers)
-    np.testing.assert_allclose(p * weights, errors.grad.numpy())
+    A, mu, share = (torch.from_numpy(x) for x in (sides.A, multipliers, p))
+    violation = dual.violations(A, torch.cat([errors, torch.ones(1)]))
+    (share @ errors + mu @ violation).backward()
+    np.testing.assert_allclose(p * weights_of(sides.A, p, multipliers), errors.grad.numpy())
+    np.testing.assert_allclose(
+        dual.net_multipliers(multipliers, sides.sign) @ dual.levels(c0, C, errors.detach().numpy())
+        - multipliers.sum() * epsilon,
+        (mu @ violation).item(),
+    )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+
+
+class Batch(NamedTuple):
+    """N examples: what the base loss takes, and labels, sensitive values and weights, checked."""
+
+    input: Tensor
+    target: Tensor
+    label: Tensor
+    s: Tensor
+    sample_weight: Tensor | None
 
 
 def flat_labels(target: Any, n_examples: int) -> Tensor:
@@ -17,15 +27,17 @@ def flat_labels(target: Any, n_examples: int) -> Tensor:
         ValueError: if targets are not one label per example.
         TypeError: if they are not numbers of a tensor.
     """
+    if type(target) is Tensor and target.dtype == torch.int64 and target.shape == (n_examples,):
+        return target  # the usual case first: this is the hot path
     if not isinstance(target, Tensor):
         raise TypeError(f"target: expected a tensor, got {type(target).__name__}.")
-    if target.numel() != n_examples or target.shape not in {(n_examples,), (n_examples, 1)}:
+    if target.numel() != n_examples or target.ndim not in {1, 2} or len(target) != n_examples:
         raise ValueError(
             f"target: expected one label for each of {n_examples} examples, got shape "
             f"{tuple(target.shape)}; class probabilities and several labels per example are not "
             "supported, because then an example is in no single cell."
         )
-    label = target.reshape(-1)
+    label = target if target.ndim == 1 else target.reshape(-1)
     if label.dtype == torch.int64:
         return label
     whole = label.long()
@@ -45,6 +57,8 @@ def flat_sensitive(s: Any, n_examples: int, n_columns: int) -> Tensor:
         ValueError: if they are missing or not one per example.
         TypeError: if they are not integers of a tensor.
     """
+    if type(s) is Tensor and s.dtype == torch.int64 and s.shape == (n_examples,) and n_columns == 1:
+        return s  # the usual case first: this is the hot path
     if s is None:
         raise ValueError("s: required in training; call criterion(input, target, s).")
     if not isinstance(s, Tensor) or s.dtype not in INTEGERS:

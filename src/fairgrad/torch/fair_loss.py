@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairgrad.groups import Groups
 from fairgrad.measures import ALIASES, MEASURES, constraints_of
-from fairgrad.torch.batch import flat_labels, flat_sensitive, flat_weights
+from fairgrad.torch.batch import Batch, flat_labels, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.predictions import reading_of
@@ -107,7 +107,7 @@ class FairLoss(nn.Module):
             negative_weights=negative_weights,
             n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
         )
-        self._last_batch: tuple[Tensor, Tensor, Tensor | None] | None = None
+        self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
         self,
@@ -134,69 +134,79 @@ class FairLoss(nn.Module):
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
         self.reading.check(input)
-        n = len(input)
+        n = input.shape[0]
         label = flat_labels(target, n)
         sample_weight = flat_weights(sample_weight, n)
-        if not self.training and mode == "train":
-            return self._reduce(self._losses(input, target), sample_weight, label, sample_weight)
-        s = flat_sensitive(s, n, self.lookup.n_columns)
+        if (not self.training and mode == "train") or n == 0:
+            losses = self._losses(input, target)
+            return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
+        batch = Batch(input, target, label, flat_sensitive(s, n, self.lookup.n_columns), sample_weight)
         update = mode == "train" and torch.is_grad_enabled()
-        if torch.compiler.is_compiling():
-            return self._weighted_loss(input, target, label, s, sample_weight, update)
+        can_ignore = self.ignore_index is not None
+        if torch.compiler.is_compiling() or not input.is_cpu:
+            return self._weighted(batch, update=update, ignoring=can_ignore)
+        # On the CPU an index beyond a table raises, so what is rare need not be looked for.
         try:
-            return self._weighted_loss(input, target, label, s, sample_weight, update)
-        except (IndexError, RuntimeError) as error:  # an index beyond a table or the last cell
-            problem = self.lookup.explain(label, s)
-            if problem is None:
+            return self._weighted(batch, update=update, ignoring=False)
+        except (IndexError, RuntimeError) as error:
+            problem = self.lookup.explain(label, batch.s, ignoring=can_ignore)
+            if problem is not None:
+                raise ValueError(problem) from error
+            if not can_ignore:
                 raise
-            raise ValueError(problem) from error
+            return self._weighted(batch, update=update, ignoring=True)
 
-    def _weighted_loss(
-        self,
-        input: Tensor,  # noqa: A002 - PyTorch's name
-        target: Tensor,
-        label: Tensor,
-        s: Tensor,
-        sample_weight: Tensor | None,
-        update: bool,
-    ) -> Tensor:
-        cell = self.lookup(label, s)
-        losses = self._losses(input, target)
-        weights = self.state.weights
+    def _weighted(self, batch: Batch, *, update: bool, ignoring: bool) -> Tensor:
+        """The weighted loss; the state is updated first, and only if nothing is wrong."""
+        cell = self.lookup.cells(batch.label, batch.s, ignoring=ignoring)
+        losses = self._losses(batch.input, batch.target)
+        divisor: Tensor | int = 1  # dividing K weights is cheaper than dividing the loss
+        if self.reduction == "mean":
+            divisor = self._divisor(batch.label, batch.sample_weight, ignoring=ignoring)
+        scale = 1 / divisor if isinstance(divisor, int) else 1.0
         if update:
-            wrong = self.reading.predict(input.detach()).reshape(-1) != label
-            weights = self.state.step(cell, wrong, sample_weight)
-            self._last_batch = (losses.detach(), label, sample_weight)
+            wrong = self.reading.wrong(batch.input, batch.label)
+            weights = self.state.step(cell, wrong, batch.sample_weight, scale)
+            self._last[:] = losses.detach(), batch.label, batch.sample_weight
+        else:
+            weights = self.state.weights * scale
+        if not isinstance(divisor, int):
+            weights = weights / divisor
         factor = weights.index_select(0, cell)
-        if sample_weight is not None:
-            factor = factor * sample_weight
-        return self._reduce(losses, factor, label, sample_weight)
+        if batch.sample_weight is not None:
+            factor = factor * batch.sample_weight
+        return self._reduce(losses, factor)
 
     def _losses(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 - PyTorch's name
         losses: Tensor = self.base_loss(input, target)
-        if losses.numel() != len(input):
+        if losses.numel() != input.shape[0]:
             raise ValueError(
-                f"base_loss: expected one value per example ({len(input)}), "
+                f"base_loss: expected one value per example ({input.shape[0]}), "
                 f"got shape {tuple(losses.shape)}."
             )
-        return losses.reshape(-1)
+        return losses if losses.ndim == 1 else losses.reshape(-1)
 
     def _reduce(
-        self, losses: Tensor, factor: Tensor | None, label: Tensor, sample_weight: Tensor | None
+        self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
     ) -> Tensor:
-        """Sum, mean or values of ``factor * losses``; the mean divides as PyTorch's does."""
+        """Sum, mean or values of ``factor * losses``."""
+        if factor is not None and factor.dtype != losses.dtype:
+            factor = factor.to(losses.dtype)
         if self.reduction == "none":
-            return losses if factor is None else losses * factor.to(losses.dtype)
-        total = losses.sum() if factor is None else losses.dot(factor.to(losses.dtype))
-        return total / self._divisor(label, sample_weight) if self.reduction == "mean" else total
+            return losses if factor is None else losses * factor
+        total = losses.sum() if factor is None else losses.dot(factor)
+        return total if divisor is None or self.reduction == "sum" else total / divisor
 
-    def _divisor(self, label: Tensor, sample_weight: Tensor | None) -> Tensor | int:
-        """What a mean divides by: rows, less those ignored, times their class weights if any."""
-        if self.ignore_index is None:
-            return len(label) if sample_weight is None else sample_weight.sum()
-        units, weight = label != self.ignore_index, self.base_loss.weight
-        if weight is not None:
-            units = units * weight.index_select(0, label.clamp(0, len(weight) - 1))
+    def _divisor(
+        self, label: Tensor, sample_weight: Tensor | None, *, ignoring: bool = True
+    ) -> Tensor | int:
+        """What PyTorch's mean divides by: rows, less those ignored, times their class weights."""
+        class_weight = None if self.ignore_index is None else self.base_loss.weight
+        if class_weight is None and not (ignoring and self.ignore_index is not None):
+            return label.shape[0] if sample_weight is None else sample_weight.sum()
+        units = label != self.ignore_index
+        if class_weight is not None:
+            units = units * class_weight.index_select(0, label.clamp(0, len(class_weight) - 1))
         divisor: Tensor = (units if sample_weight is None else units * sample_weight).sum()
         return divisor
 
@@ -218,10 +228,10 @@ class FairLoss(nn.Module):
     @property
     def plain_loss(self) -> Tensor | None:
         """The last training batch's loss without fairness weights; None before the first."""
-        if self._last_batch is None:
+        if not self._last:
             return None
-        losses, label, sample_weight = self._last_batch
-        return self._reduce(losses, sample_weight, label, sample_weight)
+        losses, label, sample_weight = self._last
+        return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
 
     @property
     def group_names(self) -> tuple[str, ...]:

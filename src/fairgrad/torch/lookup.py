@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fairgrad.groups import Groups, Ints
 
 MAX_TABLE = 2**24
 """Largest span of integer ids a lookup table may cover."""
+
+
+class Table(NamedTuple):
+    """A buffer with one entry per key, from the first key on."""
+
+    name: str
+    first: int
 
 
 class CellLookup(nn.Module):
@@ -40,20 +49,22 @@ class CellLookup(nn.Module):
         self.group_names = groups.names
         nowhere = 4 * self.n_cells
 
-        label_cell = np.arange(len(groups.labels)) * (self.n_groups if by_label else 0)
-        keys, cells = groups.labels, label_cell
-        if ignore_index is not None and ignore_index not in self.label_names:
-            keys = np.append(keys, ignore_index)
-            cells = np.append(cells, self.n_label_rows * self.n_groups)
-        elif ignore_index is not None:
-            cells = np.where(keys == ignore_index, self.n_label_rows * self.n_groups, cells)
-        self.first_label = self._add_table("label_table", keys, cells, nowhere, "y_train")
+        keys, cells = groups.labels, np.arange(len(groups.labels)) * self.n_groups * by_label
+        kept = keys != ignore_index
+        self.label = self._add_table("label", keys[kept], cells[kept], nowhere, "y_train")
+        if ignore_index is not None:
+            keys = np.append(keys[kept], ignore_index)
+            cells = np.append(cells[kept], self.n_label_rows * self.n_groups)
+            self.label_or_ignored = self._add_table(
+                "label_or_ignored", keys, cells, nowhere, "ignore_index"
+            )
 
         ids = groups.ids
         self.n_columns = ids.shape[1]
+        self._any_s = torch.from_numpy(ids[:1])  # a valid row, to look up labels alone
         if self.n_columns == 1:
             group = np.arange(self.n_groups)
-            self.first_ids = [self._add_table("table0", ids[:, 0], group, nowhere, "s_train")]
+            self.columns = [self._add_table("group", ids[:, 0], group, nowhere, "s_train")]
         else:
             self._add_column_tables(ids, nowhere)
 
@@ -63,63 +74,67 @@ class CellLookup(nn.Module):
         radix = np.array([len(values) for values, _ in codes])
         strides = np.append(np.cumprod(radix[:0:-1])[::-1], 1)
         span = int(np.prod(radix))
-        self.first_ids = [
-            self._add_table(f"table{i}", values, np.arange(len(values)) * stride, span, "s_train")
+        self.columns = [
+            self._add_table(f"column{i}", values, np.arange(len(values)) * stride, span, "s_train")
             for i, ((values, _), stride) in enumerate(zip(codes, strides, strict=True))
         ]
         place = sum(code * stride for (_, code), stride in zip(codes, strides, strict=True))
-        self._add_table("joint_table", place, np.arange(self.n_groups), nowhere, "s_train")
+        self.joint = self._add_table("joint", place, np.arange(self.n_groups), nowhere, "s_train")
 
-    def _add_table(self, name: str, keys: Ints, entries: Ints, nowhere: int, argument: str) -> int:
+    def _add_table(
+        self, name: str, keys: Ints, entries: Ints, nowhere: int, argument: str
+    ) -> Table:
         first, last = int(keys.min()), int(keys.max())
         if last - first >= MAX_TABLE:
             raise ValueError(
                 f"{argument}: integer ids may span at most {MAX_TABLE}, got {first} to {last}; "
                 "pass them as strings, or renumber them."
             )
+        first = min(first, 0) if last < MAX_TABLE + min(first, 0) else first  # 0 spares a subtraction
         table = np.full(last - first + 1, nowhere, dtype=np.int64)
         table[keys - first] = entries
-        self.register_buffer(name, torch.from_numpy(table), persistent=False)
-        return first
+        self.register_buffer(f"{name}_table", torch.from_numpy(table), persistent=False)
+        return Table(f"{name}_table", first)
 
-    def forward(self, target: Tensor, s: Tensor) -> Tensor:
-        """(N,) the cell of each row; far beyond the last cell, or an IndexError, if unseen."""
-        return self._entries("label_table", self.first_label, target) + self._group(s)
+    def cells(self, label: Tensor, s: Tensor, *, ignoring: bool) -> Tensor:
+        """(N,) the cell of each row; far beyond the last cell, or an IndexError, if unseen.
+
+        Args:
+            label: (N,) labels.
+            s: (N,) or (N, columns) sensitive values.
+            ignoring: whether labels may be ``ignore_index``; if not, that is an error too.
+        """
+        table = self.label_or_ignored if ignoring else self.label
+        return self._entries(table, label).add_(self._group(s))
 
     def _group(self, s: Tensor) -> Tensor:
-        if self.n_columns == 1:
-            return self._entries("table0", self.first_ids[0], s.reshape(-1))
-        place = torch.stack(
-            [
-                self._entries(f"table{i}", first, s[:, i].contiguous())
-                for i, first in enumerate(self.first_ids)
-            ]
-        ).sum(0)
-        return self._entries("joint_table", 0, place)
+        if len(self.columns) == 1:
+            return self._entries(self.columns[0], s if s.ndim == 1 else s[:, 0])
+        entries = [self._entries(table, s[:, i]) for i, table in enumerate(self.columns)]
+        return self._entries(self.joint, torch.stack(entries).sum(0))
 
-    def _entries(self, table: str, first: int, keys: Tensor) -> Tensor:
+    def _entries(self, table: Table, keys: Tensor) -> Tensor:
         # index_select, unlike indexing, takes a negative position for an error
-        return self.get_buffer(table).index_select(0, keys - first if first else keys)
+        entries = cast("Tensor", self._buffers[table.name])
+        return entries.index_select(0, keys - table.first if table.first else keys)
 
-    def explain(self, target: Tensor, s: Tensor) -> str | None:
+    def explain(self, label: Tensor, s: Tensor, *, ignoring: bool) -> str | None:
         """What is wrong with a batch, in words, or None if every row has a cell."""
-        for row in range(len(target)):
-            try:
-                label = self._entries("label_table", self.first_label, target[row : row + 1])
-            except (IndexError, RuntimeError):
-                label = torch.tensor([self.n_cells])
-            if int(label) >= self.n_cells:
+        for row in range(len(label)):
+            if self._fails(lambda one: self.cells(label[one], self._any_s, ignoring=ignoring), row):
                 return (
-                    f"target: row {row} has {target[row].item()}, which was never seen in "
+                    f"target: row {row} has {label[row].item()}, which was never seen in "
                     f"y_train; its labels are {self.label_names}."
                 )
-            try:
-                group = self._group(s[row : row + 1])
-            except (IndexError, RuntimeError):
-                group = torch.tensor([self.n_cells])
-            if int(group) >= self.n_groups:
+            if self._fails(lambda one: self._group(s[one]), row):
                 return (
                     f"s: row {row} has {s[row].tolist()}, which was never seen in s_train; its "
                     f"groups are {list(self.group_names)}."
                 )
         return None
+
+    def _fails(self, look_up: Callable[[slice], Tensor], row: int) -> bool:
+        try:
+            return int(look_up(slice(row, row + 1))) >= self.n_cells
+        except (IndexError, RuntimeError):
+            return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -37,9 +37,9 @@ class Multipliers(nn.Module):
     c0: Tensor
     C: Tensor
     sign: Tensor
-    remembered: Tensor
+    rows: Tensor
+    wrong: Tensor
     multipliers: Tensor
-    weights: Tensor
     fingerprint: Tensor
 
     def __init__(
@@ -54,8 +54,8 @@ class Multipliers(nn.Module):
         n_ignored: int = 0,
     ) -> None:
         super().__init__()
-        self.fairness_rate = fairness_rate
-        self.proportional_rate = proportional_rate
+        self.fairness_rate = float(fairness_rate)
+        self.proportional_rate = float(proportional_rate)
         self.error_memory = error_memory
         self.negative_weights = negative_weights
         self.n_cells = constraints.C.shape[1]
@@ -65,64 +65,83 @@ class Multipliers(nn.Module):
         lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
         sides = dual.sides(constraints.c0, C, lower, upper)
         mass = np.pad(groups.cell_mass(constraints.by_label), (0, n_ignored))
+        n_cells = len(mass)
+        pooling = dual.pooling(n_cells, self.n_label_rows)
+        start = dual.nothing_remembered(n_cells, len(groups.labels))
         constants = {
             "c0": constraints.c0,
             "C": constraints.C,
-            "a0": sides.a0,
             "A": sides.A,
-            "A_over_p": dual.over_shares(sides.A, mass / mass.sum()),
-            "floor": sides.floor,
+            "influence": dual.influence(sides.A, mass / mass.sum()),
+            "floor": None if np.isneginf(sides.floor).all() else sides.floor,
             "sign": sides.sign,
-            "pool": dual.pool(np.eye(C.shape[1]), self.n_label_rows),
+            "ones": np.ones(n_cells),
+            "pool_rows": pooling.rows,
+            "pool_wrong": pooling.wrong,
         }
         for name, value in constants.items():
             self.register_buffer(name, _float32(value), persistent=False)
-        state = {
-            "remembered": dual.nothing_remembered(C.shape[1], len(groups.labels)),
-            "multipliers": np.zeros(len(sides.a0)),
-            "weights": np.ones(C.shape[1]),
-        }
+        multipliers = np.zeros(len(sides.A))
+        state = {"rows": start.rows, "wrong": start.wrong, "multipliers": multipliers}
         for name, value in state.items():
             self.register_buffer(name, _float32(value))
         data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
         self.register_buffer("fingerprint", _fingerprint(*data))
+        self._row_counts = torch.ones(0)
 
-    def step(self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None) -> Tensor:
+    def step(
+        self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None, scale: float = 1.0
+    ) -> Tensor:
         """Takes in the predictions of a batch, updates the state, gives the new weights of cells.
+
+        Nothing leaves the device, and it compiles into one graph.
 
         Args:
             cell: (N,) the cell of each row.
-            wrong: (N,) whether its prediction is wrong.
+            wrong: (N,) 1 where its prediction is wrong, else 0.
             sample_weight: (N,) float32, or None for ones.
+            scale: what the weights are multiplied by.
         """
         own = self._buffers  # attributes of modules are slow to find, and this is the hot path
-        counts = self.count(cell, wrong, sample_weight) @ own["pool"]
-        errors, remembered = dual.estimate_errors(own["remembered"], counts, self.error_memory)
-        violation = dual.violations(own["a0"], own["A"], errors)
-        multipliers = dual.ascend(own["multipliers"], violation, own["floor"], self.fairness_rate)
-        used = multipliers
-        if self.proportional_rate:
-            used = dual.with_proportional(used, violation, own["floor"], self.proportional_rate)
-        weights = dual.cell_weights(own["A_over_p"], used)
-        if not self.negative_weights:
-            weights = weights.clip(min=0)
-        own["remembered"].copy_(remembered)
+        counts = self._count(cell, wrong, sample_weight)
+        memory = dual.Memory(own["rows"], own["wrong"])
+        pooling = dual.Memory(own["pool_rows"], own["pool_wrong"])
+        errors, remember = dual.estimate_errors(memory, pooling, counts, self.error_memory)
+        multipliers = dual.ascend(
+            own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
+        )
+        memory.rows.copy_(remember.rows)
+        memory.wrong.copy_(remember.wrong)
         own["multipliers"].copy_(multipliers)
-        own["weights"].copy_(weights)
-        return weights
+        return self._weights(multipliers, errors, scale)
 
-    def count(self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None) -> Tensor:
-        """(2, K) rows of the batch predicted rightly and wrongly in each cell."""
-        n = self._buffers["weights"].shape[0]
+    def _count(self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None) -> Tensor:
+        """(2 K,) rows of the batch predicted rightly, then wrongly, in each cell."""
+        n = cast("Tensor", self._buffers["ones"]).shape[0]
+        rows = self._row_counts if sample_weight is None else sample_weight
+        if rows.shape != cell.shape or rows.device != cell.device:
+            self._row_counts = rows = torch.ones(cell.shape, device=cell.device)
         counts = torch.zeros(2 * n, device=cell.device)
-        rows = counts.new_ones(cell.shape) if sample_weight is None else sample_weight
-        return counts.index_add_(0, torch.add(cell, wrong, alpha=n), rows).view(2, n)
+        return counts.index_add_(0, torch.add(cell, wrong, alpha=n), rows)
+
+    def _weights(self, multipliers: Tensor, errors: Tensor, scale: float) -> Tensor:
+        own = self._buffers
+        if self.proportional_rate:
+            multipliers = dual.with_proportional(
+                multipliers, own["A"], errors, own["floor"], self.proportional_rate
+            )
+        weights: Tensor = dual.cell_weights(own["ones"], own["influence"], multipliers, scale)
+        return weights if self.negative_weights else weights.clip(min=0)
+
+    @property
+    def weights(self) -> Tensor:
+        """(K + ignored,) the current weights of the cells."""
+        return self._weights(self.multipliers, self.wrong / self.rows, 1.0)
 
     @property
     def errors(self) -> Tensor:
         """(K,) the current estimate of the cells' error rates."""
-        right, wrong = self.remembered[:, : self.n_cells]
-        return wrong / (right + wrong)
+        return (self.wrong / self.rows)[: self.n_cells]
 
     @property
     def levels(self) -> Tensor:
@@ -156,8 +175,8 @@ class Multipliers(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _float32(array: Any) -> Tensor:
-    return torch.as_tensor(np.asarray(array), dtype=torch.float32)
+def _float32(array: Any) -> Tensor | None:
+    return None if array is None else torch.as_tensor(np.asarray(array), dtype=torch.float32)
 
 
 def _fingerprint(*arrays: Any) -> Tensor:

@@ -63,6 +63,13 @@ class Reading:
     predict: Callable[[Tensor], Tensor]
     fits: Callable[[Tensor], bool] = any_shape
 
+    def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
+        """(N,) 1 where the prediction is wrong, else 0."""
+        predicted = self.predict(scores)
+        if predicted.dtype != label.dtype or predicted.ndim != 1:
+            return (predicted.reshape(-1) != label).long()
+        return predicted.ne_(label)
+
     def check(self, scores: Tensor) -> None:
         """Refuses an input of the wrong shape before anything is computed from it."""
         if not self.fits(scores):

@@ -1,0 +1,169 @@
+"""What a fair training step costs: plain cross entropy, ours and fairgrad 0.2.0, interleaved.
+
+Run: ``make bench-overhead``. Ratios are medians over blocks of steps that alternate between the
+losses in one process and one thread, so that a noisy machine disturbs all of them alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import statistics
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psutil
+import torch
+from old_fairgrad import load_old_loss
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+import fairgrad.torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FEATURES = 52
+ROWS = 45_222
+
+
+class Case(NamedTuple):
+    """One network at one batch size, and the paper's ratio for it (seconds per epoch)."""
+
+    name: str
+    network: Callable[[], nn.Module]
+    batch: int
+    paper: str = ""
+
+
+def mlp(*hidden: int) -> nn.Module:
+    """Linear layers with ReLU between them."""
+    sizes = [FEATURES, *hidden, 2]
+    layers = [[nn.Linear(a, b), nn.ReLU()] for a, b in itertools.pairwise(sizes)]
+    return nn.Sequential(*itertools.chain.from_iterable(layers))[:-1]
+
+
+def convolutional() -> nn.Module:
+    """Three convolutions over images of 3 x 32 x 32."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(),
+        nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(),
+        nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(),
+        nn.Flatten(), nn.LazyLinear(2),
+    )  # fmt: skip
+
+
+def cases() -> list[Case]:
+    """The paper's networks, those of round depth, and one that is not small."""
+    paper = [
+        ("linear", (), "1.11"),
+        ("hidden 32", (32,), "1.00"),
+        ("hidden 128-64-64-32", (128, 64, 64, 32), "1.06"),
+        ("hidden 128, 6 x 64, 2 x 32", (128, *[64] * 6, 32, 32), "1.03"),
+        ("hidden 128, 16 x 64, 2 x 32", (128, *[64] * 16, 32, 32), "1.03"),
+        ("hidden 2 x 64", (64,) * 2, ""),
+        ("hidden 10 x 64", (64,) * 10, ""),
+    ]
+    found = [Case(name, lambda h=hidden: mlp(*h), 512, ratio) for name, hidden, ratio in paper]
+    found += [Case(name, lambda h=hidden: mlp(*h), 64) for name, hidden, _ in paper]
+    return [*found, Case("convolutional", convolutional, 64)]
+
+
+def training_data(case: Case) -> tuple[Tensor, Tensor, Tensor]:
+    """Random data of Adult's size and group shares."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (2048, 3, 32, 32) if case.network is convolutional else (ROWS, FEATURES)
+    x = torch.randn(shape, generator=generator)
+    y = (torch.rand(len(x), generator=generator) < 0.25).long()
+    s = (torch.rand(len(x), generator=generator) < 0.675).long()
+    return x, y, s
+
+
+def stepper(case: Case, loss: str, old: Any) -> Callable[[int], None]:
+    """A function that trains for so many steps with the named loss."""
+    x, y, s = training_data(case)
+    torch.manual_seed(0)
+    model = case.network()
+    model(x[: case.batch])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batches = [
+        tuple(part[start : start + case.batch] for part in (x, y, s))
+        for start in range(0, len(x) - case.batch + 1, case.batch)
+    ]
+    if loss == "plain":
+        plain = nn.CrossEntropyLoss()
+        criterion = lambda logits, y, _: plain(logits, y)  # noqa: E731 - the same call for all
+    elif loss == "ours":
+        criterion = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds")
+    else:
+        criterion = old(y_train=y, s_train=s, fairness_measure="equal_odds")
+    stream = itertools.cycle(batches)
+
+    def run(steps: int) -> None:
+        for x, y, s in itertools.islice(stream, steps):
+            optimizer.zero_grad()
+            criterion(model(x), y, s).backward()
+            optimizer.step()
+
+    return run
+
+
+def measure(case: Case, losses: list[str], old: Any, blocks: int, steps: int) -> dict[str, Any]:
+    """Median ratio of each loss to plain over interleaved blocks, and memory per step."""
+    runs = {loss: stepper(case, loss, old) for loss in losses}
+    for run in runs.values():
+        run(steps)
+    times: dict[str, list[float]] = {loss: [] for loss in losses}
+    memory = dict.fromkeys(losses, 0.0)
+    for _ in range(blocks):
+        for loss, run in runs.items():
+            gc.disable()
+            before, start = psutil.Process().memory_info().rss, time.perf_counter()
+            run(steps)
+            times[loss].append((time.perf_counter() - start) / steps)
+            memory[loss] += (psutil.Process().memory_info().rss - before) / steps / blocks
+            gc.enable()
+    ratios = {
+        loss: statistics.median(a / b for a, b in zip(times[loss], times["plain"], strict=True))
+        for loss in losses
+    }
+    return {"ratio": ratios, "plain": statistics.median(times["plain"]), "memory": memory}
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--blocks", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--only", default="", help="only networks whose name contains this")
+    parser.add_argument("--without-old", action="store_true", help="leave fairgrad 0.2.0 out")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    old = None if options.without_old else load_old_loss()
+    losses = ["plain", "ours", *([] if old is None else ["0.2.0"])]
+    table = Table(title="Time of a training step as a multiple of plain cross entropy")
+    columns = ["network", "batch", "plain, µs", "ours", "0.2.0", "paper", "ours, B/step", "0.2.0, B/step"]
+    for column in columns:
+        table.add_column(column, justify="left" if column == "network" else "right")
+    for case in cases():
+        if options.only not in case.name:
+            continue
+        found = measure(case, losses, old, options.blocks, options.steps)
+        ratio, memory = found["ratio"], found["memory"]
+        table.add_row(
+            case.name,
+            str(case.batch),
+            f"{found['plain'] * 1e6:.0f}",
+            f"{ratio['ours']:.2f}",
+            f"{ratio['0.2.0']:.2f}" if old else "",
+            case.paper,
+            f"{memory['ours']:.0f}",
+            f"{memory['0.2.0']:.0f}" if old else "",
+        )
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
