@@ -53,7 +53,7 @@ def to_json(audit: Audit, path: str | os.PathLike[str] | None = None) -> str:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes beside the file and renames, so that nobody ever sees half of it."""
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="replace") if isinstance(content, str) else content
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")
     try:
         with os.fdopen(handle, "wb") as file:

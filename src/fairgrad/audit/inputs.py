@@ -148,7 +148,10 @@ def _series(column: Any) -> Any:
     if hasattr(column, "factorize"):
         return column
     array = as_array(column)
-    return pd.Series(array) if array.ndim == 1 else array
+    if array.ndim != 1:
+        return array
+    # Words stay Python's: turning them into another kind of string would cost a pass.
+    return pd.Series(array, dtype=object if array.dtype.kind in "OU" else None)
 
 
 def _unused(name: str, column: Any) -> list[str]:

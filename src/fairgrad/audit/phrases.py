@@ -46,7 +46,7 @@ def advice(finding: Finding) -> str:
     largest = sorted(more.items(), key=lambda item: -item[1])
     parts = [f"{_rounded_up(rows):,} of {name}" for name, rows in largest[:3]]
     rest = sum(rows for _, rows in largest[3:])
-    parts += [f"{_rounded_up(rest):,} of {len(largest) - 3} other groups"] if rest else []
+    parts += [f"{_rounded_up(rest):,} of {_others(len(largest) - 3)}"] if rest else []
     return f"More rows would settle it, if the rates stay as they are: about {_and(parts)}."
 
 
@@ -68,6 +68,10 @@ def _rounded_up(number: int) -> int:
     """Two significant digits: more would promise too much."""
     unit = int(10 ** max(len(str(number)) - 2, 0))
     return unit * ((number + unit - 1) // unit)
+
+
+def _others(count: int) -> str:
+    return "another group" if count == 1 else f"{count} other groups"
 
 
 def _and(parts: list[str]) -> str:

@@ -1,0 +1,99 @@
+"""Tests in a real browser. They run only when FAIRGRAD_BROWSER names one, and then never skip."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+BROWSER = os.environ.get("FAIRGRAD_BROWSER")
+collect_ignore_glob = [] if BROWSER else ["test_*.py"]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Visit:
+    """A page, opened from its file, and everything that happened in it."""
+
+    def __init__(self, context, path, wait=True):
+        self.page = context.new_page()
+        self.requests, self.problems = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.problems.append(f"dialog {dialog.message}"))
+        self.url = path.as_uri()
+        self.page.goto(self.url)
+        if wait:
+            self.wait_until("document.documentElement.dataset.charts === 'ready'")
+
+    def wait_until(self, condition):
+        """Waits for a condition; playwright's own way would need a right the page does not give."""
+        for _ in range(200):
+            if self.page.evaluate(condition):
+                return
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"never came true: {condition}; {self.problems}")
+
+    def _console(self, message):
+        if message.type in {"error", "warning"}:
+            self.problems.append(message.text)
+
+    def check_quiet(self):
+        assert self.requests == [self.url]
+        assert self.problems == []
+
+
+@pytest.fixture(scope="session")
+def samples():
+    place = Path(__file__).parents[1] / "report" / "samples.py"
+    spec = importlib.util.spec_from_file_location("samples", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only these tests need it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def report(samples):
+    return samples.full_report()
+
+
+@pytest.fixture(scope="session")
+def files(samples, report, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    return {
+        "full": report.save(folder / "full.html"),
+        "hostile": samples.hostile_report().save(folder / "hostile.html"),
+    }
+
+
+@pytest.fixture
+def visit(chromium, files):
+    contexts = []
+
+    def open_page(name="full", *, wait=True, **options):
+        contexts.append(chromium.new_context(**options))
+        contexts[-1].set_default_timeout(20_000)
+        return Visit(contexts[-1], files[name], wait)
+
+    yield open_page
+    for context in contexts:
+        context.close()

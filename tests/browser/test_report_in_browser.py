@@ -1,0 +1,173 @@
+"""The report as readers see it: drawn, alive, quiet, and safe whatever the names."""
+
+from itertools import pairwise
+
+import pytest
+
+from fairgrad.report.colours import DARK, LIGHT
+
+DESKTOP = {"width": 1200, "height": 900}
+PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
+MARKS = "g.mark-symbol path, g.mark-rule line, g.mark-line path, g.mark-rect path"
+
+SOME_DOT_SAYS = (
+    "[...document.querySelectorAll('#frontier-rates g.mark-symbol.role-mark path')]"
+    ".some(dot => dot.getAttribute('aria-label').includes('{}'))"
+)
+
+
+def rgb(colour):
+    return "rgb({}, {}, {})".format(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))
+
+
+def shown_rates(page):
+    """What the dots of the second chart say."""
+    dots = page.locator("#frontier-rates g.mark-symbol.role-mark path")
+    return [dots.nth(i).get_attribute("aria-label") for i in range(dots.count())]
+
+
+def test_every_chart_is_drawn_and_nothing_is_asked_of_the_net(visit, report):
+    seen = visit(viewport=DESKTOP)
+    assert seen.page.locator(".plot svg").count() == len(report.figures)
+    for figure in report.figures:
+        assert seen.page.locator(f"#{figure.id} svg").locator(MARKS).count() > 0, figure.id
+        box = seen.page.locator(f"#{figure.id} svg").bounding_box()
+        assert box["width"] > 150, figure.id
+        assert box["height"] > 40, figure.id
+    seen.check_quiet()
+
+
+def test_hovering_a_point_tells_its_figures(visit):
+    seen = visit(viewport=DESKTOP)
+    dots = seen.page.locator("#frontier g.mark-symbol.role-mark path")
+    dots.nth(4).hover()
+    tip = seen.page.locator("#vg-tooltip-element")
+    seen.page.wait_for_selector("#vg-tooltip-element.visible")
+    text = tip.inner_text()
+    assert "epsilon" in text
+    assert "0.0800" in text
+    assert "accuracy" in text
+    assert "82.0 %" in text
+    assert "unfairness" in text
+    assert "0.0500" in text
+    seen.check_quiet()
+
+
+def test_clicking_a_point_shows_its_rates(visit):
+    seen = visit(viewport=DESKTOP)
+    page = seen.page
+    assert page.locator("#point").input_value() == "2"  # the chosen one
+    before = shown_rates(page)
+    page.locator("#frontier g.mark-symbol.role-mark path").nth(5).click()
+    assert page.locator("#point").input_value() == "5"
+    seen.wait_until(SOME_DOT_SAYS.format("75%"))  # accuracy of F at point 5
+    assert not any("75%" in label for label in before)
+    assert len(before) == len(shown_rates(page)) == 4
+    assert "ε = 0.1000" in page.locator("#point-said").inner_text()
+    seen.check_quiet()
+
+
+def test_the_keyboard_reaches_what_the_mouse_does(visit):
+    seen = visit(viewport=DESKTOP)
+    page = seen.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdicts"
+    page.locator("#point").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#point").input_value() == "3"
+    seen.wait_until(SOME_DOT_SAYS.format("65%"))
+    summary = page.locator("#trade-off details summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#trade-off details table").first.is_visible()
+
+
+def test_hostile_names_are_shown_as_text(visit, samples):
+    seen = visit("hostile", viewport=DESKTOP)
+    page = seen.page
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img, b, iframe").count() == 0
+    assert page.title() == samples.HOSTILE[0]
+    text = page.evaluate("document.body.textContent")
+    drawn = page.evaluate("[...document.querySelectorAll('svg text')].map(t => t.textContent)")
+    for name in samples.HOSTILE:
+        assert name in text
+        assert any(label.startswith(name[:8]) for label in drawn), name
+    assert "<b>sex</b>" in text
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"]
+    dots = page.locator("#rate-0-accuracy-0 g.mark-symbol.role-mark path")
+    for i in range(dots.count()):
+        dots.nth(i).hover()
+        page.wait_for_selector("#vg-tooltip-element.visible")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
+    seen.check_quiet()
+
+
+def test_the_policy_stops_any_other_script(visit):
+    seen = visit(viewport=DESKTOP)
+    seen.page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "window.hacked = 1";
+          document.body.append(script);
+          const image = document.createElement("div");
+          image.innerHTML = "<img src='data:,' onerror='window.hacked = 1'>";
+          document.body.append(image);
+          return fetch("http://127.0.0.1:9/").catch(() => {});
+        }"""
+    )
+    seen.page.wait_for_timeout(200)
+    assert seen.page.evaluate("window.hacked") is None
+    assert any("Content Security Policy" in problem for problem in seen.problems)
+
+
+@pytest.mark.parametrize("name", ["full", "hostile"])
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(visit, name):
+    seen = visit(name, **PHONE)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360
+    widths = seen.page.evaluate(
+        "[...document.querySelectorAll('.plot svg')].map(s => s.getBoundingClientRect().right)"
+    )
+    assert max(widths) <= 361
+    seen.check_quiet()
+
+
+@pytest.mark.parametrize(("scheme", "colours"), [("light", LIGHT), ("dark", DARK)])
+def test_charts_follow_the_colour_scheme(visit, scheme, colours):
+    page = visit(viewport=DESKTOP, color_scheme=scheme).page
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == rgb(colours["page"])
+    label = "getComputedStyle(document.querySelector('#frontier .role-axis-label text')).fill"
+    assert page.evaluate(label) == rgb(colours["ink"])
+    dot = "getComputedStyle(document.querySelector('#frontier g.mark-symbol.role-mark path')).fill"
+    assert page.evaluate(dot) == rgb(colours["accent"])
+
+
+def test_print_is_on_white_with_charts_and_without_controls(visit):
+    page = visit(viewport=DESKTOP, color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).color") == rgb(LIGHT["ink"])
+    assert not page.locator("nav").is_visible()
+    assert page.locator("#frontier svg").is_visible()
+    assert len(page.pdf()) > 20_000
+
+
+def test_charts_have_words_for_screen_readers(visit, report):
+    page = visit(viewport=DESKTOP).page
+    for figure in report.figures:
+        assert page.locator(f"#{figure.id}").get_attribute("aria-label") == figure.alternative
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('select,summary,a,[role=region]')].filter(e => "
+        "!(e.textContent.trim() || e.getAttribute('aria-label'))).length"
+    )
+    assert unnamed == 0
+
+
+def test_without_javascript_the_tables_still_tell_everything(visit, report):
+    seen = visit(wait=False, viewport=DESKTOP, java_script_enabled=False)
+    assert seen.page.locator(".card").count() == len(report.audit.findings)
+    assert seen.page.locator("details table").count() == len(report.figures)
+    assert seen.page.locator("noscript p").is_visible()

@@ -1,0 +1,76 @@
+"""Made-up audits, frontiers and histories, for tests of the page as text and in a browser."""
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.audit import Audit
+from fairgrad.report import FrontierData, Report
+
+
+def make_audit(names=("F", "M"), column="sex", n=800, baseline=True):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    group = rng.integers(len(names), size=n)
+    wrong = rng.random((2, n)) < 0.15 + 0.1 * (group % 2)
+    after, before = np.where(wrong, 1 - y, y)
+    s = pd.Series(np.array(names, dtype=object)[group], name=column)
+    return Audit(y, after, s, baseline=before if baseline else None)
+
+
+def make_frontier(groups=("F", "M"), n=6):
+    steps = np.arange(n)
+    points = pd.DataFrame(
+        {
+            "epsilon": steps / 50,
+            "accuracy": 0.8 + 0.01 * np.sqrt(steps),
+            "unfairness": 0.01 + 0.01 * steps,
+            "on_frontier": steps != 3,
+        }
+    )
+    rates = pd.DataFrame(
+        [
+            {"point": i, "group": group, "rate": rate, "value": 0.5 + 0.05 * i - 0.1 * j}
+            for i in steps
+            for j, group in enumerate(groups)
+            for rate in ("accuracy", "selection_rate")
+        ]
+    )
+    return FrontierData(points, rates, chosen=2, measure="equalized odds")
+
+
+def make_history(names=("F", "M"), epochs=5):
+    rows = [
+        {"epoch": epoch, "quantity": quantity, "name": name, "value": sign * 0.4 * epoch}
+        for epoch in range(1, epochs + 1)
+        for quantity in ("level", "multiplier", "weight")
+        for name, sign in zip(names, (1, -1), strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    '</script><img src=x onerror="window.hacked = 1">',
+    "quotes \" ' ` and {{ 7 * 7 }} ${1}",
+    "emoji 👩🏽‍🔬",
+    "\u202eright to left \u05e9\u05dc\u05d5\u05dd",
+    "x" * 300,
+]
+
+
+def hostile_report(column="<b>sex</b>"):
+    """Hostile text wherever a user's text can come in."""
+    return Report(
+        make_audit(names=HOSTILE, column=column),
+        frontier=make_frontier(groups=HOSTILE[:2]),
+        history=make_history(HOSTILE[:2]),
+        title=HOSTILE[0],
+        asked={HOSTILE[0]: HOSTILE[1]},
+    )
+
+
+def full_report():
+    """Every section."""
+    return Report(
+        make_audit(), frontier=make_frontier(), history=make_history(), asked={"Data": "made up"}
+    )

@@ -1,0 +1,191 @@
+"""The page as text: complete, safe whatever the names, no reference to anything outside."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.audit import Audit
+from fairgrad.report import FrontierData, Report
+from fairgrad.report.page import json_for_html
+
+
+class Reader(HTMLParser):
+    """The page's tags, its ids, its visible text and the text of its scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.text, self.scripts, self.urls = [], [], [], [], []
+        self._inside = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self._inside = tag
+        values = dict(attrs)
+        self.ids += [values["id"]] if "id" in values else []
+        self.urls += [values[name] for name in ("src", "href", "action") if values.get(name)]
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = None if tag in {"script", "style"} else self._inside
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return Reader(report.html())
+
+
+def test_the_page_holds_every_chart_with_words_and_data(report, page):
+    text = " ".join(page.text)
+    charts = json.loads(page.scripts[0])["specs"]
+    assert list(charts) == [figure.id for figure in report.figures]
+    assert len(set(page.ids)) == len(page.ids)
+    for figure in report.figures:
+        assert figure.id in page.ids
+        assert figure.title in text
+        assert len(figure.alternative) > 20
+        assert all(len(row) == len(figure.columns) for row in figure.rows)
+        assert figure.rows[0][-1] in text
+    assert page.tags.count("details") == len(report.figures)
+
+
+def test_the_page_refers_to_nothing_outside(page):
+    assert all(url.startswith("#") for url in page.urls)
+    assert page.tags.count("link") == page.tags.count("img") == page.tags.count("iframe") == 0
+    assert page.tags.count("script") == 3
+
+
+def test_the_page_says_what_the_audit_says(report, page):
+    text = " ".join(page.text)
+    for finding in report.audit.findings:
+        assert finding.verdict in text
+        assert f"{finding.mean_abs:.4f}" in text
+    assert "made up" in text
+    assert "Kish" not in text
+    assert "Clopper-Pearson" in text
+
+
+@pytest.mark.parametrize("column", ["<b>sex</b>", "a\"b'c", "x" * 300])
+def test_hostile_names_stay_text(samples, column):
+    report = samples.hostile_report(column)
+    page = Reader(report.html())
+    assert page.tags.count("script") == 3
+    assert page.tags.count("img") == page.tags.count("b") == 0
+    text = "".join(page.text)
+    for name in [*samples.HOSTILE, column]:
+        assert name in text
+    assert "49" not in re.findall(r"and (\S+) \$", text)  # the template did not compute 7 * 7
+    drawn = json.dumps(json.loads(page.scripts[0]), ensure_ascii=False)
+    assert "right to left" in drawn
+
+
+def test_json_cannot_end_its_element():
+    text = json_for_html({"</script><!--": "&\u2028"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"</script><!--": "&\u2028"}
+
+
+def test_the_policy_allows_the_two_scripts_and_nothing_else(report):
+    html = report.html()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html).group(1)
+    policy = policy.replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.count("sha256-") == 2
+    assert "unsafe-eval" not in policy
+    assert "connect-src" not in policy
+
+
+def test_the_file_is_whole_and_about_a_megabyte(report, tmp_path):
+    path = report.save(tmp_path / "report.html")
+    assert 0.8e6 < path.stat().st_size < 1.3e6
+    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_names_that_utf8_cannot_hold_are_replaced(samples, tmp_path):
+    report = Report(samples.make_audit(baseline=False), title="half \ud800 a sign")
+    assert "half ? a sign" in report.save(tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_charts_become_pictures(report, tmp_path):
+    files = report.save_charts(tmp_path / "charts")
+    assert len(files) == 2 * len(report.figures)
+    svg = (tmp_path / "charts" / "frontier.svg").read_text(encoding="utf-8")
+    assert "<svg" in svg
+    assert "var(--" not in svg
+    assert (tmp_path / "charts" / "level-0.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="formats: expected some of"):
+        report.save_charts(tmp_path, ["bmp"])
+
+
+def test_many_groups_and_labels_make_a_page():
+    rng = np.random.default_rng(0)
+    y, pred = rng.integers(4, size=(2, 5000))
+    audit = Audit(y, pred, rng.integers(120, size=5000), measures=["equalized_odds"])
+    report = Report(audit)
+    assert "the 80 others are in the tables" in report.html()
+
+
+def test_several_attributes_and_undefined_levels_make_a_page():
+    rng = np.random.default_rng(0)
+    y, pred = rng.integers(2, size=(2, 300))
+    frame = pd.DataFrame({"a": rng.choice(["x", "y"], 300), "b": rng.choice(["u", "v", "w"], 300)})
+    y[(frame["b"] == "w").to_numpy()] = 0
+    text = Report(Audit(y, pred, frame)).html()
+    assert "not defined: no rows" in text
+
+
+def test_audits_do_not_load_reports():
+    code = "import fairgrad.report, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "said"),
+    [
+        ({"epsilon": [0.1], "accuracy": [0.8]}, {}, r"\['unfairness'\] are missing"),
+        ({"epsilon": [], "accuracy": [], "unfairness": []}, {}, "at least one model"),
+        ({"epsilon": [1], "accuracy": [np.nan], "unfairness": [0]}, {}, "row 0 has"),
+        ({"epsilon": [1], "accuracy": [1], "unfairness": [0]}, {"chosen": 1}, "from 0 to 0, got 1"),
+    ],
+)
+def test_bad_frontiers_are_named(points, options, said):
+    with pytest.raises(ValueError, match=said):
+        FrontierData(pd.DataFrame(points), **options)
+
+
+def test_a_frame_of_points_is_a_frontier(samples):
+    report = Report(samples.make_audit(), frontier=samples.make_frontier().points)
+    assert "frontier" in {figure.id for figure in report.figures}
+    with pytest.raises(TypeError, match="frontier: expected FrontierData or a DataFrame"):
+        Report(samples.make_audit(), frontier=[1, 2])
+
+
+def test_the_share_of_negative_weights_counts_rows_when_known(samples):
+    history = samples.make_history().assign(share=lambda f: np.where(f["name"] == "M", 0.9, 0.1))
+    shares = Report(samples.make_audit(), history=history).history.query(
+        "quantity == 'negative_share'"
+    )
+    np.testing.assert_allclose(shares["value"], 0.9)
+    cells = Report(samples.make_audit(), history=samples.make_history()).history
+    np.testing.assert_allclose(cells.query("quantity == 'negative_share'")["value"], 0.5)
+
+
+def test_bad_histories_are_named(samples):
+    with pytest.raises(ValueError, match=r"history: .* \['value'\] are missing"):
+        Report(samples.make_audit(), history=samples.make_history().drop(columns="value"))
+    with pytest.raises(ValueError, match="history: expected quantities .* got 'loss'"):
+        Report(samples.make_audit(), history=samples.make_history().assign(quantity="loss"))
