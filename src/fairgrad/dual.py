@@ -147,8 +147,8 @@ def estimate_errors(
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
     """
-    rows = _plus_times(memory.rows, pooling.rows, counts)
-    wrong = _plus_times(memory.wrong, pooling.wrong, counts)
+    rows = _plus_times(memory[0], pooling[0], counts)
+    wrong = _plus_times(memory[1], pooling[1], counts)
     errors = wrong / rows
     kept_rows = rows.clip(max=TINY)
     if keep:
@@ -206,6 +206,6 @@ def _plus_times(
     base: Array, matrix: Array, vector: Array, scale: Array = 1.0, base_scale: float = 1.0
 ) -> Array:
     """``base_scale * base + scale * matrix @ vector``: a single operation on plain tensors."""
-    if matrix.ndim == 2 and vector.ndim == 1 and hasattr(base, "addmv"):
+    if vector.ndim == 1 and type(base) is not np.ndarray:
         return base.addmv(matrix, vector, beta=base_scale, alpha=scale)
     return base_scale * base + scale * _times(matrix, vector)

@@ -65,6 +65,9 @@ def test_copies_go_on_alone(copier):
     assert equal(original[1], twin)
     train(*original, range(10, 20))
     assert not equal(original[1], twin)
+    before = copier(twin)
+    train(original[0], twin, original[2], range(3))
+    assert not equal(before, twin)
 
 
 @pytest.mark.parametrize("cast", [nn.Module.bfloat16, nn.Module.half, nn.Module.double])

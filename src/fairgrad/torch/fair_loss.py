@@ -107,6 +107,7 @@ class FairLoss(nn.Module):
             negative_weights=negative_weights,
             n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
         )
+        self._hot = (self.lookup, self.state)  # modules find their submodules slowly
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
@@ -140,7 +141,9 @@ class FairLoss(nn.Module):
         if (not self.training and mode == "train") or n == 0:
             losses = self._losses(input, target)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
-        batch = Batch(input, target, label, flat_sensitive(s, n, self.lookup.n_columns), sample_weight)
+        batch = Batch(
+            input, target, label, flat_sensitive(s, n, self._hot[0].n_columns), sample_weight
+        )
         update = mode == "train" and torch.is_grad_enabled()
         can_ignore = self.ignore_index is not None
         if torch.compiler.is_compiling() or not input.is_cpu:
@@ -152,13 +155,14 @@ class FairLoss(nn.Module):
             problem = self.lookup.explain(label, batch.s, ignoring=can_ignore)
             if problem is not None:
                 raise ValueError(problem) from error
-            if not can_ignore:
+            if not can_ignore or not bool((label == self.ignore_index).any()):
                 raise
-            return self._weighted(batch, update=update, ignoring=True)
+        return self._weighted(batch, update=update, ignoring=True)
 
     def _weighted(self, batch: Batch, *, update: bool, ignoring: bool) -> Tensor:
         """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        cell = self.lookup.cells(batch.label, batch.s, ignoring=ignoring)
+        lookup, state = self._hot
+        cell = lookup.cells(batch.label, batch.s, ignoring=ignoring)
         losses = self._losses(batch.input, batch.target)
         divisor: Tensor | int = 1  # dividing K weights is cheaper than dividing the loss
         if self.reduction == "mean":
@@ -166,10 +170,10 @@ class FairLoss(nn.Module):
         scale = 1 / divisor if isinstance(divisor, int) else 1.0
         if update:
             wrong = self.reading.wrong(batch.input, batch.label)
-            weights = self.state.step(cell, wrong, batch.sample_weight, scale)
+            weights = state.step(cell, wrong, batch.sample_weight, scale)
             self._last[:] = losses.detach(), batch.label, batch.sample_weight
         else:
-            weights = self.state.weights * scale
+            weights = state.weights * scale
         if not isinstance(divisor, int):
             weights = weights / divisor
         factor = weights.index_select(0, cell)

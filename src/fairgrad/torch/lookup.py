@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -90,7 +90,9 @@ class CellLookup(nn.Module):
                 f"{argument}: integer ids may span at most {MAX_TABLE}, got {first} to {last}; "
                 "pass them as strings, or renumber them."
             )
-        first = min(first, 0) if last < MAX_TABLE + min(first, 0) else first  # 0 spares a subtraction
+        first = (
+            min(first, 0) if last < MAX_TABLE + min(first, 0) else first
+        )  # 0 spares a subtraction
         table = np.full(last - first + 1, nowhere, dtype=np.int64)
         table[keys - first] = entries
         self.register_buffer(f"{name}_table", torch.from_numpy(table), persistent=False)
@@ -108,15 +110,15 @@ class CellLookup(nn.Module):
         return self._entries(table, label).add_(self._group(s))
 
     def _group(self, s: Tensor) -> Tensor:
-        if len(self.columns) == 1:
+        if self.n_columns == 1:
             return self._entries(self.columns[0], s if s.ndim == 1 else s[:, 0])
         entries = [self._entries(table, s[:, i]) for i, table in enumerate(self.columns)]
         return self._entries(self.joint, torch.stack(entries).sum(0))
 
     def _entries(self, table: Table, keys: Tensor) -> Tensor:
         # index_select, unlike indexing, takes a negative position for an error
-        entries = cast("Tensor", self._buffers[table.name])
-        return entries.index_select(0, keys - table.first if table.first else keys)
+        name, first = table
+        return self._buffers[name].index_select(0, keys - first if first else keys)  # type: ignore[union-attr]
 
     def explain(self, label: Tensor, s: Tensor, *, ignoring: bool) -> str | None:
         """What is wrong with a batch, in words, or None if every row has a cell."""

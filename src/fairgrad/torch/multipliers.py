@@ -76,6 +76,7 @@ class Multipliers(nn.Module):
             "floor": None if np.isneginf(sides.floor).all() else sides.floor,
             "sign": sides.sign,
             "ones": np.ones(n_cells),
+            "zeros": np.zeros(2 * n_cells),
             "pool_rows": pooling.rows,
             "pool_wrong": pooling.wrong,
         }
@@ -87,7 +88,7 @@ class Multipliers(nn.Module):
             self.register_buffer(name, _float32(value))
         data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
         self.register_buffer("fingerprint", _fingerprint(*data))
-        self._row_counts = torch.ones(0)
+        self._ones = torch.ones(0)
 
     def step(
         self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None, scale: float = 1.0
@@ -103,29 +104,27 @@ class Multipliers(nn.Module):
             scale: what the weights are multiplied by.
         """
         own = self._buffers  # attributes of modules are slow to find, and this is the hot path
-        counts = self._count(cell, wrong, sample_weight)
-        memory = dual.Memory(own["rows"], own["wrong"])
-        pooling = dual.Memory(own["pool_rows"], own["pool_wrong"])
-        errors, remember = dual.estimate_errors(memory, pooling, counts, self.error_memory)
-        multipliers = dual.ascend(
+        zeros = own["zeros"]
+        row_counts = self._ones_like(cell) if sample_weight is None else sample_weight
+        index = torch.add(cell, wrong, alpha=zeros.shape[0] // 2)
+        counts = zeros.index_add(0, index, row_counts)
+        errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
+            (own["rows"], own["wrong"]), (own["pool_rows"], own["pool_wrong"]), counts, self.error_memory
+        )
+        own["multipliers"] = dual.ascend(
             own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
         )
-        memory.rows.copy_(remember.rows)
-        memory.wrong.copy_(remember.wrong)
-        own["multipliers"].copy_(multipliers)
-        return self._weights(multipliers, errors, scale)
+        return self._weights(errors, scale)
 
-    def _count(self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None) -> Tensor:
-        """(2 K,) rows of the batch predicted rightly, then wrongly, in each cell."""
-        n = cast("Tensor", self._buffers["ones"]).shape[0]
-        rows = self._row_counts if sample_weight is None else sample_weight
-        if rows.shape != cell.shape or rows.device != cell.device:
-            self._row_counts = rows = torch.ones(cell.shape, device=cell.device)
-        counts = torch.zeros(2 * n, device=cell.device)
-        return counts.index_add_(0, torch.add(cell, wrong, alpha=n), rows)
+    def _ones_like(self, cell: Tensor) -> Tensor:
+        """Ones, one per row: made once, as batches are mostly of one size."""
+        if self._ones.shape != cell.shape or self._ones.device != cell.device:
+            self._ones = torch.ones(cell.shape, device=cell.device)
+        return self._ones
 
-    def _weights(self, multipliers: Tensor, errors: Tensor, scale: float) -> Tensor:
+    def _weights(self, errors: Tensor, scale: float) -> Tensor:
         own = self._buffers
+        multipliers = own["multipliers"]
         if self.proportional_rate:
             multipliers = dual.with_proportional(
                 multipliers, own["A"], errors, own["floor"], self.proportional_rate
@@ -136,7 +135,7 @@ class Multipliers(nn.Module):
     @property
     def weights(self) -> Tensor:
         """(K + ignored,) the current weights of the cells."""
-        return self._weights(self.multipliers, self.wrong / self.rows, 1.0)
+        return self._weights(self.wrong / self.rows, 1.0)
 
     @property
     def errors(self) -> Tensor:
