@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fairgrad.audit.names import listed
 from fairgrad.audit.table import margins
 
 if TYPE_CHECKING:
@@ -29,13 +30,6 @@ class Notice(NamedTuple):
 
     kind: str
     message: str
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names in a sentence, shortened when there are many."""
-    if len(names) <= most:
-        return "; ".join(names)
-    return f"{'; '.join(names[:most])}; and {len(names) - most} more"
 
 
 def unknown_values(table: Table, attributes: Sequence[str]) -> list[Notice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairgrad.audit.names import in_sentence, listed
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def advice(finding: Finding) -> str:
     if more is None:
         return "No number of rows would settle it: the figure is at the tolerance, or not defined."
     largest = sorted(more.items(), key=lambda item: -item[1])
-    parts = [f"{_rounded_up(rows):,} of {name}" for name, rows in largest[:3]]
+    parts = [f"{_rounded_up(rows):,} of {in_sentence(name)}" for name, rows in largest[:3]]
     rest = sum(rows for _, rows in largest[3:])
     parts += [f"{_rounded_up(rest):,} of {_others(len(largest) - 3)}"] if rest else []
     return f"More rows would settle it, if the rates stay as they are: about {_and(parts)}."
@@ -60,7 +61,7 @@ def who_gained(change: Change) -> str:
         "Lost": change.lost(),
         "Gained in one label, lost in another": change.mixed(),
     }
-    said = [f"{word} ({rate}): {'; '.join(names)}." for word, names in named.items() if names]
+    said = [f"{word} ({rate}): {listed(names, most=8)}." for word, names in named.items() if names]
     return " ".join(said) or f"No group's {rate} changed noticeably."
 
 

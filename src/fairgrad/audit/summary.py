@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fairgrad.audit import phrases, wording
 from fairgrad.audit.frames import OVERALL
+from fairgrad.audit.names import printable
 from fairgrad.audit.verdicts import FAIR, UNFAIR
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from fairgrad.audit.findings import Finding
 
 MOST_GROUPS = 12
+MOST_VIEWS = 3
+MOST_FIGURES = 8
 STYLES = {FAIR: "green", UNFAIR: "bold red"}
 COLUMNS = {
     "base_rate": "base",
@@ -46,26 +49,22 @@ def renderable(audit: Audit) -> Group:
     rates = audit.to_frame("rates")
     parts: list[Any] = [_heading(audit), _verdicts(audit)]
     parts += [
-        Text(clean(f"{wording.title(f.measure)}, {f.attribute}: {phrases.advice(f)}"))
+        Text(printable(f"{wording.title(f.measure)}, {f.attribute}: {phrases.advice(f)}"))
         for f in audit.findings
         if phrases.advice(f)
     ]
     for name in audit.views:
         parts.append(_rates(audit, name, rates[rates["attribute"] == name]))
+    parts.append(_figures(audit))
     parts += _against_baseline(audit)
-    parts += [Text(f"! {clean(notice.message)}", style="yellow") for notice in audit.warnings]
+    parts += [Text(f"! {printable(notice.message)}", style="yellow") for notice in audit.warnings]
     parts += [Text(sentence, style="dim") for sentence in _reading(audit)]
     return Group(*parts)
 
 
-def clean(name: object) -> str:
-    """A user's name without characters that could steer a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))
-
-
 def _heading(audit: Audit) -> Text:
-    labels = ", ".join(clean(label) for label in audit.labels)
-    desirable = ", ".join(clean(label) for label in audit.desirable) or "none named"
+    labels = ", ".join(printable(label) for label in audit.labels)
+    desirable = ", ".join(printable(label) for label in audit.desirable) or "none named"
     text = Text("Fairness audit", style="bold")
     rows = int(audit.table.size.sum())
     text.append(f"  {rows:,} rows; labels {labels} (desirable: {desirable})\n", style="not bold")
@@ -95,15 +94,15 @@ def _verdict_row(finding: Finding) -> list[Text]:
         phrases.limit(finding),
     ]
     return [
-        Text(clean(wording.title(finding.measure))),
-        Text(clean(finding.attribute)),
+        Text(printable(wording.title(finding.measure))),
+        Text(printable(finding.attribute)),
         *(Text(figure) for figure in figures),
         Text(f"{phrases.SIGNS[verdict]} {verdict}", style=STYLES.get(verdict, "yellow")),
     ]
 
 
 def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> Table:
-    table = _table(f"Rates by {clean(attribute)}, in %")
+    table = _table(f"Rates by {printable(attribute)}, in %")
     table.add_column("Group", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("rows", justify="right", no_wrap=True)
     wanted = _columns(audit)
@@ -114,7 +113,7 @@ def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> Table:
     shorts, cells = phrases.short_names(view.groups), _cells(frame)
     for g in order:
         row = [cells.get((view.groups.names[g], rate, label), "") for rate, label, _ in wanted]
-        table.add_row(Text(clean(shorts[g])), f"{int(view.size[g]):,}", *row)
+        table.add_row(Text(printable(shorts[g])), f"{int(view.size[g]):,}", *row)
     if len(view.size) > MOST_GROUPS:
         table.add_row(Text(f"... {len(view.size) - MOST_GROUPS} more groups", style="dim"))
     row = [cells.get((OVERALL, rate, label), "") for rate, label, _ in wanted]
@@ -128,7 +127,7 @@ def _columns(audit: Audit) -> list[tuple[str, Any, str]]:
         label = audit.label_value(audit.shown_labels[0])
         return [(rate, None if rate == "accuracy" else label, t) for rate, t in COLUMNS.items()]
     recalls = [
-        ("true_positive_rate", label, f"recall {clean(label)[:8]}") for label in audit.labels
+        ("true_positive_rate", label, f"recall {printable(label)[:8]}") for label in audit.labels
     ]
     return [("accuracy", None, "accuracy"), *recalls[:3]]
 
@@ -144,6 +143,23 @@ def _cells(frame: pd.DataFrame) -> dict[tuple[Any, ...], str]:
     return cells
 
 
+def _figures(audit: Audit) -> Table:
+    """The named differences and ratios of the first labels and ways of grouping."""
+    table = _table("Differences and ratios between groups")
+    table.add_column("Figure", no_wrap=True)
+    views = list(audit.figures)[:MOST_VIEWS]
+    for view in views:
+        table.add_column(f"by {printable(view)}", justify="right", ratio=1)
+    several = len(audit.labels) > 2
+    rows = list(zip(*(audit.figures[view] for view in views), strict=True))
+    for row in rows[:MOST_FIGURES]:
+        label = f", {printable(audit.label_value(row[0].label))}" if several else ""
+        table.add_row(Text(f"{row[0].name}{label}"), *(f"{figure.value:.3f}" for figure in row))
+    if len(rows) > MOST_FIGURES:
+        table.add_row(Text(f"... {len(rows) - MOST_FIGURES} more", style="dim"))
+    return table
+
+
 def _against_baseline(audit: Audit) -> list[Any]:
     if audit.baseline is None:
         return []
@@ -155,8 +171,8 @@ def _against_baseline(audit: Audit) -> list[Any]:
     table.add_column("verdict now")
     for change in audit.changes:
         table.add_row(
-            Text(clean(wording.title(change.after.measure))),
-            Text(clean(change.after.attribute)),
+            Text(printable(wording.title(change.after.measure))),
+            Text(printable(change.after.attribute)),
             f"{change.before.mean_abs:.3f} → {change.after.mean_abs:.3f}",
             change.before.verdict,
             change.after.verdict,
@@ -165,11 +181,15 @@ def _against_baseline(audit: Audit) -> list[Any]:
         f"{wording.title(c.after.measure)}, {c.after.attribute}: {phrases.who_gained(c)}"
         for c in audit.changes
     }
-    return [table, *(Text(clean(sentence)) for sentence in sorted(said))]
+    return [table, *(Text(printable(sentence)) for sentence in sorted(said))]
 
 
 def _reading(audit: Audit) -> list[str]:
-    sentences = [wording.LEVELS, *wording.intervals(audit.confidence, audit.is_weighted)]
+    sentences = [
+        wording.LEVELS,
+        wording.FIGURES_NOTE,
+        *wording.intervals(audit.confidence, audit.is_weighted),
+    ]
     return ["± is half an interval, its wider side.", *sentences]
 
 

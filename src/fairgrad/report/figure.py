@@ -84,7 +84,10 @@ def series(channel: type[Channel], field: str, order: Sequence[str], **scale: An
 
     Channels with the same order share one legend: shape or dash beside colour, never colour alone.
     """
-    return channel(f"{field}:N", title=None, scale=alt.Scale(domain=list(order), **scale))
+    longest = max((len(name) for name in order), default=0)
+    legend = alt.Legend(columns=1, labelLimit=320) if longest > 20 else alt.Legend()
+    domain = alt.Scale(domain=list(order), **scale)
+    return channel(f"{field}:N", title=None, scale=domain, legend=legend)
 
 
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:

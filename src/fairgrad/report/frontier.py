@@ -139,10 +139,10 @@ def _whiskers(base: alt.Chart, rows: list[dict[str, Any]], colour: Any) -> list[
     parts = []
     if "accuracy_low" in rows[0]:
         ends = {"y": alt.Y("accuracy_low:Q", title="accuracy"), "y2": "accuracy_high:Q"}
-        parts.append(base.mark_rule(opacity=0.35).encode(**ends, color=colour))
+        parts.append(base.mark_rule(strokeOpacity=0.4).encode(**ends, color=colour))
     if "unfairness_low" in rows[0]:
         parts.append(
-            base.mark_rule(opacity=0.35).encode(
+            base.mark_rule(strokeOpacity=0.4).encode(
                 x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q", color=colour
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, phrases, wording
+from fairgrad.audit.names import in_sentence
 from fairgrad.report.figure import number, percent
 from fairgrad.report.frontier import point_names
 from fairgrad.report.rates import MOST_GROUPS
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from fairgrad.report.frontier import FrontierData
 
 CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
-MOST_CARDS = 24
 
 
 def of_audit(audit: Audit, figures: dict[str, list[Figure]]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _card(finding: Finding) -> dict[str, Any]:
         "high": number(judgement.high, 3),
         "limit": phrases.limit(finding),
         "mean_abs": number(finding.mean_abs),
-        "worst": f"{worst} ({level:+.3f})" if worst else "none",
+        "worst": f"{in_sentence(worst)} ({level:+.3f})" if worst else "none",
         "advice": phrases.advice(finding),
         "undefined": finding.n_undefined,
         "gauge": _gauge(finding),

@@ -1,0 +1,26 @@
+from fairgrad.audit.names import END, ISOLATE, in_sentence, listed, printable
+
+
+def test_plain_names_stay_as_they_are():
+    assert in_sentence("sex=Female, race=Black (2)") == "sex=Female, race=Black (2)"
+    assert in_sentence("größe ü 👩🏽‍🔬") == "größe ü 👩🏽‍🔬"
+
+
+def test_right_to_left_names_cannot_turn_the_sentence_around():
+    for name in ("\u05e9\u05dc\u05d5\u05dd", "\u202eoverride", "\u0645\u0631\u0623\u0629"):
+        assert in_sentence(name) == f"{ISOLATE}{name}{END}"
+
+
+def test_long_names_are_cut():
+    assert len(in_sentence("x" * 300)) == 80
+    assert in_sentence("x" * 300).endswith("…")
+
+
+def test_many_names_are_counted():
+    assert listed(["a", "b"]) == "a; b"
+    assert listed(list("abcdef"), most=4) == "a; b; c; d; and 2 more"
+
+
+def test_nothing_in_a_name_steers_a_terminal():
+    assert printable("a\x1b[2Jb\u202e") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}"
+    assert printable(in_sentence("\u05e9\u05dc")) == "\u05e9\u05dc"
