@@ -45,7 +45,7 @@ class DualConstants(NamedTuple):
     """Constants of the method for M members; see `fairgrad.dual.Sides`."""
 
     sides: dual.Sides
-    A_over_p: Floats
+    influence: Floats
 
 
 def member_constraints(
@@ -113,7 +113,7 @@ def dual_constants(
         weighting[m] = np.tile(levels.C[m, :, : len(mass)], copies)
     sides = dual.sides(levels.c0, levels.C, lower, upper)
     A = dual.sides(levels.c0, weighting, lower, upper).A
-    return DualConstants(sides, dual.over_shares(A, shares))
+    return DualConstants(sides, dual.influence(A, shares))
 
 
 def mixing(constraints: Sequence[Constraints | None], n_labels: int, n_groups: int) -> Floats:

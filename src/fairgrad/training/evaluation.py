@@ -90,7 +90,7 @@ class Evaluation:
         if self.fairness.mixing is not None:
             counts = counts @ self.fairness.mixing.to(counts.dtype)
         right, wrong = counts.numpy().swapaxes(0, 1)
-        errors = wrong / np.maximum(right + wrong, dual.NO_CONFIDENCE)
+        errors = wrong / np.maximum(right + wrong, dual.NOTHING)
         levels: Floats = dual.levels(self.constants.c0, self.constants.C, errors)
         return np.where(self.constants.defined, levels, np.nan)
 

@@ -43,7 +43,10 @@ class StackedFairness:
     """
 
     def __init__(self, table: Table, members: Sequence[Member], rows: Sequence[Ints]) -> None:
-        groups = [table.groups_of(index) for index in rows]
+        groups = [
+            member.frequencies or table.groups_of(index)
+            for member, index in zip(members, rows, strict=True)
+        ]
         constraints = member_constraints(members, groups)
         warn_of_undefined(constraints)
         by_label = needs_labels(constraints)
@@ -54,9 +57,14 @@ class StackedFairness:
             return torch.as_tensor(np.asarray(array), dtype=table.dtype)
 
         constants = dual_constants(constraints, groups, n_cells, by_label=by_label)
-        self.a0, self.A, self.floor = (tensor(side) for side in constants.sides[:3])
-        self.A_over_p = tensor(constants.A_over_p)
-        self.sign = tensor(constants.sides.sign)
+        sides = constants.sides
+        self.A, self.sign = tensor(sides.A), tensor(sides.sign)
+        self.floor = None if np.isneginf(sides.floor).all() else tensor(sides.floor)
+        self.influence = tensor(constants.influence)
+        self.ones = torch.ones(n_cells, dtype=table.dtype)
+        self.pooling = dual.Memory(
+            *(tensor(part) for part in dual.pooling(n_cells, self.cells.n_label_rows))
+        )
         self.levels_of = level_constants(constraints, n_cells, by_label=by_label)
         self.mixing = None
         if by_label and any(part is not None and not part.by_label for part in constraints):
@@ -74,11 +82,11 @@ class StackedFairness:
 
         shape = (len(members), n_cells)
         self.state = {
-            "errors": torch.full(shape, 1 - 1 / table.n_labels, dtype=table.dtype),
-            "remembered": tensor(dual.nothing_remembered(n_cells, table.n_labels)).repeat(
-                len(members), 1, 1
-            ),
-            "multipliers": torch.zeros_like(self.a0),
+            **{
+                name: tensor(part).repeat(len(members), 1)
+                for name, part in dual.nothing_remembered(n_cells, table.n_labels)._asdict().items()
+            },
+            "multipliers": torch.zeros(sides.floor.shape, dtype=table.dtype),
             "weights": torch.ones(shape, dtype=table.dtype),
         }
 
@@ -94,7 +102,7 @@ class StackedFairness:
         Returns:
             (S, T, B), or (S, 1, B) if no member is to be made fair.
         """
-        divisor = batch.weight.sum(1)[:, None, None].clamp(min=dual.NO_CONFIDENCE)
+        divisor = batch.weight.sum(1)[:, None, None].clamp(min=dual.NOTHING)
         if not self.is_active:
             return batch.weight[:, None] / divisor
         weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
@@ -104,18 +112,17 @@ class StackedFairness:
         """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
         counts = self.mixed(counts)
         state = self.state
-        counts = dual.pool(counts, self.cells.n_label_rows)
-        errors, remembered = dual.estimate_errors(state["remembered"], counts, self.memory)
-        violation = dual.violations(self.a0, self.A, errors)
-        multipliers = dual.ascend(state["multipliers"], violation, self.floor, self.rate)
+        errors, memory = dual.estimate_errors(
+            dual.Memory(state["rows"], state["wrong"]), self.pooling, counts.flatten(1), self.memory
+        )
+        multipliers = dual.ascend(state["multipliers"], self.A, errors, self.floor, self.rate)
         used = multipliers
         if self.has_proportional:
-            used = dual.with_proportional(used, violation, self.floor, self.proportional)
-        weights: Tensor = dual.cell_weights(self.A_over_p, used)
+            used = dual.with_proportional(used, self.A, errors, self.floor, self.proportional)
+        weights: Tensor = dual.cell_weights(self.ones, self.influence, used)
         if self.has_least_weight:
             weights = weights.clip(min=self.least_weight)
-        state["errors"], state["remembered"] = errors, remembered
-        state["multipliers"], state["weights"] = multipliers, weights
+        state |= {**memory._asdict(), "multipliers": multipliers, "weights": weights}
         return weights
 
     def mixed(self, counts: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from fairgrad.groups import Ints
+    from fairgrad.groups import Groups, Ints
     from fairgrad.training.table import Table
 
 
@@ -35,6 +35,8 @@ class Member:
         proportional_rate: adds this times the current violation to the multipliers in use.
         error_memory: share of earlier batches kept in the error estimates.
         negative_weights: False clips the cells' weights at 0, for ablation only.
+        frequencies: groups with the frequencies to use in place of those of the training rows, as
+            when rows come bit by bit.
     """
 
     rows: Ints | None = None
@@ -50,6 +52,7 @@ class Member:
     proportional_rate: float = 0.0
     error_memory: float = 0.0
     negative_weights: bool = True
+    frequencies: Groups | None = None
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "weight_decay", "fairness_rate", "proportional_rate"):

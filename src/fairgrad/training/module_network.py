@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+
+from fairgrad.training.state import StackState
 
 if TYPE_CHECKING:
     from fairgrad.training.network import Pull
@@ -93,3 +96,30 @@ class ModuleStack:
                 f"for {self.n_labels} labels, got shape {tuple(output.shape)}."
             )
         return scores.T
+
+
+def loaded(module: nn.Module, state: dict[str, Any]) -> nn.Module:
+    """A copy of a module with the parameters and buffers of a trained stack of one.
+
+    Args:
+        module: the module that was trained.
+        state: holds ``network.parameters`` and ``buffers.*``, tensors or arrays (1, ...).
+    """
+    stack = ModuleStack(module, n_streams=1, n_members=1, n_labels=2)
+    parts = {"network": {"parameters": stack.parameters}, "buffers": stack.buffers}
+    StackState(parts).load(state)
+    trained = copy.deepcopy(module)
+    stack.load_into(trained, 0)
+    return trained
+
+
+def module_scores(module: nn.Module, X: Tensor) -> Tensor:
+    """(n, outputs) what a module gives in evaluation; a single output is a column."""
+    before = module.training
+    module.train(mode=False)
+    try:
+        with torch.no_grad():
+            scores: Tensor = module(X)
+    finally:
+        module.train(before)
+    return scores[:, None] if scores.ndim == 1 else scores

@@ -77,8 +77,21 @@ class Table:
         dtype: torch.dtype = torch.float32,
     ) -> Table:
         """A table whose labels and groups are numbered as in `groups`, which must hold them all."""
-        label = torch.from_numpy(groups.label_index(y))
-        group = torch.from_numpy(groups.group_index(s))
+        label, group = groups.label_index(y), groups.group_index(s)
+        return cls.from_codes(X, label, group, groups, sample_weight, dtype=dtype)
+
+    @classmethod
+    def from_codes(
+        cls,
+        X: Any,
+        label: Ints,
+        group: Ints,
+        groups: Groups,
+        sample_weight: Any = None,
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> Table:
+        """A table whose labels and groups are the indices of those of `groups`."""
         weight = check_weights(sample_weight, len(label))
         X = X if _is_sparse(X) else _dense(X, dtype)
         for name, rows in {"X": X.shape[0], "s": len(group)}.items():
@@ -86,8 +99,8 @@ class Table:
                 raise ValueError(f"{name}: expected one row per label ({len(label)}), got {rows}.")
         return cls(
             X=X,
-            label=label,
-            group=group,
+            label=torch.from_numpy(label),
+            group=torch.from_numpy(group),
             groups=groups,
             weight=None if weight is None else torch.from_numpy(weight).to(dtype),
             dtype=dtype,

@@ -56,23 +56,32 @@ class Training:
     interrupted: bool
 
     def select(
-        self, rule: Any = "fairest_of_accurate", members: Sequence[int] | None = None
+        self,
+        rule: Any = "fairest_of_accurate",
+        members: Sequence[int] | None = None,
+        epochs: Sequence[int] | None = None,
     ) -> Choice:
         """The best of the models kept, of some members or of all.
 
         Args:
             rule: a name or function of `fairgrad.training.selection`.
             members: whose models are the candidates.
+            epochs: of which epochs, among those kept.
         """
         n_members = self.history.accuracy.shape[1]
         chosen = list(range(n_members)) if members is None else list(members)
-        candidates = [(member, epoch) for member in chosen for epoch in self.kept]
+        candidates = [(member, epoch) for member in chosen for epoch in epochs or self.kept]
         accuracy, unfairness = (
             np.array([values[epoch, member] for member, epoch in candidates])
             for values in (self.history.accuracy, self.history.unfairness)
         )
         best = as_rule(rule)(accuracy, unfairness)
         return Choice(*candidates[best], float(accuracy[best]), float(unfairness[best]))
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch that was completed."""
+        return max(self.kept)
 
     def state(self, choice: Choice) -> State:
         """All tensors of one model, as a stack of one; training can start from them again."""

@@ -1,0 +1,378 @@
+"""What the classifier learns, keeps and refuses."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from torch import nn
+
+from fairgrad import On, fairness_levels
+from fairgrad.datasets import PAPER_SEEDS, load
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.training.stack import Stack
+
+EXACT = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
+
+
+def unfairness(model, data, measure="demographic_parity"):
+    predicted = model.predict(data.X)
+    return fairness_levels(data.y, predicted, data.sex, measure, y_desirable=("refused",)).mean_abs
+
+
+@pytest.fixture(scope="module")
+def adult_splits():
+    data = load("adult")
+    return {seed: data.split(seed=seed) for seed in PAPER_SEEDS}
+
+
+@pytest.fixture(scope="module")
+def plain(hiring):
+    return FairGradClassifier(None, random_state=0).fit(hiring.X, hiring.y)
+
+
+def test_plain_model_is_a_logistic_regression(hiring, plain):
+    scaled = (hiring.X - hiring.X.mean()) / hiring.X.std()
+    expected = LogisticRegression(C=np.inf).fit(scaled, hiring.y)
+    long = FairGradClassifier(None, max_iter=1500, batch_size=1500, learning_rate_init=1.0)
+    long.fit(hiring.X, hiring.y)
+    np.testing.assert_allclose(
+        long.predict_proba(hiring.X), expected.predict_proba(scaled), atol=0.01
+    )
+    margin = hiring.X.to_numpy() @ long.coef_[0] + long.intercept_
+    np.testing.assert_allclose(margin, long.decision_function(hiring.X), atol=1e-9)
+    assert plain.score(hiring.X, hiring.y) == pytest.approx(
+        expected.score(scaled, hiring.y), abs=0.01
+    )
+
+
+@pytest.mark.parametrize("measure", ["demographic_parity", "equalized_odds"])
+def test_fair_model_is_fair_and_the_plain_one_is_not(hiring, plain, measure):
+    model = FairGradClassifier(measure, **EXACT).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex
+    )
+    assert unfairness(model, hiring, measure) < unfairness(plain, hiring, measure) / 3
+    expected = fairness_levels(
+        hiring.y, model.predict(hiring.X), hiring.sex, measure, y_desirable=("refused",)
+    )
+    np.testing.assert_allclose(model.levels_, expected.values, atol=1e-9)
+    assert model.constraint_names_[0] == "decision=hired, sex=F"
+
+
+def test_larger_epsilon_leaves_more_unfairness(hiring):
+    found = [
+        unfairness(
+            FairGradClassifier("demographic_parity", epsilon=epsilon, **EXACT).fit(
+                hiring.X, hiring.y, sensitive_features=hiring.sex
+            ),
+            hiring,
+        )
+        for epsilon in (0.0, 0.06, 1.0)
+    ]
+    assert found == sorted(found)
+    assert found[1] == pytest.approx(0.06, abs=0.02)
+
+
+def test_nonlinear_model_learns_what_a_linear_one_cannot():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, 2))
+    s = rng.integers(0, 2, 1000)
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = FairGradClassifier(
+        "equalized_odds",
+        hidden_layer_sizes=(32, 16),
+        solver="adam",
+        learning_rate_init=0.01,
+        batch_size=64,
+        max_iter=40,
+        random_state=0,
+    ).fit(X, y, sensitive_features=s)
+    assert model.score(X, y) > 0.9
+    with pytest.raises(AttributeError, match="linear"):
+        _ = model.coef_
+
+
+def test_several_classes(hiring):
+    y = np.where(hiring.X["skill"] > 1, "c", np.where(hiring.X["grade"] > 0, "b", "a"))
+    model = FairGradClassifier("equalized_odds", max_iter=20, random_state=0).fit(
+        hiring.X, y, sensitive_features=hiring.sex
+    )
+    proba = model.predict_proba(hiring.X)
+    np.testing.assert_allclose(proba.sum(1), 1)
+    assert model.decision_function(hiring.X).shape == (1500, 3)
+    assert (model.classes_[proba.argmax(1)] == model.predict(hiring.X)).all()
+    assert model.levels_.shape == (6,)
+
+
+def test_forgetting_sensitive_features_is_an_error(hiring):
+    with pytest.raises(ValueError, match="sensitive_features: required"):
+        FairGradClassifier().fit(hiring.X, hiring.y)
+
+
+def test_sensitive_columns_are_taken_out_of_the_features(hiring):
+    frame = hiring.X.assign(sex=hiring.sex)
+    by_name = FairGradClassifier(max_iter=4, random_state=0, sensitive_columns="sex")
+    by_name.fit(frame, hiring.y)
+    given = FairGradClassifier(max_iter=4, random_state=0)
+    given.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    expected = given.predict_proba(hiring.X)
+    np.testing.assert_array_equal(by_name.predict_proba(frame), expected)
+    np.testing.assert_array_equal(by_name.predict_proba(hiring.X), expected)  # not needed then
+    by_place = FairGradClassifier(max_iter=4, random_state=0, sensitive_columns=[-1])
+    array = np.column_stack([hiring.X, hiring.sex == "M"])
+    by_place.fit(array, hiring.y)
+    np.testing.assert_allclose(by_place.predict_proba(array), expected)
+    np.testing.assert_allclose(by_place.predict_proba(array[:, :-1]), expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "arguments", "message"),
+    [
+        ("gender", {}, r"sensitive_columns: expected columns of X, got \['gender'\]"),
+        ("sex", {"sensitive_features": [0] * 1500}, "sensitive_features: given although"),
+    ],
+)
+def test_sensitive_columns_refuse(hiring, columns, arguments, message):
+    frame = hiring.X.assign(sex=hiring.sex)
+    with pytest.raises(ValueError, match=message):
+        FairGradClassifier(sensitive_columns=columns).fit(frame, hiring.y, **arguments)
+
+
+def test_several_sensitive_attributes(hiring):
+    both = pd.concat([hiring.sex, hiring.race], axis=1)
+    joint = FairGradClassifier("demographic_parity", max_iter=3).fit(
+        hiring.X, hiring.y, sensitive_features=both
+    )
+    assert len(joint.levels_) == 2 * 6
+    apart = FairGradClassifier(
+        [On("sex", "demographic_parity"), On("race", "demographic_parity")], max_iter=3
+    ).fit(hiring.X, hiring.y, sensitive_features=both)
+    assert len(apart.levels_) == 2 * 2 + 2 * 3
+
+
+def test_unknown_sensitive_values_train_and_predict(hiring):
+    s = hiring.sex.where(np.arange(1500) % 4 != 0)
+    model = FairGradClassifier("demographic_parity", **EXACT).fit(
+        hiring.X, hiring.y, sensitive_features=s
+    )
+    assert model.groups_.names == ("sex=F", "sex=M", "sex=?")
+    assert unfairness(model, hiring) < 0.06
+    weight_of = dict(zip(model.cell_names_, model.cell_weights_, strict=True))
+    assert weight_of["decision=hired, sex=?"] == 1.0
+
+
+def test_sample_weights_are_repetitions(hiring):
+    rng = np.random.default_rng(0)
+    X, y, s = (np.asarray(part)[:200] for part in (hiring.X, hiring.y, hiring.sex))
+    weight = rng.integers(0, 3, 200)
+    fair = {"fairness_rate": 0.02, "max_iter": 50, "random_state": 0, "compare_plain": False}
+    weighted = FairGradClassifier(**fair).fit(X, y, sensitive_features=s, sample_weight=weight)
+    again = np.repeat(np.arange(200), weight)
+    repeated = FairGradClassifier(**fair).fit(X[again], y[again], sensitive_features=s[again])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(weighted.levels_, repeated.levels_, atol=1e-9)
+
+
+def test_same_random_state_same_model(hiring):
+    def fitted(seed):
+        model = FairGradClassifier(max_iter=3, hidden_layer_sizes=(5,), random_state=seed)
+        model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        return model.predict_proba(hiring.X)
+
+    np.testing.assert_array_equal(fitted(1), fitted(1))
+    assert not np.array_equal(fitted(1), fitted(2))
+
+
+def test_partial_fit_in_one_batch_is_one_long_fit(hiring):
+    fair = {
+        "batch_size": 1500,
+        "fairness_rate": 0.02,
+        "proportional_rate": 1.0,
+        "random_state": 0,
+        "compare_plain": False,
+    }
+    whole = FairGradClassifier(max_iter=5, learning_rate="constant", average_last=0.0, **fair)
+    whole.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    parts = FairGradClassifier(**fair)
+    for _ in range(5):
+        parts.partial_fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(
+        parts.predict_proba(hiring.X), whole.predict_proba(hiring.X), atol=1e-9
+    )
+    assert parts.groups_.mass.sum() == 5 * 1500
+
+
+def test_partial_fit_with_classes_that_come_later(hiring):
+    model = FairGradClassifier("accuracy_parity", fairness_rate=0.02)
+    first = (hiring.y == "hired").to_numpy()
+    model.partial_fit(
+        hiring.X[first], hiring.y[first], ["hired", "refused"], sensitive_features=hiring.sex[first]
+    )
+    model.partial_fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert set(model.predict(hiring.X)) == {"hired", "refused"}
+
+
+def test_new_groups_are_refused_when_training_goes_on(hiring):
+    model = FairGradClassifier(max_iter=2, warm_start=True)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    before = {name: value.copy() for name, value in model.state_.items()}
+    stranger = hiring.sex.where(np.arange(1500) > 5, "X")
+    with pytest.raises(ValueError, match="'X', which was never seen"):
+        model.partial_fit(hiring.X, hiring.y, sensitive_features=stranger)
+    with pytest.raises(ValueError, match="'X', which was never seen"):
+        model.fit(hiring.X, hiring.y, sensitive_features=stranger)
+    for name, value in model.state_.items():
+        np.testing.assert_array_equal(value, before[name])
+    levels = fairness_levels(hiring.y, model.predict(hiring.X), stranger, "demographic_parity")
+    assert len(levels.values) == 6  # judged on groups never seen in training
+
+
+def test_warm_start_makes_a_plain_model_fair(hiring):
+    model = FairGradClassifier(None, random_state=0, warm_start=True).fit(hiring.X, hiring.y)
+    before, coefficients = unfairness(model, hiring), model.coef_.copy()
+    model.set_params(fairness_measure="demographic_parity", fairness_rate=0.05)
+    still = copy.deepcopy(model).set_params(learning_rate_init=0.0)
+    still.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(still.coef_, coefficients)  # it starts where it was
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert unfairness(model, hiring) < before / 3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("classifier", "hidden"),
+    [
+        (LogisticRegression(max_iter=5000), ()),
+        (MLPClassifier((6, 3), max_iter=60, random_state=0), (6, 3)),
+    ],
+)
+def test_start_from_another_classifier(hiring, classifier, hidden):
+    classifier.fit(hiring.X, hiring.y)
+    arguments = {"init": classifier, "hidden_layer_sizes": hidden, **EXACT}
+    still = FairGradClassifier("demographic_parity", learning_rate_init=0.0, **arguments)
+    still.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(
+        still.predict_proba(hiring.X), classifier.predict_proba(hiring.X), atol=1e-6
+    )
+    fair = FairGradClassifier("demographic_parity", **arguments)
+    fair.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert unfairness(fair, hiring) < unfairness(classifier, hiring) / 2
+
+
+def test_start_from_layers_that_do_not_fit(hiring):
+    classifier = LogisticRegression(max_iter=5000).fit(hiring.X, hiring.y)
+    with pytest.raises(ValueError, match=r"init: expected layers of \[3, 1\] units"):
+        FairGradClassifier(None, init=classifier, hidden_layer_sizes=3).fit(hiring.X, hiring.y)
+    with pytest.raises(TypeError, match="init: expected a fitted linear model"):
+        FairGradClassifier(None, init=object()).fit(hiring.X, hiring.y)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_module_is_made_fair_and_left_alone(hiring, n_outputs):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, n_outputs))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    arguments = {"module": module, "max_iter": 60, "batch_size": 128, **EXACT}
+    plain = FairGradClassifier(None, **arguments).fit(hiring.X, hiring.y)
+    assert plain.score(hiring.X, hiring.y) > 0.75
+    fair = FairGradClassifier("demographic_parity", **arguments)
+    fair.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert unfairness(fair, hiring) < unfairness(plain, hiring) / 2
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+    with torch.no_grad():
+        scores = fair.module_.eval()(torch.tensor(hiring.X.to_numpy(), dtype=torch.float32)).numpy()
+    expected = scores[:, -1] - (scores[:, 0] if n_outputs == 2 else 0)
+    np.testing.assert_allclose(fair.decision_function(hiring.X), expected, atol=1e-6)
+
+
+def test_gentle_default_on_small_tables_keeps_the_accuracy(hiring):
+    model = FairGradClassifier("demographic_parity", random_state=0).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex
+    )
+    assert model.score(hiring.X, hiring.y) >= model.plain_accuracy_ - 0.03
+    assert model.fairness_rate_ in {0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05}
+
+
+def test_loss_of_accuracy_is_warned_of():
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 1000)
+    y = np.where(rng.random(1000) < 0.9, s, 1 - s)
+    X = s[:, None] + 0.1 * rng.normal(size=(1000, 1))  # all there is to know is the group
+    model = FairGradClassifier("demographic_parity", fairness_rate=0.05, random_state=0)
+    with pytest.warns(UserWarning, match=r"Fairness costs \d+\.\d points of accuracy"):
+        model.fit(X, y, sensitive_features=s)
+    assert model.plain_accuracy_ > 0.85
+
+
+def test_validation_rows_choose_the_epoch(hiring):
+    model = FairGradClassifier(
+        max_iter=6,
+        validation_fraction=0.2,
+        selection="most_accurate",
+        average_last=0.0,
+        fairness_rate=0.05,
+        compare_plain=False,
+        random_state=0,
+    ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    kept = model.history_["accuracy"][-5:]
+    best = 1 + int(kept.argmax())
+    np.testing.assert_array_equal(model.levels_, model.history_["levels"][best])
+
+
+def test_interruption_leaves_a_model(hiring, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stack, "step", interrupted)
+    model = FairGradClassifier(fairness_rate=0.05)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert len(model.predict(hiring.X)) == 1500
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fairness_measure": "parity"}, "fairness_measure: got 'parity'"),
+        ({"fairness_rate": "fast"}, "fairness_rate: expected a number or 'auto'"),
+        ({"max_iter": "many"}, "max_iter: expected a whole number or 'auto'"),
+        ({"epsilon": -1.0}, "epsilon: expected at least 0"),
+        ({"solver": "lbfgs"}, "solver: expected one of"),
+        ({"validation_fraction": 1.5}, "validation_fraction"),
+        ({"selection": "best"}, "rule: expected one of"),
+        ({"learning_rate_init": -0.1}, "learning_rate: expected a finite number"),
+    ],
+)
+def test_refuses(hiring, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        FairGradClassifier(**arguments).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+
+
+def test_lengths_must_agree(hiring):
+    with pytest.raises(ValueError, match=r"sensitive_features: expected .* \(1500\), got 10"):
+        FairGradClassifier().fit(hiring.X, hiring.y, sensitive_features=hiring.sex[:10])
+
+
+@pytest.mark.parametrize(
+    ("measure", "least_accuracy", "most_unfair"),
+    [
+        ("equalized_odds", 0.829, 0.009),
+        ("demographic_parity", 0.824, 0.006),
+        ("equality_of_opportunity", 0.842, 0.009),
+    ],
+)
+def test_adult_with_default_settings(adult_splits, measure, least_accuracy, most_unfair):
+    """One fit per seed of the paper's splits, no selection; means on the test sets."""
+    figures = []
+    for seed, (train, _, test) in adult_splits.items():
+        model = FairGradClassifier(measure, random_state=seed)
+        predicted = model.fit(train.X, train.y, sensitive_features=train.s).predict(test.X)
+        levels = fairness_levels(test.y, predicted, test.s, measure)
+        figures.append((np.mean(predicted == test.y), levels.mean_abs))
+    accuracy, unfair = np.mean(figures, axis=0)
+    assert accuracy >= least_accuracy
+    assert unfair <= most_unfair
