@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairgrad import Constraints
 from fairgrad.audit import Audit
 from fairgrad.report import FrontierData, Report
 from fairgrad.report.page import json_for_html
@@ -189,3 +190,19 @@ def test_bad_histories_are_named(samples):
         Report(samples.make_audit(), history=samples.make_history().drop(columns="value"))
     with pytest.raises(ValueError, match="history: expected quantities .* got 'loss'"):
         Report(samples.make_audit(), history=samples.make_history().assign(quantity="loss"))
+
+
+def test_measures_of_ones_own_make_a_page():
+    rng = np.random.default_rng(0)
+    y, pred = rng.integers(2, size=(2, 300))
+    gap = Constraints(c0=[0.0], C=[[1.0, -1.0]], by_label=False, names=["<gap> of errors"])
+    audit = Audit(y, pred, rng.choice(["a", "b"], 300), measures=[gap, "four_fifths_rule"])
+    html = Report(audit).html()
+    assert "&lt;gap&gt; of errors" in html
+    assert "A measure of your own" in html
+
+
+def test_a_chart_stands_by_itself(report):
+    chart = report.figures[0].standalone(width=300).to_dict()
+    assert chart["width"] == 300
+    assert "var(--" not in json.dumps(chart)

@@ -22,6 +22,8 @@ from fairgrad.measures import ALIASES, MEASURES, constraints_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -54,6 +56,14 @@ class Comparison:
     upper: Floats
     good: Floats
     ratio_row: slice | None = None
+
+    @property
+    def valued(self) -> NDArray[np.bool_]:
+        """(J,) the levels that say who is better off: not those of a label nobody wants."""
+        is_good = self.good > 0
+        if len(self.good) == len(self.names) and is_good.any():
+            return is_good
+        return np.ones(len(self.names), dtype=bool)
 
 
 def accuracy_parity(table: Table, _desirable: Sequence[int]) -> Comparison:

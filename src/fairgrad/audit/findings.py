@@ -82,18 +82,19 @@ class Finding:
 
     @property
     def best(self) -> tuple[str, float]:
-        """The most advantaged cell and its level."""
+        """The most advantaged cell and its level: of the desirable label where there is one."""
         return self._extreme(1.0)
 
     @property
     def worst(self) -> tuple[str, float]:
-        """The most disadvantaged cell and its level."""
+        """The most disadvantaged cell and its level: of the desirable label where there is one."""
         return self._extreme(-1.0)
 
     def _extreme(self, sign: float) -> tuple[str, float]:
-        if not self.n_defined:
+        levels = np.where(self.comparison.valued, self.levels, np.nan)
+        if np.isnan(levels).all():
             return "", float("nan")
-        j = int(np.nanargmax(sign * self.levels))
+        j = int(np.nanargmax(sign * levels))
         return self.comparison.names[j], float(self.levels[j])
 
     @cached_property

@@ -24,6 +24,12 @@ def short_names(groups: Groups) -> list[str]:
     ]
 
 
+def extreme(found: tuple[str, float]) -> str:
+    """The best or worst off cell with its level."""
+    name, level = found
+    return f"{in_sentence(name)} ({level:+.3f})" if name else "not defined"
+
+
 def judged(finding: Finding) -> str:
     """What the verdict looks at."""
     return {"level": "largest |F|", "ratio": "ratio", "bounds": "beyond bounds"}[

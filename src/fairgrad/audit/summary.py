@@ -48,11 +48,7 @@ def renderable(audit: Audit) -> Group:
     """The summary for any rich console."""
     rates = audit.to_frame("rates")
     parts: list[Any] = [_heading(audit), _verdicts(audit)]
-    parts += [
-        Text(printable(f"{wording.title(f.measure)}, {f.attribute}: {phrases.advice(f)}"))
-        for f in audit.findings
-        if phrases.advice(f)
-    ]
+    parts += [_remark(finding) for finding in audit.findings]
     for name in audit.views:
         parts.append(_rates(audit, name, rates[rates["attribute"] == name]))
     parts.append(_figures(audit))
@@ -99,6 +95,12 @@ def _verdict_row(finding: Finding) -> list[Text]:
         *(Text(figure) for figure in figures),
         Text(f"{phrases.SIGNS[verdict]} {verdict}", style=STYLES.get(verdict, "yellow")),
     ]
+
+
+def _remark(finding: Finding) -> Text:
+    text = f"best off {phrases.extreme(finding.best)}, worst off {phrases.extreme(finding.worst)}."
+    named = f"{wording.title(finding.measure)}, {finding.attribute}"
+    return Text(printable(f"{named}: {text} {phrases.advice(finding)}".rstrip()))
 
 
 def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> Table:

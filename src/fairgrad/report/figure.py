@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import altair as alt
 
-from fairgrad.report.colours import SERIES, var
+from fairgrad.report.colours import LIGHT, SERIES, filled_in, var
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +77,17 @@ class Figure:
         spec: dict[str, Any] = self.chart.to_dict(format="vega-lite")
         kept = {key: value for key, value in spec.items() if key not in {"config", "$schema"}}
         return {**kept, "description": self.alternative}
+
+    def standalone(self, width: int = 460) -> AnyChart:
+        """The chart by itself, on white and of a fixed width: for notebooks and papers."""
+        return alt.Chart.from_dict(_standalone(self, width))
+
+
+def _standalone(figure: Figure, width: int) -> dict[str, Any]:
+    spec = {**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL}
+    spec = {**spec, "width": width, "title": figure.title}
+    filled = filled_in(spec)
+    return {**filled, "config": {**filled["config"], "background": LIGHT["page"]}}
 
 
 def series(channel: type[Channel], field: str, order: Sequence[str], **scale: Any) -> Channel:

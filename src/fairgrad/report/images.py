@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from fairgrad.audit.export import write_whole
-from fairgrad.report.colours import LIGHT, filled_in
-from fairgrad.report.figure import CONFIG
 
 if TYPE_CHECKING:
     import os
@@ -55,7 +50,7 @@ def save_figures(
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
-        spec = json.dumps(_for_paper(figure, width))
+        spec = figure.standalone(width).to_json()
         for name in formats:
             content: Any = (
                 vl_convert.vegalite_to_svg(spec)
@@ -65,9 +60,3 @@ def save_figures(
             written.append(target / f"{figure.id}.{name}")
             write_whole(written[-1], content)
     return written
-
-
-def _for_paper(figure: Figure, width: int) -> dict[str, Any]:
-    spec = filled_in({**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL})
-    config = {**spec["config"], "background": LIGHT["page"]}
-    return {**spec, "width": width, "title": figure.title, "config": config}

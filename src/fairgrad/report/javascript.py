@@ -30,8 +30,13 @@ def vega_bundle() -> str:
             "Reports need the package vl-convert-python, which brings the charts' JavaScript: "
             "pip install vl-convert-python"
         ) from error
-    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    wanted = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    known = (
+        wanted in vl_convert.get_vegalite_versions()
+    )  # else its latest, which reads older charts
+    bundle: str = vl_convert.javascript_bundle(
+        "window.vegaEmbed = vegaEmbed;", vl_version=wanted if known else None
+    )
     if "</script" in bundle.lower():
         raise RuntimeError("The JavaScript bundle cannot stand in a page: it closes its own tag.")
     return NOTICE + bundle

@@ -25,6 +25,7 @@ RATES = (
     "precision",
     "base_rate",
 )
+GROUPS = alt.Axis(grid=True, ticks=False, labelOverlap=False)
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 
 
@@ -168,7 +169,7 @@ def _x(field: str) -> alt.X:
 
 
 def _groups_axis(order: list[str]) -> alt.Y:
-    return alt.Y("group:N", title=None, sort=order, axis=alt.Axis(grid=True, ticks=False))
+    return alt.Y("group:N", title=None, sort=order, axis=GROUPS)
 
 
 def _short(audit: Audit, view: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, phrases, wording
-from fairgrad.audit.names import in_sentence
 from fairgrad.report.figure import number, percent
 from fairgrad.report.frontier import point_names
 from fairgrad.report.rates import MOST_GROUPS
@@ -61,7 +60,7 @@ def _overall(audit: Audit) -> str:
 
 
 def _card(finding: Finding) -> dict[str, Any]:
-    judgement, (worst, level) = finding.judgement, finding.worst
+    judgement = finding.judgement
     return verdict(finding.verdict) | {
         "title": wording.title(finding.measure),
         "attribute": finding.attribute,
@@ -71,7 +70,8 @@ def _card(finding: Finding) -> dict[str, Any]:
         "high": number(judgement.high, 3),
         "limit": phrases.limit(finding),
         "mean_abs": number(finding.mean_abs),
-        "worst": f"{in_sentence(worst)} ({level:+.3f})" if worst else "none",
+        "best": phrases.extreme(finding.best),
+        "worst": phrases.extreme(finding.worst),
         "advice": phrases.advice(finding),
         "undefined": finding.n_undefined,
         "gauge": _gauge(finding),
