@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: test lint format clean
+.PHONY: test lint format bench-overhead clean
 
 .venv/dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -25,6 +25,9 @@ lint: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+bench-overhead: .venv/dev
+	$(BIN)/python benchmarks/overhead.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,4 +36,4 @@ def load_old_loss() -> Any:
 
 
 def _is_fairgrad(module: str) -> bool:
-    return module.split(".")[0] == "fairgrad"
+    return module.split(".", maxsplit=1)[0] == "fairgrad"

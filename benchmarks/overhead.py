@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FEATURES = 52
 ROWS = 45_222
+GROUPS = (2, 8, 32, 128, 512, 1024)
 
 
 class Case(NamedTuple):
@@ -71,19 +72,21 @@ def cases() -> list[Case]:
     return [*found, Case("convolutional", convolutional, 64)]
 
 
-def training_data(case: Case) -> tuple[Tensor, Tensor, Tensor]:
-    """Random data of Adult's size and group shares."""
+def training_data(case: Case, n_groups: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """Random data of Adult's size and, with two groups, its group shares."""
     generator = torch.Generator().manual_seed(0)
     shape = (2048, 3, 32, 32) if case.network is convolutional else (ROWS, FEATURES)
     x = torch.randn(shape, generator=generator)
     y = (torch.rand(len(x), generator=generator) < 0.25).long()
     s = (torch.rand(len(x), generator=generator) < 0.675).long()
+    if n_groups > 2:
+        s = torch.arange(len(x)) % n_groups
     return x, y, s
 
 
-def stepper(case: Case, loss: str, old: Any) -> Callable[[int], None]:
+def stepper(case: Case, loss: str, old: Any, n_groups: int = 2) -> Callable[[int], None]:
     """A function that trains for so many steps with the named loss."""
-    x, y, s = training_data(case)
+    x, y, s = training_data(case, n_groups)
     torch.manual_seed(0)
     model = case.network()
     model(x[: case.batch])
@@ -110,9 +113,11 @@ def stepper(case: Case, loss: str, old: Any) -> Callable[[int], None]:
     return run
 
 
-def measure(case: Case, losses: list[str], old: Any, blocks: int, steps: int) -> dict[str, Any]:
+def measure(
+    case: Case, losses: list[str], old: Any, blocks: int, steps: int, n_groups: int = 2
+) -> dict[str, Any]:
     """Median ratio of each loss to plain over interleaved blocks, and memory per step."""
-    runs = {loss: stepper(case, loss, old) for loss in losses}
+    runs = {loss: stepper(case, loss, old, n_groups) for loss in losses}
     for run in runs.values():
         run(steps)
     times: dict[str, list[float]] = {loss: [] for loss in losses}
@@ -144,7 +149,16 @@ def main() -> None:
     old = None if options.without_old else load_old_loss()
     losses = ["plain", "ours", *([] if old is None else ["0.2.0"])]
     table = Table(title="Time of a training step as a multiple of plain cross entropy")
-    columns = ["network", "batch", "plain, µs", "ours", "0.2.0", "paper", "ours, B/step", "0.2.0, B/step"]
+    columns = [
+        "network",
+        "batch",
+        "plain, µs",
+        "ours",
+        "0.2.0",
+        "paper",
+        "ours, B/step",
+        "0.2.0, B/step",
+    ]
     for column in columns:
         table.add_column(column, justify="left" if column == "network" else "right")
     for case in cases():
@@ -162,6 +176,23 @@ def main() -> None:
             f"{memory['ours']:.0f}",
             f"{memory['0.2.0']:.0f}" if old else "",
         )
+    Console(width=110).print(table)
+    if not options.only:
+        print_growth_with_groups(options.blocks, options.steps)
+
+
+def print_growth_with_groups(blocks: int, steps: int) -> None:
+    """The same ratio for the linear network against the number of cells."""
+    case = cases()[0]
+    table = Table(title="Linear network, batch 512, against the number of cells (equalized odds)")
+    for column in ("cells", "ours / plain", "constants, MB"):
+        table.add_column(column, justify="right")
+    for n_groups in GROUPS:
+        found = measure(case, ["plain", "ours"], None, blocks, steps, n_groups)
+        _, y, s = training_data(case, n_groups)
+        buffers = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds").buffers()
+        size = sum(buffer.nbytes for buffer in buffers) / 1e6
+        table.add_row(str(2 * n_groups), f"{found['ratio']['ours']:.2f}", f"{size:.1f}")
     Console(width=110).print(table)
 
 

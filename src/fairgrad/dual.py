@@ -130,7 +130,7 @@ def pooling(n_cells: int, n_labels: int) -> Memory:
 
 
 def estimate_errors(
-    memory: Memory, pooling: Memory, counts: Array, keep: float
+    memory: tuple[Array, Array], pooling: tuple[Array, Array], counts: Array, keep: float
 ) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
@@ -139,8 +139,8 @@ def estimate_errors(
     one keeps its last estimate for ever. Otherwise so much of all rows is kept.
 
     Args:
-        memory: before the batch.
-        pooling: see `pooling`.
+        memory: before the batch, a `Memory`.
+        pooling: the matrices of `pooling`.
         counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
         keep: share of the rows to keep, from 0 (the paper) to below 1.
 

@@ -117,6 +117,31 @@ class Groups:
         )
         return replace(groups, label_name=names[0])
 
+    @classmethod
+    def merge(cls, parts: Sequence[Groups]) -> Groups:
+        """The groups of several shards together.
+
+        Raises:
+            ValueError: if the shards have different attributes.
+        """
+        attributes = {part.attributes for part in parts}
+        if len(attributes) != 1:
+            raise ValueError(f"shards: expected the same attributes, got {sorted(attributes)}.")
+        y = np.concatenate([np.repeat(part.labels, part.n_groups) for part in parts])
+        s = {
+            name: np.concatenate([np.tile(part.column(a), len(part.labels)) for part in parts])
+            for a, name in enumerate(parts[0].attributes)
+        }
+        merged = cls.from_data(y, s, np.concatenate([part.mass.ravel() for part in parts]))
+        return replace(merged, label_name=parts[0].label_name)
+
+    def column(self, attribute: int) -> NDArray[Any]:
+        """(G,) the value of each group in an attribute, as `from_data` would read it."""
+        values, codes = self.values[attribute], self.codes[:, attribute]
+        if values.dtype.kind == "i":
+            return np.append(values, UNKNOWN)[codes]
+        return np.append(values.astype(object), [None])[codes]
+
     @property
     def n_groups(self) -> int:
         """G, groups with unknown values included."""
@@ -202,11 +227,7 @@ class Groups:
         nothing is known.
         """
         if self.takes_integers:
-            columns = [
-                np.append(values, UNKNOWN)[code]
-                for values, code in zip(self.values, self.codes.T, strict=True)
-            ]
-            return np.stack(columns, axis=1)
+            return np.stack([self.column(a) for a in range(len(self.attributes))], axis=1)
         nothing_known = (self.codes == UNKNOWN).all(axis=1)
         return np.where(nothing_known, UNKNOWN, np.arange(self.n_groups))[:, None]
 

@@ -1,6 +1,22 @@
 """Fair losses for PyTorch: ``from fairgrad.torch import CrossEntropyLoss``."""
 
 from fairgrad.torch.fair_loss import FairLoss, FairnessLoss
-from fairgrad.torch.losses import CrossEntropyLoss
+from fairgrad.torch.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    MultiMarginLoss,
+    NLLLoss,
+    SoftMarginLoss,
+)
 
-__all__ = ["CrossEntropyLoss", "FairLoss", "FairnessLoss"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "FairLoss",
+    "FairnessLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "SoftMarginLoss",
+]

@@ -14,6 +14,7 @@ from fairgrad.torch.batch import Batch, flat_labels, flat_sensitive, flat_weight
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.predictions import reading_of
+from fairgrad.torch.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,11 @@ class FairLoss(nn.Module):
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of.
         reduction: "mean", "sum" or "none", as in PyTorch.
         sample_weight_train: weights of the training rows, if batches have sample weights.
+        process_group: the processes that train one model together. Their counts are summed in
+            every step, so that they share one set of multipliers: all must call the loss equally
+            often. None is the default group, if there is one; False is this process alone.
+        sharded: whether y_train and s_train are this process's shard only; shards are summed.
+            If not, all processes must pass the same data.
         base_arguments: further arguments of the PyTorch loss.
 
     Raises:
@@ -78,6 +84,8 @@ class FairLoss(nn.Module):
         y_desirable: Any = (1,),
         reduction: str = "mean",
         sample_weight_train: Any = None,
+        process_group: Any = None,
+        sharded: bool = False,
         **base_arguments: Any,
     ) -> None:
         super().__init__()
@@ -90,11 +98,13 @@ class FairLoss(nn.Module):
             raise ValueError(
                 f"fairness_measure: required; one of {[*MEASURES, *ALIASES]}, or one of your own."
             )
-        self.groups = _groups(y_train, s_train, sample_weight_train)
+        ranks = Ranks(process_group)
+        groups = _groups(y_train, s_train, sample_weight_train)
+        self.groups = ranks.merge(groups) if sharded else ranks.check_equal(groups)
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
-        self.ignore_index = getattr(self.base_loss, "ignore_index", None)
+        self.ignore_index: Any = getattr(self.base_loss, "ignore_index", None)
         self.lookup = CellLookup(
             self.groups, by_label=self.constraints.by_label, ignore_index=self.ignore_index
         )
@@ -106,6 +116,7 @@ class FairLoss(nn.Module):
             error_memory=error_memory,
             negative_weights=negative_weights,
             n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
+            ranks=ranks,
         )
         self._hot = (self.lookup, self.state)  # modules find their submodules slowly
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
@@ -155,7 +166,7 @@ class FairLoss(nn.Module):
             problem = self.lookup.explain(label, batch.s, ignoring=can_ignore)
             if problem is not None:
                 raise ValueError(problem) from error
-            if not can_ignore or not bool((label == self.ignore_index).any()):
+            if not can_ignore or not bool(label.eq(self.ignore_index).any()):
                 raise
         return self._weighted(batch, update=update, ignoring=True)
 
@@ -208,7 +219,7 @@ class FairLoss(nn.Module):
         class_weight = None if self.ignore_index is None else self.base_loss.weight
         if class_weight is None and not (ignoring and self.ignore_index is not None):
             return label.shape[0] if sample_weight is None else sample_weight.sum()
-        units = label != self.ignore_index
+        units = label.ne(self.ignore_index)
         if class_weight is not None:
             units = units * class_weight.index_select(0, label.clamp(0, len(class_weight) - 1))
         divisor: Tensor = (units if sample_weight is None else units * sample_weight).sum()

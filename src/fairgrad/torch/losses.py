@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
 from fairgrad.torch.fair_loss import FairLoss
 
 
-class CrossEntropyLoss(FairLoss):
+class _PyTorchLoss(FairLoss):
+    """A loss of PyTorch's, made fair; arguments are those of `FairLoss` and PyTorch's own."""
+
+    base: ClassVar[type[nn.Module]]
+
+    def __init__(
+        self,
+        y_train: Any = None,
+        s_train: Any = None,
+        fairness_measure: Any = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(self.base, y_train, s_train, fairness_measure, **arguments)
+
+
+class CrossEntropyLoss(_PyTorchLoss):
     """`torch.nn.CrossEntropyLoss` made fair; input (N, classes), target (N,) class indices.
 
     See `FairLoss` for the arguments; the others (weight, ignore_index, label_smoothing) are
@@ -26,11 +41,43 @@ class CrossEntropyLoss(FairLoss):
         ('y=0, s=0', 'y=0, s=1', 'y=1, s=0', 'y=1, s=1')
     """
 
-    def __init__(
-        self,
-        y_train: Any = None,
-        s_train: Any = None,
-        fairness_measure: Any = None,
-        **arguments: Any,
-    ) -> None:
-        super().__init__(nn.CrossEntropyLoss, y_train, s_train, fairness_measure, **arguments)
+    base = nn.CrossEntropyLoss
+
+
+class NLLLoss(_PyTorchLoss):
+    """`torch.nn.NLLLoss` made fair; input (N, classes) log-probabilities, target (N,)."""
+
+    base = nn.NLLLoss
+
+
+class MultiMarginLoss(_PyTorchLoss):
+    """`torch.nn.MultiMarginLoss` made fair; input (N, classes) scores, target (N,)."""
+
+    base = nn.MultiMarginLoss
+
+
+class BCEWithLogitsLoss(_PyTorchLoss):
+    """`torch.nn.BCEWithLogitsLoss` made fair; input and target (N,) or (N, 1), labels 0 and 1.
+
+    A logit above 0 predicts label 1.
+    """
+
+    base = nn.BCEWithLogitsLoss
+
+
+class BCELoss(_PyTorchLoss):
+    """`torch.nn.BCELoss` made fair; input and target (N,) or (N, 1), labels 0 and 1.
+
+    A probability above a half predicts label 1.
+    """
+
+    base = nn.BCELoss
+
+
+class SoftMarginLoss(_PyTorchLoss):
+    """`torch.nn.SoftMarginLoss` made fair; input and target (N,) or (N, 1), labels -1 and 1.
+
+    A score above 0 predicts label 1.
+    """
+
+    base = nn.SoftMarginLoss

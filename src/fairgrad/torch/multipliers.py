@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fairgrad import dual
+from fairgrad.torch.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ class Multipliers(nn.Module):
         error_memory: share of the rows of earlier batches kept in the error estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
         n_ignored: extra cells at the end that are in no constraint and have weight 1.
+        ranks: the processes that share one set of multipliers.
     """
 
     c0: Tensor
@@ -52,8 +54,10 @@ class Multipliers(nn.Module):
         error_memory: float = 0.0,
         negative_weights: bool = True,
         n_ignored: int = 0,
+        ranks: Ranks | None = None,
     ) -> None:
         super().__init__()
+        self.ranks = ranks or Ranks(None)
         self.fairness_rate = float(fairness_rate)
         self.proportional_rate = float(proportional_rate)
         self.error_memory = error_memory
@@ -103,13 +107,16 @@ class Multipliers(nn.Module):
             sample_weight: (N,) float32, or None for ones.
             scale: what the weights are multiplied by.
         """
-        own = self._buffers  # attributes of modules are slow to find, and this is the hot path
+        own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
         zeros = own["zeros"]
         row_counts = self._ones_like(cell) if sample_weight is None else sample_weight
         index = torch.add(cell, wrong, alpha=zeros.shape[0] // 2)
-        counts = zeros.index_add(0, index, row_counts)
+        counts = self.ranks.sum(zeros.index_add(0, index, row_counts))
         errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
-            (own["rows"], own["wrong"]), (own["pool_rows"], own["pool_wrong"]), counts, self.error_memory
+            (own["rows"], own["wrong"]),
+            (own["pool_rows"], own["pool_wrong"]),
+            counts,
+            self.error_memory,
         )
         own["multipliers"] = dual.ascend(
             own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
@@ -118,12 +125,14 @@ class Multipliers(nn.Module):
 
     def _ones_like(self, cell: Tensor) -> Tensor:
         """Ones, one per row: made once, as batches are mostly of one size."""
+        if torch.compiler.is_compiling():
+            return torch.ones(cell.shape, device=cell.device)
         if self._ones.shape != cell.shape or self._ones.device != cell.device:
             self._ones = torch.ones(cell.shape, device=cell.device)
         return self._ones
 
     def _weights(self, errors: Tensor, scale: float) -> Tensor:
-        own = self._buffers
+        own: dict[str, Any] = self._buffers
         multipliers = own["multipliers"]
         if self.proportional_rate:
             multipliers = dual.with_proportional(

@@ -1,0 +1,70 @@
+"""Several processes that train one model: they share one set of multipliers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import distributed
+
+from fairgrad.groups import Groups
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Ranks:
+    """The processes of a group of ``torch.distributed``, or this process alone.
+
+    Copies share the process group; it cannot be pickled, so what is unpickled finds the default
+    group again.
+
+    Args:
+        process_group: a group; None for the default group, if there is one; False for none.
+    """
+
+    def __init__(self, process_group: Any = None) -> None:
+        is_running = distributed.is_available() and distributed.is_initialized()
+        if process_group is None and is_running:
+            process_group = distributed.group.WORLD
+        self.group = process_group or None
+        self.is_alone = self.group is None or distributed.get_world_size(self.group) == 1
+
+    def sum(self, counts: Tensor) -> Tensor:
+        """The sum of a tensor over the processes, in place."""
+        if not self.is_alone:
+            distributed.all_reduce(counts, group=self.group)
+        return counts
+
+    def merge(self, groups: Groups) -> Groups:
+        """The groups of all processes' shards together."""
+        return groups if self.is_alone else Groups.merge(self._gather(groups))
+
+    def check_equal(self, groups: Groups) -> Groups:
+        """The groups, if all processes have the same.
+
+        Raises:
+            ValueError: if they differ.
+        """
+        if self.is_alone:
+            return groups
+        for rank, other in enumerate(self._gather(groups)):
+            if groups.names != other.names or not np.array_equal(groups.mass, other.mass):
+                raise ValueError(
+                    f"y_train, s_train: rank {rank} has other training data "
+                    f"({other.mass.sum():g} rows) than rank {distributed.get_rank(self.group)} "
+                    f"({groups.mass.sum():g} rows); pass the same to all, or sharded=True if each "
+                    "passes its own shard."
+                )
+        return groups
+
+    def _gather(self, groups: Groups) -> list[Groups]:
+        gathered: list[Any] = [None] * distributed.get_world_size(self.group)
+        distributed.all_gather_object(gathered, groups, group=self.group)
+        return gathered
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ranks:
+        return self
+
+    def __reduce__(self) -> tuple[type[Ranks], tuple[Any]]:
+        return Ranks, (False if self.group is None else None,)
