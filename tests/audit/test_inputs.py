@@ -81,6 +81,7 @@ def test_columns_of_many_kinds_give_the_same_audit():
         (Y.tolist(), Y.astype(float), s.tolist()),
         (torch.tensor(Y), torch.tensor(Y), torch.tensor(s)),
         (pd.Series(Y), pd.Series(Y, dtype="Int64"), pd.Series(s, name="sensitive_features")),
+        (pd.Categorical(Y), pd.array(Y), pd.Index(s, name="sensitive_features")),
         (Y == 1, Y == 1, pd.DataFrame({"sensitive_features": s})),
     ):
         pd.testing.assert_frame_equal(Audit(y, pred, groups).to_frame(), expected)

@@ -145,8 +145,10 @@ def _join_attributes(
 
 def _series(column: Any) -> Any:
     """A pandas object as it is, anything else as a series: its hashing beats sorting."""
-    if hasattr(column, "factorize"):
+    if isinstance(column, (pd.Series, pd.Index)):
         return column
+    if hasattr(column, "factorize"):  # a bare pandas array
+        return pd.Series(column)
     array = as_array(column)
     if array.ndim != 1:
         return array

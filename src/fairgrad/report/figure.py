@@ -62,6 +62,7 @@ class Figure:
         columns: headings of its data.
         rows: its data, as text.
         note: a sentence below it.
+        by: whose groups it shows, where the page says so above the chart.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Figure:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    by: str = ""
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite specification, colours as CSS variables, `CONFIG` left out."""
@@ -85,7 +87,8 @@ class Figure:
 
 def _standalone(figure: Figure, width: int) -> dict[str, Any]:
     spec = {**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL}
-    spec = {**spec, "width": width, "title": figure.title}
+    title = f"{figure.title} by {figure.by}" if figure.by else figure.title
+    spec = {**spec, "width": width, "title": title, "padding": 12}
     filled = filled_in(spec)
     return {**filled, "config": {**filled["config"], "background": LIGHT["page"]}}
 

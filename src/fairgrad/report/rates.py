@@ -94,6 +94,7 @@ def _rate_figure(
             [names.get(row["group"], row["group"]), *map(percent, _ends(row))] for row in records
         ],
         note=wording.RATES[rate],
+        by=view,
     )
 
 
@@ -149,6 +150,7 @@ def _change_figure(
             ]
             for row in records
         ],
+        by=view,
     )
 
 
