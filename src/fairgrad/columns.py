@@ -34,17 +34,22 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
         return {str(name): column for name, column in data.items()}
     if hasattr(data, "columns"):  # a data frame
         return {str(name): data[name] for name in data.columns}
-    if hasattr(data, "factorize") and getattr(data, "name", None) is not None:  # a named series
-        return {str(data.name): data}
+    if _is_series(data):
+        return {argument if data.name is None else str(data.name): data}
     array = as_array(data)
     if array.ndim == 1:
-        return {argument: data if hasattr(data, "factorize") else array}
+        return {argument: array}
     if array.ndim == 2 and array.shape[1] > 0:
         return {f"{argument}{i}": array[:, i] for i in range(array.shape[1])}
     raise ValueError(
         f"{argument}: expected one value per row, or a table with one column per attribute; "
         f"got shape {array.shape}."
     )
+
+
+def _is_series(data: Any) -> bool:
+    """Whether this is a pandas series or index (its bare arrays lack `to_frame`)."""
+    return hasattr(data, "factorize") and hasattr(data, "to_frame")
 
 
 def as_array(data: Any) -> NDArray[Any]:
@@ -65,7 +70,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         argument: what to call the column in errors.
         unknown: the integer that means "missing", if there is one.
     """
-    if hasattr(column, "factorize"):  # pandas: much faster than sorting Python strings
+    if _is_series(column):  # pandas is much faster than sorting Python strings
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
         _check_one_kind(found.values, argument)

@@ -187,7 +187,9 @@ class Groups:
         """The coarser groups that some of the attributes make."""
         columns = [self._attribute_index(name) for name in attributes]
         parent, present = self._merge(columns)
-        mass = self.mass @ (parent[:, None] == np.arange(len(present)))
+        mass = np.zeros((len(self.labels), len(present)))
+        for own, fine in zip(mass, self.mass, strict=True):
+            np.add.at(own, parent, fine)
         return replace(
             self,
             attributes=tuple(attributes),

@@ -53,6 +53,9 @@ STRINGS = ["F", "M", None, "F"]
         pd.Series(STRINGS, name="sex"),
         pd.Series(STRINGS, dtype="category", name="sex"),
         pd.Series(["F", "M", np.nan, "F"]),
+        pd.Categorical(STRINGS),
+        pd.Index(STRINGS),
+        pd.array(STRINGS),
         pd.DataFrame({"sex": STRINGS}),
         {"sex": STRINGS},
     ],
@@ -70,6 +73,12 @@ def test_readable_names_of_several_columns():
     groups = Groups.from_data(pd.Series([1, 0], name="income"), frame)
     assert groups.names == ("sex=Female, race=White", "sex=Male, race=Black")
     assert groups.cell_names(by_label=True)[0] == "income=0, sex=Female, race=White"
+
+
+def test_many_groups_cost_little():
+    n = 30_000
+    groups = Groups.from_data(np.arange(n) % 2, {"a": np.arange(n), "b": np.arange(n) % 7})
+    assert groups.marginal("b").mass.sum() == n  # a matrix of n x n would not fit
 
 
 def test_unknown_is_per_attribute():

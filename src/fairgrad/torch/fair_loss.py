@@ -105,6 +105,8 @@ class FairLoss(nn.Module):
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
         self.ignore_index: Any = getattr(self.base_loss, "ignore_index", None)
+        has_weight = getattr(self.base_loss, "weight", None) is not None
+        self._has_class_weight = self.ignore_index is not None and has_weight
         self.lookup = CellLookup(
             self.groups, by_label=self.constraints.by_label, ignore_index=self.ignore_index
         )
@@ -216,9 +218,9 @@ class FairLoss(nn.Module):
         self, label: Tensor, sample_weight: Tensor | None, *, ignoring: bool = True
     ) -> Tensor | int:
         """What PyTorch's mean divides by: rows, less those ignored, times their class weights."""
-        class_weight = None if self.ignore_index is None else self.base_loss.weight
-        if class_weight is None and not (ignoring and self.ignore_index is not None):
+        if not (self._has_class_weight or (ignoring and self.ignore_index is not None)):
             return label.shape[0] if sample_weight is None else sample_weight.sum()
+        class_weight = self.base_loss.weight
         units = label.ne(self.ignore_index)
         if class_weight is not None:
             units = units * class_weight.index_select(0, label.clamp(0, len(class_weight) - 1))

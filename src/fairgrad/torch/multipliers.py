@@ -92,7 +92,7 @@ class Multipliers(nn.Module):
             self.register_buffer(name, _float32(value))
         data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
         self.register_buffer("fingerprint", _fingerprint(*data))
-        self._ones = torch.ones(0)
+        self._ones: dict[int, Tensor] = {}
 
     def step(
         self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None, scale: float = 1.0
@@ -109,7 +109,7 @@ class Multipliers(nn.Module):
         """
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
         zeros = own["zeros"]
-        row_counts = self._ones_like(cell) if sample_weight is None else sample_weight
+        row_counts = self._row_counts(cell) if sample_weight is None else sample_weight
         index = torch.add(cell, wrong, alpha=zeros.shape[0] // 2)
         counts = self.ranks.sum(zeros.index_add(0, index, row_counts))
         errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
@@ -123,13 +123,14 @@ class Multipliers(nn.Module):
         )
         return self._weights(errors, scale)
 
-    def _ones_like(self, cell: Tensor) -> Tensor:
+    def _row_counts(self, cell: Tensor) -> Tensor:
         """Ones, one per row: made once, as batches are mostly of one size."""
+        n = cell.shape[0]
         if torch.compiler.is_compiling():
-            return torch.ones(cell.shape, device=cell.device)
-        if self._ones.shape != cell.shape or self._ones.device != cell.device:
-            self._ones = torch.ones(cell.shape, device=cell.device)
-        return self._ones
+            return torch.ones(n, device=cell.device)
+        if n not in self._ones:
+            self._ones = {n: torch.ones(n, device=cell.device)}
+        return self._ones[n]
 
     def _weights(self, errors: Tensor, scale: float) -> Tensor:
         own: dict[str, Any] = self._buffers
@@ -170,6 +171,7 @@ class Multipliers(nn.Module):
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
+        self._ones = {}
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         return self
 
