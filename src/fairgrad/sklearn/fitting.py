@@ -145,8 +145,8 @@ def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> Plan:
 
 def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: Plan) -> None:
     """Trains, chooses, and sets the fitted attributes."""
-    constraints = _constraints(model, task.groups)
-    members = _members(model, rows, task)
+    constraints = constraints_for(model, task.groups)
+    members = members_of(model, rows, task)
     compares = len(members) > 1 or (task.is_new and _compares(model, rows, task.groups))
     candidates = list(range(len(members)))
     if compares:
@@ -157,7 +157,7 @@ def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: Plan) -> N
     if start is not None:
         start = {name: np.repeat(v, len(members), axis=0) for name, v in start.items()}
     training = train(
-        _table(model, rows, task),
+        table_of(model, rows, task),
         members,
         plan,
         module=model.module,
@@ -170,7 +170,7 @@ def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: Plan) -> N
     model.groups_ = task.groups
     model.fairness_rate_ = float(members[choice.member].fairness_rate) if task.groups else 0.0
     model.plain_accuracy_ = float(training.history.accuracy[choice.epoch, -1]) if compares else None
-    _keep(model, training, choice, constraints)
+    keep(model, training, choice, constraints)
     _warn(model, training, choice)
 
 
@@ -212,8 +212,8 @@ def _initial_state(model: FairGradClassifier) -> Mapping[str, Any] | None:
     return {"network.parameters": parameters_of(model.init, model.shape_, scaling)}
 
 
-def _members(model: FairGradClassifier, rows: Rows, task: Task) -> list[Member]:
-    """One member, or several with different rates to choose from."""
+def members_of(model: FairGradClassifier, rows: Rows, task: Task) -> list[Member]:
+    """What to train for a model: one member, or several rates to choose from."""
     training, validation = _held_out(model, len(rows))
     plain = Member(
         rows=training,
@@ -256,7 +256,8 @@ def _held_out(model: FairGradClassifier, n: int) -> tuple[Ints | None, Ints | No
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _table(model: FairGradClassifier, rows: Rows, task: Task) -> Table:
+def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> Table:
+    """The rows as networks see them."""
     groups = task.groups
     if groups is None:
         groups = one_group(rows.label, rows.classes, rows.weight)
@@ -268,7 +269,8 @@ def _table(model: FairGradClassifier, rows: Rows, task: Task) -> Table:
     return Table.from_codes(X, rows.label, task.group, groups, rows.weight, dtype=dtype)
 
 
-def _constraints(model: FairGradClassifier, groups: Groups | None) -> Constraints | None:
+def constraints_for(model: FairGradClassifier, groups: Groups | None) -> Constraints | None:
+    """What the model's measure asks; None for a plain model."""
     if groups is None:
         return None
     y_desirable = desirable_labels(model.y_desirable, model.classes_)
@@ -289,7 +291,7 @@ def _compares(model: FairGradClassifier, rows: Rows, groups: Groups | None) -> b
     return bool(model.compare_plain)
 
 
-def _keep(
+def keep(
     model: FairGradClassifier,
     training: Training,
     choice: Choice,
