@@ -119,18 +119,24 @@ def pooling(n_cells: int, n_labels: int) -> Memory:
         n_cells: K.
         n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
     """
-    label = np.arange(n_cells) // (n_cells // n_labels)
-    own_and_borrowed = np.eye(n_cells) + BORROWED * (label[:, None] == label)
-    own_and_borrowed = np.append(own_and_borrowed, np.zeros((1, n_cells)), axis=0)
-    none = np.zeros_like(own_and_borrowed)
-    return Memory(
-        rows=np.concatenate([own_and_borrowed, own_and_borrowed], axis=1),
-        wrong=np.concatenate([none, own_and_borrowed], axis=1),
-    )
+    nothing = Memory(np.zeros((2 * n_cells, n_cells + 1)), np.zeros((2 * n_cells, n_cells + 1)))
+    added = _add_counts(nothing, np.eye(2 * n_cells), n_labels)
+    return Memory(added.rows.T, added.wrong.T)
+
+
+def _add_counts(memory: tuple[Array, Array], counts: Array, n_labels: int) -> Memory:
+    """What the matrices of `pooling` do, without them: linear in K, but many operations."""
+    shape = (*counts.shape[:-1], 2, counts.shape[-1] // 2)
+    by_label = counts.reshape(*shape[:-1], n_labels, -1)
+    pooled = (by_label + BORROWED * by_label.sum(-1)[..., None]).reshape(shape)
+    rows, wrong = memory[0] + 0, memory[1] + 0
+    rows[..., :-1] += pooled.sum(-2)
+    wrong[..., :-1] += pooled[..., 1, :]
+    return Memory(rows, wrong)
 
 
 def estimate_errors(
-    memory: tuple[Array, Array], pooling: tuple[Array, Array], counts: Array, keep: float
+    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: float
 ) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
@@ -140,15 +146,18 @@ def estimate_errors(
 
     Args:
         memory: before the batch, a `Memory`.
-        pooling: the matrices of `pooling`.
+        pooling: the matrices of `pooling`; for many cells the number of labels is faster.
         counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
         keep: share of the rows to keep, from 0 (the paper) to below 1.
 
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
     """
-    rows = _plus_times(memory[0], pooling[0], counts)
-    wrong = _plus_times(memory[1], pooling[1], counts)
+    if isinstance(pooling, int):
+        rows, wrong = _add_counts(memory, counts, pooling)
+    else:
+        rows = _plus_times(memory[0], pooling[0], counts)
+        wrong = _plus_times(memory[1], pooling[1], counts)
     errors = wrong / rows
     kept_rows = rows.clip(max=TINY)
     if keep:
@@ -205,7 +214,12 @@ def _times(matrix: Array, vector: Array) -> Array:
 def _plus_times(
     base: Array, matrix: Array, vector: Array, scale: Array = 1.0, base_scale: float = 1.0
 ) -> Array:
-    """``base_scale * base + scale * matrix @ vector``: a single operation on plain tensors."""
-    if vector.ndim == 1 and type(base) is not np.ndarray:
+    """``base_scale * base + scale * matrix @ vector``: a single operation on tensors."""
+    if type(base) is np.ndarray or vector.ndim > 2 or not isinstance(scale, float):
+        return base_scale * base + scale * _times(matrix, vector)
+    if vector.ndim == 1:
         return base.addmv(matrix, vector, beta=base_scale, alpha=scale)
-    return base_scale * base + scale * _times(matrix, vector)
+    if matrix.ndim == 2:  # a stack whose members share the matrix
+        return base.addmm(vector, matrix.T, beta=base_scale, alpha=scale)
+    column = base[..., None].baddbmm(matrix, vector[..., None], beta=base_scale, alpha=scale)
+    return column[..., 0]

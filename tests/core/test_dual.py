@@ -134,6 +134,24 @@ class TestErrors:
             kept = memory * kept + counts
         np.testing.assert_allclose(self.run(batches, memory), kept[1] / kept.sum(0), rtol=1e-6)
 
+    @given(seed=st.integers(0, 1000), n_labels=st.integers(1, 4), n_groups=st.integers(1, 5))
+    def test_many_cells_are_pooled_as_few_are(self, seed, n_labels, n_groups):
+        K = n_labels * n_groups
+        counts = np.random.default_rng(seed).integers(0, 9, (3, 2 * K)).astype(float)
+        start = dual.Memory(*(np.tile(x, (3, 1)) for x in dual.nothing_remembered(K, 2)))
+        with_matrices = dual.estimate_errors(start, dual.pooling(K, n_labels), counts, 0.5)
+        without = dual.estimate_errors(start, n_labels, counts, 0.5)
+        tensors = dual.Memory(*map(torch.from_numpy, start))
+        on_tensors = dual.estimate_errors(tensors, n_labels, torch.from_numpy(counts), 0.5)
+        for a, b, c in zip(
+            (with_matrices[0], *with_matrices[1]),
+            (without[0], *without[1]),
+            (on_tensors[0], *on_tensors[1]),
+            strict=True,
+        ):
+            np.testing.assert_allclose(a, b)
+            np.testing.assert_allclose(a, c)
+
 
 @given(seed=st.integers(0, 2**32 - 1), J=st.integers(1, 5), K=st.integers(1, 6))
 def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad import Groups, On
+from fairgrad import Groups, On, fairness_levels
 from fairgrad.torch import CrossEntropyLoss, FairnessLoss
 
 Y = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
@@ -127,6 +127,19 @@ def test_ids_need_not_be_consecutive():
     for _ in range(3):
         losses = plain(logits(), Y, S), strange(logits(), Y, S * 37 - 12)
         torch.testing.assert_close(*losses)
+
+
+def test_many_groups():
+    n = 3000
+    y, s = torch.arange(n) % 3, torch.arange(n) // 3 % 50
+    few, generator = torch.arange(n) % 7 == 0, torch.Generator().manual_seed(0)
+    criterion = CrossEntropyLoss(y, s, "equalized_odds", fairness_rate=0.5)
+    scores = torch.randn(n, 3, generator=generator)
+    criterion(scores[few], y[few], s[few])
+    assert criterion.multipliers.isfinite().all()
+    criterion(scores, y, s)
+    levels = fairness_levels(y, scores.argmax(1), s, "equalized_odds").values
+    torch.testing.assert_close(criterion.levels, torch.from_numpy(levels).float())
 
 
 def test_counts_instead_of_data():

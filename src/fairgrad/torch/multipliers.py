@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from fairgrad.groups import Groups
 
 
+FEW_CELLS = 64
+"""Up to so many cells a product with the pooling matrices is faster than pooling step by step."""
+
+
 class Multipliers(nn.Module):
     """Keeps the multipliers of the constraints and gives each cell its weight.
 
@@ -70,7 +74,8 @@ class Multipliers(nn.Module):
         sides = dual.sides(constraints.c0, C, lower, upper)
         mass = np.pad(groups.cell_mass(constraints.by_label), (0, n_ignored))
         n_cells = len(mass)
-        pooling = dual.pooling(n_cells, self.n_label_rows)
+        self.has_few_cells = n_cells <= FEW_CELLS
+        pooling = dual.pooling(n_cells, self.n_label_rows) if self.has_few_cells else (None, None)
         start = dual.nothing_remembered(n_cells, len(groups.labels))
         constants = {
             "c0": constraints.c0,
@@ -81,8 +86,8 @@ class Multipliers(nn.Module):
             "sign": sides.sign,
             "ones": np.ones(n_cells),
             "zeros": np.zeros(2 * n_cells),
-            "pool_rows": pooling.rows,
-            "pool_wrong": pooling.wrong,
+            "pool_rows": pooling[0],
+            "pool_wrong": pooling[1],
         }
         for name, value in constants.items():
             self.register_buffer(name, _float32(value), persistent=False)
@@ -114,7 +119,7 @@ class Multipliers(nn.Module):
         counts = self.ranks.sum(zeros.index_add(0, index, row_counts))
         errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
             (own["rows"], own["wrong"]),
-            (own["pool_rows"], own["pool_wrong"]),
+            (own["pool_rows"], own["pool_wrong"]) if self.has_few_cells else self.n_label_rows,
             counts,
             self.error_memory,
         )
