@@ -136,7 +136,7 @@ def _add_counts(memory: tuple[Array, Array], counts: Array, n_labels: int) -> Me
 
 
 def estimate_errors(
-    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: float
+    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: Array
 ) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
@@ -148,7 +148,8 @@ def estimate_errors(
         memory: before the batch, a `Memory`.
         pooling: the matrices of `pooling`; for many cells the number of labels is faster.
         counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
-        keep: share of the rows to keep, from 0 (the paper) to below 1.
+        keep: share of the rows to keep, from 0 (the paper) to below 1; one number, or a column
+            (..., 1) for the members of a stack.
 
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
@@ -160,7 +161,7 @@ def estimate_errors(
         wrong = _plus_times(memory[1], pooling[1], counts)
     errors = wrong / rows
     kept_rows = rows.clip(max=TINY)
-    if keep:
+    if not isinstance(keep, float) or keep > 0:
         kept_rows = (keep * rows).clip(min=kept_rows)
     return errors, Memory(kept_rows, errors * kept_rows)
 

@@ -158,3 +158,11 @@ def test_unknown_sensitive_values_equal_plain_loop(data):
     table = Table.from_data(X, y, s)
     member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
     assert_same(table, member, Plan(epochs=EPOCHS, batch_size=BATCH), s=s)
+
+
+def test_many_groups_equal_plain_loop():
+    rng = np.random.default_rng(0)
+    s, X = rng.integers(0, 35, 1500), rng.normal(size=(1500, 3)).astype(np.float32)
+    table = Table.from_data(X, (X.sum(1) + rng.normal(size=1500) > 0).astype(int), s)
+    member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
+    assert_same(table, member, Plan(epochs=2, batch_size=500))

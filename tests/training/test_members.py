@@ -40,6 +40,7 @@ member_settings = st.fixed_dictionaries(
         "fairness_measure": st.just("equalized_odds"),
         "fairness_rate": st.sampled_from([0.0, 0.01, 0.1]),
         "proportional_rate": st.sampled_from([0.0, 1.0]),
+        "error_memory": st.sampled_from([0.0, 0.5, 0.9]),
         "negative_weights": st.booleans(),
     }
 )
@@ -129,3 +130,17 @@ def test_several_labels_and_groups_without_rows(make_data):
     ]
     with pytest.warns(UserWarning, match="y=2, s=1"):
         assert_each_as_alone(table, members, Plan(epochs=2))
+
+
+def test_many_cells_count_one_by_one_with_the_same_result():
+    """Seventy groups: beyond the products with membership matrices."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    s, X = rng.integers(0, 35, n), rng.normal(size=(n, 3))
+    y = (X.sum(1) + rng.normal(size=n) > 0).astype(int)
+    table = Table.from_data(X, y, s, dtype=torch.float64)
+    members = [
+        Member(fairness_measure=measure, fairness_rate=0.01, learning_rate=0.3)
+        for measure in ("equalized_odds", "demographic_parity")
+    ]
+    assert_each_as_alone(table, members, Plan(epochs=2, batch_size=500))

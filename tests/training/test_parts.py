@@ -91,7 +91,7 @@ def test_counting_by_products_is_counting_one_by_one(streams, members, rows, see
     )
     index = torch.from_numpy(rng.integers(0, n, (streams, rows)))
     valid = torch.from_numpy(rng.random((streams, rows)) < 0.8)
-    wrong = torch.from_numpy(rng.random((streams, members, rows)) < 0.5)
+    wrong = torch.from_numpy(rng.random((streams, members, rows)) < 0.5).double()
     dense, sparse = (
         Cells(table, by_label=True, max_dense=limit).take(index, valid) for limit in (64, 0)
     )
@@ -125,7 +125,7 @@ def test_losses_and_residuals_are_cross_entropy_and_its_gradient(n_outputs):
     expected.sum().backward()
     torch.testing.assert_close(heads.residual(scores.detach(), label), scores.grad)
     expected_wrong = logits.argmax(-1) != label[:, None]
-    assert torch.equal(heads.wrong(scores.detach(), label), expected_wrong)
+    assert torch.equal(heads.wrong(scores.detach(), label).bool(), expected_wrong)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])

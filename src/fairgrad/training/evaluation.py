@@ -65,13 +65,14 @@ class Evaluation:
         for index, valid in self._pieces():
             scores = network.scores(self.table.take(index))
             scores = scores.view(self.n_streams, -1, *scores.shape[1:])
-            label = self.table.label[index]
             batch = self.fairness.cells.take(index, valid)
+            label = batch.label if scores.shape[2] == 1 else batch.label.long()
             counts += batch.count(heads.wrong(scores, label)).view(counts.shape)
-            row_losses = torch.where(
-                batch.weight[:, None] > 0, heads.losses(scores, label) * batch.weight[:, None], 0.0
-            )
-            loss += row_losses.sum(-1).view(-1)
+            losses = heads.losses(scores, label)
+            if batch.weight is None:
+                loss += losses.sum(-1).view(-1)
+            else:
+                loss += (losses @ batch.weight[:, :, None]).view(-1)
         return self._record(counts, loss)
 
     def _record(self, counts: Tensor, loss: Tensor) -> Record:

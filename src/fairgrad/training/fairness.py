@@ -58,27 +58,31 @@ class StackedFairness:
 
         constants = dual_constants(constraints, groups, n_cells, by_label=by_label)
         sides = constants.sides
-        self.A, self.sign = tensor(sides.A), tensor(sides.sign)
+        self.sign = tensor(sides.sign)
         self.floor = None if np.isneginf(sides.floor).all() else tensor(sides.floor)
         self.influence = tensor(constants.influence)
         self.ones = torch.ones(n_cells, dtype=table.dtype)
-        self.pooling = dual.Memory(
-            *(tensor(part) for part in dual.pooling(n_cells, self.cells.n_label_rows))
-        )
+        self.pooling: Any = self.cells.n_label_rows
+        if self.cells.is_dense:
+            self.pooling = [tensor(p) for p in dual.pooling(n_cells, self.cells.n_label_rows)]
         self.levels_of = level_constants(constraints, n_cells, by_label=by_label)
         self.mixing = None
         if by_label and any(part is not None and not part.by_label for part in constraints):
             self.mixing = tensor(mixing(constraints, table.n_labels, table.groups.n_groups))
 
-        self.rate = tensor([[_rate(member)] for member in members])
-        self.proportional = tensor([[_rate(m, m.proportional_rate)] for m in members])
-        self.memory = _memory(members)
+        # Rates multiply the constraints once for all instead of the violations in every step.
+        rate = tensor([[[_rate(member)]] for member in members])
+        proportional = tensor([[[_rate(m, m.proportional_rate)]] for m in members])
+        self.rate_A, self.proportional_A = rate * tensor(sides.A), proportional * tensor(sides.A)
+        memories = [m.error_memory for m in members]
+        same = len(set(memories)) == 1
+        self.memory = float(memories[0]) if same else tensor(memories)[:, None]
         self.least_weight = tensor(
             [[-np.inf if member.negative_weights else 0.0] for member in members]
         )
-        self.has_proportional = bool((self.proportional > 0).any())
+        self.has_proportional = bool((proportional > 0).any())
         self.has_least_weight = bool((self.least_weight == 0).any())
-        self.is_active = bool((self.rate > 0).any()) or self.has_proportional
+        self.is_active = bool((rate > 0).any()) or self.has_proportional
 
         shape = (len(members), n_cells)
         self.state = {
@@ -102,9 +106,13 @@ class StackedFairness:
         Returns:
             (S, T, B), or (S, 1, B) if no member is to be made fair.
         """
-        divisor = batch.weight.sum(1)[:, None, None].clamp(min=dual.NOTHING)
+        divisor = batch.total
+        if isinstance(divisor, Tensor):
+            divisor = divisor.clamp(min=dual.NOTHING)  # streams that have run out weigh nothing
         if not self.is_active:
-            return batch.weight[:, None] / divisor
+            weight = wrong.new_ones((), dtype=self.ones.dtype)
+            weight = weight if batch.weight is None else batch.weight[:, None]
+            return (weight / divisor).expand(len(wrong), 1, wrong.shape[-1])
         weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
         return batch.spread(weights.view(*wrong.shape[:2], -1) / divisor)
 
@@ -115,10 +123,10 @@ class StackedFairness:
         errors, memory = dual.estimate_errors(
             dual.Memory(state["rows"], state["wrong"]), self.pooling, counts.flatten(1), self.memory
         )
-        multipliers = dual.ascend(state["multipliers"], self.A, errors, self.floor, self.rate)
+        multipliers = dual.ascend(state["multipliers"], self.rate_A, errors, self.floor, 1.0)
         used = multipliers
         if self.has_proportional:
-            used = dual.with_proportional(used, self.A, errors, self.floor, self.proportional)
+            used = dual.with_proportional(used, self.proportional_A, errors, self.floor, 1.0)
         weights: Tensor = dual.cell_weights(self.ones, self.influence, used)
         if self.has_least_weight:
             weights = weights.clip(min=self.least_weight)
@@ -140,13 +148,3 @@ def _rate(member: Member, rate: float | None = None) -> float:
     if member.fairness_measure is None:
         return 0.0
     return member.fairness_rate if rate is None else rate
-
-
-def _memory(members: Sequence[Member]) -> float:
-    memories = {member.error_memory for member in members if member.fairness_measure is not None}
-    if len(memories) > 1:
-        raise ValueError(
-            f"error_memory: members of one stack share it, got {sorted(memories)}; "
-            "train them in several stacks."
-        )
-    return memories.pop() if memories else 0.0

@@ -6,19 +6,24 @@ Labels are (S, B).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
-from torch import Tensor
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def wrong(scores: Tensor, label: Tensor) -> Tensor:
-    """(S, T, B) whether the predicted label is not the true one."""
-    return predicted(scores) != label[:, None]
+    """(S, T, B) 1 where the predicted label is not the true one, else 0, as the scores' kind.
 
-
-def predicted(scores: Tensor) -> Tensor:
-    """(S, T, B) predicted label indices; a margin of 0 is the first label, as for a softmax."""
-    return scores[:, :, 0] > 0 if scores.shape[2] == 1 else scores.argmax(2)
+    A margin of 0 is the first label, as for a softmax.
+    """
+    if scores.shape[2] > 1:
+        return (scores.argmax(2) != label[:, None]).to(scores.dtype)
+    positive = torch.gt(scores[:, :, 0], 0, out=torch.empty_like(scores[:, :, 0]))
+    return positive.sub_(label[:, None]).abs_()
 
 
 def residual(scores: Tensor, label: Tensor) -> Tensor:
@@ -38,6 +43,6 @@ def losses(scores: Tensor, label: Tensor) -> Tensor:
     """(S, T, B) each row's cross-entropy."""
     label = label[:, None, None]
     if scores.shape[2] == 1:
-        return functional.softplus(torch.where(label > 0, -scores, scores))[:, :, 0]
+        return (functional.softplus(scores) - label * scores)[:, :, 0]
     index = label.expand(*scores.shape[:2], 1, -1)
     return (scores.logsumexp(2, keepdim=True) - scores.gather(2, index))[:, :, 0]

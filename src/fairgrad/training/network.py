@@ -139,21 +139,28 @@ class LinearStack:
         self.shape, self.n_streams, self.parameters = shape, n_streams, parameters
         self.buffers: dict[str, Tensor] = {}
         self.gain: Tensor | float = shape.gain
+        weight, bias = torch.split(parameters, shape.sizes, dim=1)
+        # With one output these are views, which follow the parameters: no need to make them anew.
+        self.views = self._by_stream(weight, bias) if shape.n_outputs == 1 else None
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (S, B, features)."""
-        weight, bias = torch.split(self.parameters, self.shape.sizes, dim=1)
-        streams, features = self.n_streams, self.shape.n_features
-        scores = torch.baddbmm(
-            bias.reshape(streams, -1, 1), weight.reshape(streams, -1, features), x.transpose(1, 2)
-        )
+        if self.views is None:
+            weight, bias = self._by_stream(*torch.split(self.parameters, self.shape.sizes, dim=1))
+        else:
+            weight, bias = self.views
+        scores = torch.baddbmm(bias, weight, x.transpose(1, 2))
         return scores.view(len(self.parameters), self.shape.n_outputs, x.shape[1])
+
+    def _by_stream(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        streams = self.n_streams
+        return weight.reshape(streams, -1, self.shape.n_features), bias.reshape(streams, -1, 1)
 
     def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:  # noqa: ARG002 - for layers that look across rows
         """Scores, and how to go back from their gradient to that of the parameters."""
 
         def pull(gradient: Tensor) -> Tensor:
-            by_weight = gradient.reshape(self.n_streams, -1, x.shape[1]) @ x
+            by_weight = torch.bmm(gradient.reshape(self.n_streams, -1, x.shape[1]), x)
             n_members = len(self.parameters)
             return torch.cat([by_weight.view(n_members, -1), gradient.sum(-1)], dim=1)
 

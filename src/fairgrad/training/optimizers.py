@@ -58,10 +58,14 @@ class Sgd:
     def step(self, parameters: Tensor, gradient: Tensor, factor: float) -> None:
         """One step; `factor` multiplies every member's learning rate."""
         own = self.settings
-        update = own.clipped(gradient) * own.gain
-        if own.has_decay:
-            update = update + own.decay * parameters
-        parameters.sub_(update * (own.rate * factor))
+        update = own.clipped(gradient)
+        if own.has_decay:  # divided by what the whole is multiplied by next
+            update = update + own.decay * parameters / own.gain
+        if isinstance(own.gain, Tensor):
+            update, gain = update * own.gain, 1.0
+        else:
+            gain = own.gain
+        parameters.addcmul_(update, own.rate, value=-factor * gain)
 
 
 class Adam:

@@ -65,9 +65,6 @@ class Stack:
         parameters = self.network.parameters
         settings = Settings(members, self.network.gain, parameters.dtype)
         self.optimizer = make_optimizer(plan.solver, settings, parameters)
-        self.target = table.label
-        if self.shape is not None and self.shape.n_outputs == 1:
-            self.target = table.label.to(table.dtype)
         self.state = StackState(
             {
                 "network": {"parameters": parameters},
@@ -97,8 +94,8 @@ class Stack:
         row, valid = indices
         scores, pull = self.network.forward(self.table.take(row), valid)
         by_stream = scores.view(self.n_streams, -1, *scores.shape[1:])
-        label = self.target.index_select(0, row.reshape(-1)).view(row.shape)
         cells = self.fairness.cells.take(row, valid)
+        label = cells.label if scores.shape[1] == 1 else cells.label.long()
         factors = self.fairness.row_factors(cells, heads.wrong(by_stream, label))
         gradient = heads.residual(by_stream, label) * factors[:, :, None]
         self.optimizer.step(self.network.parameters, pull(gradient.view(scores.shape)), factor)

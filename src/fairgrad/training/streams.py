@@ -53,7 +53,7 @@ class Streams:
         self.rows = [torch.from_numpy(part) for part in rows]
         self.generators = [generator(seed, SHUFFLING) for seed in seeds]
         self.sizes = np.array([len(part) for part in rows])
-        self.length = int(self.sizes.max())
+        self.length, self.shortest = int(self.sizes.max()), int(self.sizes.min())
         self.batch_size = min(batch_size, self.length)
         self.n_steps = math.ceil(self.length / self.batch_size)
 
@@ -71,10 +71,9 @@ class Streams:
         return torch.cat([order, rows[:1].expand(missing)]) if missing else order
 
     def _valid(self, start: int, width: int) -> Tensor | None:
-        left = self.sizes - start
-        if (left >= width).all():
+        if start + width <= self.shortest:
             return None
-        return torch.arange(width) < torch.from_numpy(left)[:, None]
+        return torch.arange(width) < torch.from_numpy(self.sizes - start)[:, None]
 
 
 def generator(seed: int, use: int) -> torch.Generator:
