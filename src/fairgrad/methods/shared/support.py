@@ -1,0 +1,68 @@
+"""Reasons why a method cannot do a task, to be asked one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.datasets import Split
+    from fairgrad.methods.interface import Task
+
+
+def n_labels(task: Task) -> int:
+    """How many labels the data have."""
+    return len(np.unique(np.concatenate([part.y for split in _splits(task) for part in split])))
+
+
+def n_groups(task: Task) -> int:
+    """How many groups the data have, unknown ones left out."""
+    found = np.unique(np.concatenate([part.s for split in _splits(task) for part in split]))
+    return int((found >= 0).sum())
+
+
+def no_table(task: Task) -> str | None:
+    """For every method: features must be a matrix of numbers."""
+    for split in _splits(task):
+        X = split.train.X
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return "its models take rows of numbers, not images"
+    return None
+
+
+def more_labels(task: Task) -> str | None:
+    """For methods that know two labels only."""
+    found = n_labels(task)
+    return None if found <= 2 else f"it knows two labels only; these data have {found}"
+
+
+def more_groups(task: Task) -> str | None:
+    """For methods that know two groups only."""
+    found = n_groups(task)
+    return None if found <= 2 else f"it knows two groups only; these data have {found}"
+
+
+def unknown_groups(task: Task) -> str | None:
+    """For methods that need every row's sensitive value."""
+    if any((part.s < 0).any() for split in _splits(task) for part in split):
+        return "it needs the sensitive value of every row; some are unknown"
+    return None
+
+
+def other_measure(task: Task, allowed: Sequence[str]) -> str | None:
+    """For methods that serve some measures only."""
+    return None if task.measure in allowed else f"it does not serve {task.measure}"
+
+
+def other_desirable(task: Task) -> str | None:
+    """For methods whose desirable label can only be 1."""
+    if task.measure != "equality_of_opportunity" or tuple(task.y_desirable) == (1,):
+        return None
+    return f"its desirable label is 1, not {', '.join(map(str, task.y_desirable))}"
+
+
+def _splits(task: Task) -> list[Split]:
+    return list(task.splits.values())
