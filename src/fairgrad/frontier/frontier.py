@@ -1,0 +1,299 @@
+"""The accuracy-fairness frontier: models for many epsilons, judged, and the choice of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fairgrad.frontier.choice import PART, choose
+from fairgrad.frontier.geometry import hypervolume, non_dominated
+from fairgrad.frontier.grid import epsilons_of
+from fairgrad.frontier.judging import Judge
+from fairgrad.frontier.parts import Part, as_columns_of, hold_out, read_part
+from fairgrad.frontier.separate import fit_separately
+from fairgrad.frontier.stacked import fit_stacked
+from fairgrad.frontier.template import as_template
+from fairgrad.sklearn.defaults import desirable_labels
+from fairgrad.sklearn.sensitive import split_columns
+from fairgrad.training.member import check_count
+
+if TYPE_CHECKING:
+    from fairgrad.audit import Audit
+    from fairgrad.frontier.template import Fitted, Template
+    from fairgrad.report.frontier import FrontierData
+
+DEFAULT_MEASURE = "equalized_odds"
+
+
+class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
+    """The trade-off between accuracy and fairness: one model for every epsilon.
+
+    The library's own classifier is trained for all epsilons (and seeds) in one pass, at a small
+    multiple of the time of one model. Any other estimator with an epsilon is fitted once for each.
+    Models are judged, and chosen, on rows they were not trained on.
+
+    Args:
+        estimator: a `FairGradClassifier` (the default), a Pipeline that ends in one, or any other
+            classifier with a parameter `epsilon` whose fit takes `sensitive_features`.
+        fairness_measure: as in `FairGradClassifier`; by default the estimator's own, or
+            "equalized_odds".
+        epsilons: how many models, from exact fairness to the plain model; or a list of epsilons,
+            in which infinity is the plain model.
+        n_seeds: how many times each epsilon is trained, from other initial weights.
+        validation_fraction: share of the rows held out to judge on, the same of every label of
+            every group, unless `fit` gets validation rows.
+        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+            default the estimator's own, or the second of two classes.
+        confidence: of each interval.
+        post_processing: whether to compare with fairlearn's ThresholdOptimizer on the model with
+            the largest epsilon (needs fairlearn; two labels).
+        parameter: the name of the estimator's epsilon, if it is called otherwise.
+        n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
+        random_state: of the split and the seeds.
+
+    Attributes:
+        points_: one row per model: epsilon, seed, and accuracy and unfairness (mean of |F|) on the
+            validation rows and, if given, the test rows, with the ends of their intervals (`_low`,
+            `_high`: Clopper and Pearson's for the accuracy; for the unfairness the simultaneous
+            ones of `fairgrad.audit.Audit`); `on_frontier` says whether no other model is fairer
+            and as accurate, or more accurate and as fair, on the validation rows.
+        estimators_: the fitted models, in the order of the points.
+        audits_: by "validation" and "test", the audit of each model.
+        post_processing_: points of the post-processed models, if asked for.
+        fairness_measure_: the measure in use.
+        classes_: the class labels.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 2000)
+        >>> X = rng.normal(size=(2000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=2000) > 0.5).astype(int)
+        >>> frontier = Frontier(fairness_measure="demographic_parity", epsilons=8, random_state=0)
+        >>> frontier = frontier.fit(X, y, sensitive_features=sex)
+        >>> frontier.points_[["epsilon", "validation_accuracy"]].shape
+        (8, 2)
+        >>> model = frontier.select(max_unfairness=0.1)
+        >>> model.predict([[3.0, 3.0, 3.0], [-3.0, -3.0, -3.0]])
+        array([1, 0])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        fairness_measure: Any = None,
+        epsilons: Any = 32,
+        *,
+        n_seeds: int = 1,
+        validation_fraction: float = 0.2,
+        y_desirable: Any = None,
+        confidence: float = 0.95,
+        post_processing: bool = False,
+        parameter: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.fairness_measure = fairness_measure
+        self.epsilons = epsilons
+        self.n_seeds = n_seeds
+        self.validation_fraction = validation_fraction
+        self.y_desirable = y_desirable
+        self.confidence = confidence
+        self.post_processing = post_processing
+        self.parameter = parameter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        validation: Any = None,
+        test: Any = None,
+    ) -> Frontier:
+        """Trains and judges all models.
+
+        Args:
+            X: (n, features) as the estimator takes them.
+            y: (n,) labels.
+            sensitive_features: (n,) sensitive values, or a table with one column per attribute.
+            sample_weight: (n,) non-negative weights.
+            validation: (X, y, sensitive_features) to judge and choose on, in place of a part of
+                the rows held out.
+            test: (X, y, sensitive_features) to judge on besides; models are never chosen by it.
+
+        Raises:
+            ValueError: if an argument is missing or not allowed.
+        """
+        template = as_template(self.estimator, self.parameter)
+        check_count("n_seeds", self.n_seeds)
+        epsilons = epsilons_of(self.epsilons, with_plain=template.is_stackable)
+        measure = self._measure(template)
+        everything = _read(template, X, y, sensitive_features, sample_weight)
+        source = check_random_state(self.random_state)
+        seeds = source.randint(np.iinfo(np.int32).max, size=self.n_seeds)
+        training, parts = self._split(template, everything, validation, test, int(seeds[0]))
+        if template.is_stackable:
+            fitted = fit_stacked(template, training, measure, epsilons, seeds)
+        else:
+            fitted = fit_separately(template, training, measure, epsilons, seeds, self.n_jobs)
+        judge = self._judge(template, measure, fitted)
+        self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
+        self.audits_ = {name: _audits(judge, fitted, part) for name, part in parts.items()}
+        points = pd.DataFrame(
+            {"epsilon": np.tile(epsilons, len(seeds)), "seed": np.repeat(seeds, len(epsilons))}
+        )
+        self.points_ = _with_figures(points, judge, self.audits_)
+        self.post_processing_: pd.DataFrame | None = None
+        self.post_processing_audits_: dict[str, list[Audit]] = {}
+        if self.post_processing:
+            self._post_process(judge, training, parts)
+        return self
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted models, in the order of the points."""
+        check_is_fitted(self, "points_")
+        return [self._fitted.estimator(i) for i in range(len(self.points_))]
+
+    def choose(
+        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+    ) -> int:
+        """The position in `points_` of the model that `select` gives."""
+        check_is_fitted(self, "points_")
+        return choose(self.points_, max_unfairness, min_accuracy)
+
+    def select(
+        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+    ) -> Any:
+        """A fitted classifier, chosen by its figures on the validation rows.
+
+        Args:
+            max_unfairness: takes the most accurate model that is at most so unfair.
+            min_accuracy: takes the fairest model that is at least so accurate.
+
+        Raises:
+            ValueError: if no model qualifies; the message names the best there is.
+        """
+        position = self.choose(max_unfairness=max_unfairness, min_accuracy=min_accuracy)
+        return self._fitted.estimator(position)
+
+    def hypervolume(self, on: str = PART, reference: tuple[float, float] | None = None) -> float:
+        """The area of what the models are at least as good as; larger is better.
+
+        Args:
+            on: "validation" or "test".
+            reference: accuracy and unfairness of the worst point that counts; by default those of
+                the least accurate and of the most unfair model. Give one to compare frontiers.
+        """
+        self._check_part(on)
+        accuracy, unfairness = self.points_[f"{on}_accuracy"], self.points_[f"{on}_unfairness"]
+        worst = (float(accuracy.min()), float(unfairness.max()))
+        return hypervolume(accuracy, unfairness, worst if reference is None else reference)
+
+    def report_data(self, on: str = PART, chosen: int | None = None) -> FrontierData:
+        """The frontier for `fairgrad.report.Report(frontier=...)`.
+
+        Args:
+            on: "validation" or "test".
+            chosen: position of the model that was chosen (see `choose`).
+        """
+        from fairgrad.frontier import chart  # noqa: PLC0415 - charts are loaded where one is drawn
+
+        self._check_part(on)
+        return chart.report_data(self, on, chosen)
+
+    def plot(self, on: str = PART, chosen: int | None = None) -> Any:
+        """Accuracy against unfairness of all models, an Altair chart.
+
+        Args:
+            on: "validation" or "test".
+            chosen: position of a model to mark (see `choose`).
+        """
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - see report_data
+
+        return frontier_figures(self.report_data(on, chosen))[0].standalone()
+
+    def _measure(self, template: Template) -> Any:
+        own = template.parameter_of_last("fairness_measure")
+        found = own if self.fairness_measure is None else self.fairness_measure
+        if found is not None:
+            return found
+        if "fairness_measure" in template.last.get_params(deep=False):
+            raise ValueError(
+                "fairness_measure: the estimator's is None, a plain model; name one to judge by."
+            )
+        return DEFAULT_MEASURE
+
+    def _split(
+        self, template: Template, everything: Part, validation: Any, test: Any, seed: int
+    ) -> tuple[Part, dict[str, Part]]:
+        """The rows to train on, and those to judge on by name."""
+        training, parts = everything, {}
+        if validation is None:
+            rows, held = hold_out(everything, self.validation_fraction, seed)
+            training, parts[PART] = everything.take(rows), everything.take(held)
+        for name, given in {PART: validation, "test": test}.items():
+            if given is not None:
+                parts[name] = _read(template, *as_columns_of(given, name))
+        return training, parts
+
+    def _judge(self, template: Template, measure: Any, fitted: Fitted) -> Judge:
+        classes = np.asarray(fitted.models[0].classes_)
+        asked = self.y_desirable
+        if asked is None:
+            asked = template.parameter_of_last("y_desirable")
+        return Judge(measure, desirable_labels(asked, classes), classes, self.confidence)
+
+    def _post_process(self, judge: Judge, training: Part, parts: dict[str, Part]) -> None:
+        from fairgrad.frontier.post_processing import (  # noqa: PLC0415 - only where it is asked
+            PostProcessing,
+        )
+
+        plain = self._fitted.models[int(self.points_["epsilon"].argmax())]
+        thresholds = PostProcessing(
+            plain, judge.measure, judge.y_desirable, self._fitted.prepared(training)
+        )
+        slacks: list[float] = []
+        for name, part in parts.items():
+            found = list(thresholds.predict(self._fitted.prepared(part)))
+            slacks = [slack for slack, _ in found]
+            self.post_processing_audits_[name] = [judge.audit(part, p) for _, p in found]
+        points = pd.DataFrame({"epsilon": slacks})
+        self.post_processing_ = _with_figures(points, judge, self.post_processing_audits_)
+
+    def _check_part(self, on: str) -> None:
+        check_is_fitted(self, "points_")
+        if on not in self.audits_:
+            raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
+
+
+def _read(template: Template, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> Part:
+    """Rows with their sensitive values, which may be columns of X."""
+    columns = template.parameter_of_last("sensitive_columns")
+    if sensitive_features is None and columns is not None and not template.step:
+        sensitive_features = split_columns(X, columns)[1]
+    return read_part(X, y, sensitive_features, weight)
+
+
+def _audits(judge: Judge, fitted: Fitted, part: Part) -> list[Audit]:
+    return [judge.audit(part, predicted) for predicted in fitted.predict(part.X)]
+
+
+def _with_figures(
+    points: pd.DataFrame, judge: Judge, audits: dict[str, list[Audit]]
+) -> pd.DataFrame:
+    """Adds what the audits of each part say, and which points nothing dominates."""
+    for name, found in audits.items():
+        figures = pd.DataFrame([judge.figures(audit) for audit in found])
+        points = points.join(figures.add_prefix(f"{name}_"))
+    best = non_dominated(points[f"{PART}_accuracy"], points[f"{PART}_unfairness"])
+    return points.assign(on_frontier=best)

@@ -1,0 +1,231 @@
+"""The frontier of the library's own models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from fairgrad import On, fairness_levels
+from fairgrad.audit import Audit
+from fairgrad.frontier import Frontier
+from fairgrad.report import FrontierData, Report
+from fairgrad.sklearn import FairGradClassifier
+
+EPSILONS = [0.0, 0.02, 0.05, 0.2, np.inf]
+QUICK = FairGradClassifier(max_iter=8, batch_size=128)
+
+
+@pytest.fixture(scope="module")
+def frontier(hiring, strangers):
+    return Frontier(QUICK, "demographic_parity", EPSILONS, random_state=0).fit(
+        hiring.X,
+        hiring.y,
+        sensitive_features=hiring.sex,
+        test=(strangers.X, strangers.y, strangers.sex),
+    )
+
+
+def test_each_point_is_the_model_that_its_parameters_give(hiring, strangers):
+    own = Frontier(QUICK, "demographic_parity", EPSILONS, n_seeds=2, random_state=0)
+    held_out = (strangers.X, strangers.y, strangers.sex)
+    own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, validation=held_out)
+    assert len(own.points_) == 10
+    assert own.points_["seed"].nunique() == 2
+    for model in own.estimators_[::3]:
+        alone = clone(model).set_params(compare_plain=False)
+        alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        np.testing.assert_allclose(
+            model.decision_function(strangers.X), alone.decision_function(strangers.X), atol=1e-4
+        )
+        np.testing.assert_allclose(model.multipliers_, alone.multipliers_, atol=1e-4)
+        assert model.cell_names_ == alone.cell_names_
+        assert set(vars(model)) == set(vars(alone))
+
+
+def test_infinite_epsilon_is_the_plain_model(frontier, strangers):
+    plain = frontier.estimators_[-1]
+    np.testing.assert_array_equal(plain.multipliers_, 0.0)
+    np.testing.assert_array_equal(plain.cell_weights_, 1.0)
+    assert frontier.points_["test_accuracy"].iloc[-1] == plain.score(strangers.X, strangers.y)
+
+
+def test_figures_by_definition(frontier, strangers):
+    for model, (_, point) in zip(frontier.estimators_, frontier.points_.iterrows(), strict=True):
+        predicted = model.predict(strangers.X)
+        levels = fairness_levels(strangers.y, predicted, strangers.sex, "demographic_parity")
+        assert point["test_accuracy"] == pytest.approx(np.mean(predicted == strangers.y))
+        assert point["test_unfairness"] == pytest.approx(levels.mean_abs)
+
+
+def test_intervals_are_the_audits(frontier, strangers):
+    model, point = frontier.estimators_[0], frontier.points_.iloc[0]
+    audit = Audit(
+        strangers.y,
+        model.predict(strangers.X),
+        strangers.sex,
+        measures="demographic_parity",
+        y_desirable="refused",
+    )
+    low, high = audit.findings[0].mean_abs_interval
+    assert point["test_unfairness_low"] == pytest.approx(float(low))
+    assert point["test_unfairness_high"] == pytest.approx(float(high))
+    overall = audit.to_frame("rates").query("group == 'overall' and rate == 'accuracy'").iloc[0]
+    assert point["test_accuracy_low"] == pytest.approx(overall["low"])
+    assert point["test_accuracy_high"] == pytest.approx(overall["high"])
+
+
+def test_slack_buys_accuracy(frontier):
+    points = frontier.points_
+    assert points["validation_unfairness"].iloc[0] < 0.05 < points["validation_unfairness"].iloc[-1]
+    assert points["validation_accuracy"].iloc[-1] > points["validation_accuracy"].iloc[0]
+    assert points["on_frontier"].iloc[0]
+    assert frontier.hypervolume() > 0
+    assert frontier.hypervolume("test", (0.5, 1.0)) > 0.5 * points["test_accuracy"].max() - 0.25
+
+
+def test_select_gives_a_fitted_classifier(frontier, strangers):
+    bound = float(frontier.points_["validation_unfairness"].median())
+    position = frontier.choose(max_unfairness=bound)
+    model = frontier.select(max_unfairness=bound)
+    point = frontier.points_.iloc[position]
+    assert isinstance(model, FairGradClassifier)
+    assert model.epsilon == point["epsilon"]
+    assert model.score(strangers.X, strangers.y) == pytest.approx(point["test_accuracy"])
+    assert point["validation_unfairness"] <= bound
+    with pytest.raises(ValueError, match="the best is epsilon"):
+        frontier.select(min_accuracy=1.0)
+
+
+def test_held_out_rows_are_not_trained_on(hiring):
+    own = Frontier(QUICK, "demographic_parity", [0.0, 0.1], random_state=0)
+    own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    rows = int(own.audits_["validation"][0].table.size.sum())
+    assert rows == pytest.approx(0.2 * len(hiring.y), abs=4)
+    assert own.estimators_[0].groups_.mass.sum() == len(hiring.y) - rows
+
+
+def test_same_seed_same_frontier(hiring, frontier, strangers):
+    again = clone(frontier).fit(
+        hiring.X,
+        hiring.y,
+        sensitive_features=hiring.sex,
+        test=(strangers.X, strangers.y, strangers.sex),
+    )
+    pd.testing.assert_frame_equal(again.points_, frontier.points_)
+
+
+def test_plot_and_report(frontier):
+    chosen = frontier.choose(max_unfairness=0.1)
+    chart = frontier.plot(on="test", chosen=chosen)
+    text = chart.to_json()
+    for accuracy in frontier.points_["test_accuracy"]:
+        assert f"{100 * accuracy:.1f} %" in text
+    data = frontier.report_data(chosen=chosen)
+    assert isinstance(data, FrontierData)
+    assert set(data.rates["group"]) == {"sex=F", "sex=M"}
+    assert "demographic parity" in data.measure
+    page = Report(frontier.audits_["test"][chosen], frontier=data).html()
+    assert "Accuracy against unfairness" in page
+    with pytest.raises(ValueError, match="on: expected one of"):
+        frontier.plot(on="train")
+
+
+def test_pipeline_fits_its_preprocessing_once(hiring, strangers):
+    frames = [part.X.assign(race=part.race) for part in (hiring, strangers)]
+    steps = make_column_transformer(
+        (OneHotEncoder(), ["race"]), (StandardScaler(), ["skill", "years", "grade", "noise"])
+    )
+    own = Frontier(make_pipeline(steps, QUICK), "demographic_parity", [0.0, 0.1], random_state=0)
+    own.fit(frames[0], hiring.y, sensitive_features=hiring.sex)
+    model = own.select(max_unfairness=1.0)
+    assert isinstance(model, Pipeline)
+    assert model.score(frames[1], strangers.y) > 0.6
+    assert own.estimators_[0][0] is own.estimators_[1][0]
+    reordered = frames[1][frames[1].columns[::-1]]
+    np.testing.assert_array_equal(model.predict(frames[1]), model.predict(reordered))
+
+
+def test_several_attributes_unknown_values_and_weights(hiring):
+    s = pd.DataFrame({"sex": hiring.sex.where(hiring.sex.index % 50 > 0), "race": hiring.race})
+    weight = np.where(hiring.race == "a", 2.0, 1.0)
+    measure = [On("sex", "demographic_parity"), On("race", "equalized_odds")]
+    own = Frontier(QUICK, measure, [0.0, 0.1], random_state=0)
+    held_out = (hiring.X, hiring.y, s, weight)
+    own.fit(hiring.X, hiring.y, sensitive_features=s, sample_weight=weight, validation=held_out)
+    for model, (_, point) in zip(own.estimators_, own.points_.iterrows(), strict=True):
+        predicted = model.predict(hiring.X)
+        levels = fairness_levels(hiring.y, predicted, s, measure, sample_weight=weight)
+        assert point["validation_unfairness"] == pytest.approx(levels.mean_abs)
+        right = np.average(predicted == hiring.y, weights=weight)
+        assert point["validation_accuracy"] == pytest.approx(right)
+
+
+def test_one_sided_measures_count_what_is_broken(unequal):
+    estimator = clone(QUICK).set_params(y_desirable="hired")
+    own = Frontier(estimator, "four_fifths_rule", [0.0, np.inf], random_state=0)
+    everyone = (unequal.X, unequal.y, unequal.sex)
+    own.fit(unequal.X, unequal.y, sensitive_features=unequal.sex, validation=everyone)
+    predicted = own.estimators_[-1].predict(unequal.X) == "hired"
+    rates = [predicted[unequal.sex == sex].mean() for sex in "FM"]
+    broken = [max(0.0, 0.8 * predicted.mean() - rate) for rate in rates]
+    assert own.points_["validation_unfairness"].iloc[-1] == pytest.approx(np.mean(broken))
+    assert np.mean(broken) > 0.01
+    assert own.points_["validation_unfairness"].iloc[0] < np.mean(broken)
+
+
+def test_three_labels_and_hidden_layers(hiring):
+    y = pd.Series(np.where(hiring.race == "a", hiring.y, "interview"))
+    estimator = clone(QUICK).set_params(hidden_layer_sizes=(8,), batch_norm=True)
+    own = Frontier(estimator, "equalized_odds", [0.0, np.inf], random_state=0)
+    own.fit(hiring.X, y, sensitive_features=hiring.sex)
+    assert own.estimators_[0].predict_proba(hiring.X).shape == (len(y), 3)
+    rates = own.report_data().rates
+    assert "true_positive_rate of interview" in set(rates["rate"])
+
+
+def test_sensitive_columns_of_x(hiring):
+    X = hiring.X.assign(sex=(hiring.sex == "M").astype(int))
+    estimator = clone(QUICK).set_params(sensitive_columns="sex")
+    own = Frontier(estimator, "demographic_parity", [0.0, 0.1], random_state=0).fit(X, hiring.y)
+    assert own.select(max_unfairness=1.0).n_features_in_ == 4
+
+
+def test_starts_from_another_model(hiring):
+    start = LogisticRegression().fit(hiring.X.to_numpy(), hiring.y)
+    estimator = clone(QUICK).set_params(init=start, learning_rate_init=0.0)
+    own = Frontier(estimator, "demographic_parity", [0.0, 0.1], random_state=0)
+    own.fit(hiring.X.to_numpy(), hiring.y, sensitive_features=hiring.sex)
+    for model in own.estimators_:
+        np.testing.assert_allclose(model.coef_, start.coef_, atol=1e-4)
+
+
+def test_an_epoch_is_chosen_if_the_estimator_says_so(hiring):
+    estimator = clone(QUICK).set_params(validation_fraction=0.2, selection="most_accurate")
+    own = Frontier(estimator, "demographic_parity", [0.0, np.inf], random_state=0)
+    own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    history = own.estimators_[1].history_["accuracy"]
+    levels = own.estimators_[1].history_["levels"]
+    best = len(history) - 5 + int(np.argmax(history[-5:]))
+    np.testing.assert_array_equal(own.estimators_[1].levels_, levels[best])
+
+
+def test_bad_arguments(hiring):
+    X, y, sex = hiring.X, hiring.y, hiring.sex
+    with pytest.raises(ValueError, match="sensitive_features: required"):
+        Frontier(QUICK).fit(X, y)
+    with pytest.raises(ValueError, match="fairness_measure: the estimator's is None"):
+        Frontier(FairGradClassifier(None)).fit(X, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match="n_seeds"):
+        Frontier(QUICK, n_seeds=0).fit(X, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match="test: expected"):
+        Frontier(QUICK).fit(X, y, sensitive_features=sex, test=(X, y))
+    with pytest.raises(ValueError, match="parameter 'epsilon'"):
+        Frontier(LogisticRegression()).fit(X, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match="fairness_rate"):
+        Frontier(FairGradClassifier(fairness_rate="fast")).fit(X, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match="sensitive_features"):
+        Frontier(QUICK).fit(X, y, sensitive_features=sex[:10])

@@ -1,0 +1,123 @@
+"""Dominance, area, grids and splits against their definitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairgrad.frontier import hypervolume, non_dominated
+from fairgrad.frontier.choice import choose
+from fairgrad.frontier.grid import epsilons_of
+from fairgrad.frontier.parts import hold_out, read_part
+
+shares = st.integers(0, 20).map(lambda i: i / 20)
+points = st.lists(st.tuples(shares, shares), min_size=1, max_size=12)
+
+
+@given(points)
+def test_non_dominated_by_definition(pairs):
+    accuracy, unfairness = np.array(pairs).T
+    expected = [
+        not any((b >= a and v <= u) and (b > a or v < u) for b, v in pairs) for a, u in pairs
+    ]
+    assert non_dominated(accuracy, unfairness).tolist() == expected
+
+
+@given(points)
+def test_hypervolume_counts_the_cells_of_a_fine_grid(pairs):
+    accuracy, unfairness = np.array(pairs).T
+    # Points lie on a grid of 1/20, so that the centres of its cells decide exactly.
+    centres = (np.arange(20) + 0.5) / 20
+    a, u = np.meshgrid(centres[centres > 0.5], centres[centres < 0.75])
+    covered = ((accuracy >= a[..., None]) & (unfairness <= u[..., None])).any(-1)
+    area = hypervolume(accuracy, unfairness, reference=(0.5, 0.75))
+    assert area == pytest.approx(covered.sum() / 400)
+
+
+@given(points)
+def test_dominated_points_add_no_volume(pairs):
+    accuracy, unfairness = np.array(pairs).T
+    best = non_dominated(accuracy, unfairness)
+    assert hypervolume(accuracy[best], unfairness[best], (0.0, 1.0)) == pytest.approx(
+        hypervolume(accuracy, unfairness, (0.0, 1.0))
+    )
+
+
+@given(points, shares)
+def test_choice_by_definition(pairs, bound):
+    frame = pd.DataFrame(pairs, columns=["validation_accuracy", "validation_unfairness"])
+    frame["epsilon"] = 0.0
+    fair = [(a, -u) for a, u in pairs if u <= bound]
+    if fair:
+        a, u = pairs[choose(frame, bound, None)]
+        assert (a, -u) == max(fair)
+    else:
+        with pytest.raises(ValueError, match="max_unfairness: no model"):
+            choose(frame, bound, None)
+    accurate = [(-u, a) for a, u in pairs if a >= bound]
+    if accurate:
+        a, u = pairs[choose(frame, None, bound)]
+        assert (-u, a) == max(accurate)
+    else:
+        with pytest.raises(ValueError, match="min_accuracy: no model"):
+            choose(frame, None, bound)
+
+
+@pytest.mark.parametrize("bounds", [(None, None), (0.1, 0.8)])
+def test_exactly_one_bound(bounds):
+    with pytest.raises(ValueError, match="exactly one"):
+        choose(pd.DataFrame(), *bounds)
+
+
+def test_nothing_qualifies_names_the_best():
+    frame = pd.DataFrame(
+        {
+            "epsilon": [0.0, 0.1],
+            "validation_accuracy": [0.8, 0.9],
+            "validation_unfairness": [0.02, 0.05],
+        }
+    )
+    with pytest.raises(ValueError, match="epsilon 0 with accuracy 0.8000 and unfairness 0.0200"):
+        choose(frame, 0.001, None)
+    with pytest.raises(ValueError, match="epsilon 0.1 with accuracy 0.9000"):
+        choose(frame, None, 0.95)
+
+
+def test_grid_of_epsilons():
+    found = epsilons_of(32, with_plain=True)
+    assert len(found) == 32
+    assert found[0] == 0
+    assert np.isinf(found[-1])
+    ratios = found[2:-1] / found[1:-2]
+    np.testing.assert_allclose(ratios, ratios[0])
+    assert np.isfinite(epsilons_of(8, with_plain=False)).all()
+    np.testing.assert_array_equal(epsilons_of([0.1, 0, 0.1], with_plain=True), [0, 0.1])
+
+
+@pytest.mark.parametrize("bad", [0, 1, True, [], [-0.1], [float("nan")], "many", [[0.1]]])
+def test_bad_epsilons(bad):
+    with pytest.raises(ValueError, match="epsilons"):
+        epsilons_of(bad, with_plain=True)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.9))
+def test_hold_out_takes_the_same_share_of_every_cell(seed, fraction):
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 3, 300), rng.integers(0, 4, 300)
+    part = read_part(np.zeros((300, 1)), y, s)
+    training, held = hold_out(part, fraction, seed)
+    assert sorted([*training, *held]) == list(range(300))
+    for label in range(3):
+        for group in range(4):
+            cell = (y == label) & (s == group)
+            assert cell[held].sum() == int(np.floor(fraction * cell.sum()))
+
+
+@pytest.mark.parametrize("bad", [0, 1, 1.5, -0.1])
+def test_bad_validation_fraction(bad):
+    part = read_part(np.zeros((4, 1)), [0, 1, 0, 1], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="validation_fraction"):
+        hold_out(part, bad, 0)
+    with pytest.raises(ValueError, match="leaves none"):
+        hold_out(part, 0.5, 0)

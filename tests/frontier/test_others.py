@@ -1,0 +1,139 @@
+"""Other estimators, one fit per epsilon; and post-processing beside the frontier."""
+
+import sys
+
+import numpy as np
+import pytest
+from fairlearn.postprocessing import ThresholdOptimizer
+from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairgrad import fairness_levels
+from fairgrad.frontier import Frontier
+from fairgrad.sklearn import FairGradClassifier
+
+# Fairlearn's reductions write into series in ways that pandas will refuse one day.
+pytestmark = pytest.mark.filterwarnings("ignore:Setting a")
+QUICK = FairGradClassifier(max_iter=8, batch_size=128)
+
+
+class Reduction(ClassifierMixin, BaseEstimator):
+    """Fairlearn's reduction with the slack as a parameter of its own."""
+
+    def __init__(self, epsilon=0.1):
+        self.epsilon = epsilon
+
+    def fit(self, X, y, sensitive_features):
+        bound = DemographicParity(difference_bound=max(self.epsilon, 1e-3))
+        self.reduction_ = ExponentiatedGradient(LogisticRegression(), bound, max_iter=5)
+        self.reduction_.fit(X, y, sensitive_features=sensitive_features)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return self.reduction_.predict(X, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda model: model, lambda m: make_pipeline(StandardScaler(), m)]
+)
+def test_any_estimator_with_an_epsilon(hiring, wrap):
+    y = (hiring.y == "hired").astype(int)
+    frontier = Frontier(wrap(Reduction()), "demographic_parity", [0.0, 0.4], random_state=0)
+    held_out = (hiring.X, y, hiring.sex)
+    frontier.fit(hiring.X, y, sensitive_features=hiring.sex, validation=held_out)
+    points = frontier.points_
+    assert points["validation_unfairness"].iloc[0] < points["validation_unfairness"].iloc[1]
+    for model, unfairness in zip(
+        frontier.estimators_, points["validation_unfairness"], strict=True
+    ):
+        levels = fairness_levels(y, model.predict(hiring.X), hiring.sex, "demographic_parity")
+        assert unfairness == pytest.approx(levels.mean_abs)
+
+
+def test_another_name_for_epsilon_and_parallel_fits(hiring):
+    y = (hiring.y == "hired").astype(int)
+    reduction = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=5)
+    frontier = Frontier(
+        _WithClasses(reduction), "demographic_parity", [0.01, 0.3], parameter="base__eps", n_jobs=2
+    )
+    with parallel_config(backend="threading"):  # classes of tests cannot be sent to processes
+        frontier.fit(hiring.X, y, sensitive_features=hiring.sex)
+    assert [model.base.eps for model in frontier.estimators_] == [0.01, 0.3]
+
+
+class _WithClasses(ClassifierMixin, BaseEstimator):
+    def __init__(self, base):
+        self.base = base
+
+    def fit(self, X, y, sensitive_features):
+        self.classes_ = np.unique(y)
+        self.base.fit(X, y, sensitive_features=sensitive_features)
+        return self
+
+    def predict(self, X):
+        return self.base.predict(X, random_state=0)
+
+
+def test_several_seeds_need_a_random_state(hiring):
+    y = (hiring.y == "hired").astype(int)
+    with pytest.raises(ValueError, match="n_seeds: Reduction has no random_state"):
+        Frontier(Reduction(), n_seeds=2).fit(hiring.X, y, sensitive_features=hiring.sex)
+
+
+@pytest.mark.parametrize(
+    ("measure", "constraints"),
+    [
+        ("demographic_parity", "demographic_parity"),
+        ("equality_of_opportunity", "true_positive_rate_parity"),
+        ("equalized_odds", "equalized_odds"),
+    ],
+)
+def test_post_processing_equals_fairlearns(hiring, strangers, measure, constraints):
+    frontier = Frontier(QUICK, measure, [0.0, np.inf], post_processing=True, random_state=0)
+    held_out = (strangers.X, strangers.y, strangers.sex)
+    frontier.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, validation=held_out)
+    theirs = ThresholdOptimizer(
+        estimator=frontier.estimators_[-1],
+        constraints=constraints,
+        prefit=True,
+        predict_method="decision_function",
+    )
+    wanted = (hiring.y == "refused").astype(int)
+    theirs.fit(hiring.X, wanted, sensitive_features=hiring.sex)
+    predicted = theirs.predict(strangers.X, sensitive_features=strangers.sex, random_state=0)
+    right = np.mean((predicted == 1) == (strangers.y == "refused"))
+    points = frontier.post_processing_
+    assert points["validation_accuracy"].iloc[0] == pytest.approx(right)
+    assert len(points) >= 5
+    if measure != "equality_of_opportunity":  # there the plain model is nearly fair
+        assert points["validation_unfairness"].iloc[0] < points["validation_unfairness"].iloc[-1]
+    assert points["validation_accuracy"].iloc[0] < points["validation_accuracy"].iloc[-1]
+
+
+def test_the_chart_says_what_post_processing_needs(hiring):
+    frontier = Frontier(QUICK, "equalized_odds", [0.0, np.inf], post_processing=True)
+    frontier.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert "needs the sensitive value to predict" in frontier.plot().to_json()
+    data = frontier.report_data()
+    assert "need to know the group" in data.note
+    assert len(data.points) == 2 + len(frontier.post_processing_)
+    assert data.rates["point"].max() == len(data.points) - 1
+
+
+def test_post_processing_that_cannot_be(hiring, monkeypatch):
+    def fit(measure, y):
+        frontier = Frontier(QUICK, measure, [0.0, np.inf], post_processing=True)
+        return frontier.fit(hiring.X, y, sensitive_features=hiring.sex)
+
+    with pytest.raises(ValueError, match="post_processing: serves"):
+        fit("accuracy_parity", hiring.y)
+    with pytest.raises(ValueError, match="post_processing: expected two labels"):
+        fit("equalized_odds", np.where(hiring.race == "a", hiring.y, "interview"))
+    monkeypatch.setitem(sys.modules, "fairlearn.postprocessing", None)
+    with pytest.raises(ImportError, match="pip install fairlearn"):
+        fit("equalized_odds", hiring.y)
