@@ -1,6 +1,7 @@
 """Many small networks trained as one stack: epochs, records, selection."""
 
 from fairgrad.training.member import Member
+from fairgrad.training.parts import Parts
 from fairgrad.training.plan import Plan
 from fairgrad.training.records import History
 from fairgrad.training.selection import (
@@ -17,6 +18,7 @@ __all__ = [
     "Choice",
     "History",
     "Member",
+    "Parts",
     "Plan",
     "Table",
     "Training",

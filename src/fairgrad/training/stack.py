@@ -13,6 +13,7 @@ from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.module_network import ModuleStack
 from fairgrad.training.network import LinearStack, PerceptronStack, Shape
 from fairgrad.training.optimizers import Settings, make_optimizer
+from fairgrad.training.parts import Parts
 from fairgrad.training.state import StackState
 from fairgrad.training.streams import Streams
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Ints
     from fairgrad.training.member import Member
     from fairgrad.training.network import Network
+    from fairgrad.training.parts import Batches, Objective
     from fairgrad.training.plan import Plan
     from fairgrad.training.streams import Indices
     from fairgrad.training.table import Table
@@ -37,25 +39,34 @@ class Stack:
         members: what each model is trained on and how.
         plan: what they have in common.
         module: trains copies of this module in place of networks of its own.
+        parts: what to have in place of its own parts.
 
     Attributes:
         order: (M,) position in `members` of each model of the stack.
+        members: M of them, in the order of the models.
     """
 
     def __init__(
-        self, table: Table, members: Sequence[Member], plan: Plan, module: nn.Module | None = None
+        self,
+        table: Table,
+        members: Sequence[Member],
+        plan: Plan,
+        module: nn.Module | None = None,
+        parts: Parts | None = None,
     ) -> None:
+        parts = parts or Parts()
         rows = [member.indices(table, "rows") for member in members]
         judged = [member.indices(table, "validation") for member in members]
-        self.order, leaders = _by_stream(members, rows, judged)
+        self.order, leaders = _by_stream(members, rows, judged, apart=parts.batches is not None)
         given, members = members, [members[i] for i in self.order]
+        self.members = members
         self.table = table
-        self.streams = Streams(
+        self.streams: Batches = Streams(
             [rows[i] for i in leaders], [given[i].seed for i in leaders], plan.batch_size
         )
         self.n_streams = len(leaders)
         self.fairness = StackedFairness(table, members, [rows[i] for i in self.order])
-        self.network, self.shape = self._make_network(members, plan, module)
+        self.network, self.shape = self._make_network(plan, module, parts)
         widest = max(plan.hidden, default=1)
         if self.shape is not None:
             widest = max(widest, self.shape.n_features)
@@ -65,19 +76,27 @@ class Stack:
         parameters = self.network.parameters
         settings = Settings(members, self.network.gain, parameters.dtype)
         self.optimizer = make_optimizer(plan.solver, settings, parameters)
+        self.objective: Objective = self.fair_objective
+        if parts.objective is not None:
+            self.objective = parts.objective(self)
+        if parts.batches is not None:
+            self.streams = parts.batches(self)
         self.state = StackState(
             {
                 "network": {"parameters": parameters},
                 "buffers": self.network.buffers,
                 "fairness": self.fairness.state,
                 "optimizer": self.optimizer.state,
+                "objective": getattr(self.objective, "state", {}),
             }
         )
 
     def _make_network(
-        self, members: Sequence[Member], plan: Plan, module: nn.Module | None
+        self, plan: Plan, module: nn.Module | None, parts: Parts
     ) -> tuple[Network, Shape | None]:
-        n_labels = self.table.n_labels
+        n_labels, members = self.table.n_labels, self.members
+        if parts.network is not None:
+            return parts.network(self), None
         if module is not None:
             return ModuleStack(module, self.n_streams, len(members), n_labels), None
         shape = Shape(
@@ -94,11 +113,15 @@ class Stack:
         row, valid = indices
         scores, pull = self.network.forward(self.table.take(row), valid)
         by_stream = scores.view(self.n_streams, -1, *scores.shape[1:])
-        cells = self.fairness.cells.take(row, valid)
-        label = cells.label if scores.shape[1] == 1 else cells.label.long()
-        factors = self.fairness.row_factors(cells, heads.wrong(by_stream, label))
-        gradient = heads.residual(by_stream, label) * factors[:, :, None]
+        gradient = self.objective(by_stream, indices)
         self.optimizer.step(self.network.parameters, pull(gradient.view(scores.shape)), factor)
+
+    def fair_objective(self, scores: Tensor, indices: Indices) -> Tensor:
+        """The gradient of the method's loss by the scores (S, T, outputs, B)."""
+        cells = self.fairness.cells.take(*indices)
+        label = cells.label if scores.shape[2] == 1 else cells.label.long()
+        factors = self.fairness.row_factors(cells, heads.wrong(scores, label))
+        return heads.residual(scores, label) * factors[:, :, None]
 
     def finished(self, indices: Indices) -> Tensor | None:
         """(M,) which members have no row in this batch, or None if all have some."""
@@ -120,17 +143,17 @@ def build(
 
 
 def _by_stream(
-    members: Sequence[Member], rows: Sequence[Ints], judged: Sequence[Ints]
+    members: Sequence[Member], rows: Sequence[Ints], judged: Sequence[Ints], *, apart: bool
 ) -> tuple[Ints, list[int]]:
     """Puts members that see the same batches side by side.
 
     Returns the order of the members, and one of each stream. If the streams have different numbers
-    of members, every member becomes a stream of its own.
+    of members, or are to be apart, every member becomes a stream of its own.
     """
     streams: dict[tuple[int, bytes, bytes], list[int]] = {}
     for i, member in enumerate(members):
         key = (member.seed, rows[i].tobytes(), judged[i].tobytes())
         streams.setdefault(key, []).append(i)
-    if len({len(own) for own in streams.values()}) > 1:
+    if apart or len({len(own) for own in streams.values()}) > 1:
         return np.arange(len(members)), list(range(len(members)))
     return np.concatenate([*streams.values()]), [own[0] for own in streams.values()]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fairgrad.training.member import Member
+    from fairgrad.training.parts import Parts
     from fairgrad.training.records import Record
     from fairgrad.training.state import State
     from fairgrad.training.table import Table
@@ -32,6 +33,7 @@ def train(
     plan: Plan | None = None,
     *,
     module: nn.Module | None = None,
+    parts: Parts | None = None,
     start: Mapping[str, Any] | None = None,
     progress: bool | None = False,
 ) -> Training:
@@ -44,6 +46,7 @@ def train(
         members: the models: rows, seeds, rates, constraints of each.
         plan: what they have in common.
         module: trains copies of this module, which is left as it is, in place of own networks.
+        parts: puts other parts into the stack: see `fairgrad.training.parts`.
         start: continues from this state (`Training.state`), each entry (M, ...).
         progress: True shows a bar, None only when it takes long and on a terminal.
 
@@ -68,7 +71,7 @@ def train(
     """
     if not members:
         raise ValueError("members: expected at least one, got none.")
-    run = _Run(Stack(table, members, plan or Plan(), module), plan or Plan())
+    run = _Run(Stack(table, members, plan or Plan(), module, parts), plan or Plan())
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(own)
