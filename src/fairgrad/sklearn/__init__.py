@@ -1,5 +1,6 @@
 """A leaf for scikit-learn: ``from fairgrad.sklearn import FairGradClassifier``."""
 
 from fairgrad.sklearn.classifier import FairGradClassifier
+from fairgrad.sklearn.scorers import make_fairness_scorer
 
-__all__ = ["FairGradClassifier"]
+__all__ = ["FairGradClassifier", "make_fairness_scorer"]

@@ -1,0 +1,150 @@
+"""Scorers that look at fairness, for GridSearchCV, cross_validate and friends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from fairgrad.evaluate import cell_errors, levels_of
+from fairgrad.groups import Floats, Groups
+from fairgrad.measures import constraints_of
+from fairgrad.sklearn.defaults import desirable_labels
+from fairgrad.sklearn.sensitive import check_rows
+from fairgrad.training.member import check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SUMMARIES: dict[str, Callable[[Floats], Any]] = {"mean": np.nanmean, "max": np.nanmax}
+
+
+def make_fairness_scorer(
+    fairness_measure: Any = "equalized_odds",
+    *,
+    max_unfairness: float | None = None,
+    summary: str = "mean",
+    y_desirable: Any = None,
+) -> FairnessScorer:
+    """A scorer by fairness, or by accuracy among those that are fair enough. Larger is better.
+
+    Without a bound the score is ``-unfairness``. With one it is the accuracy where
+    ``unfairness <= max_unfairness`` and ``max_unfairness - unfairness`` elsewhere: any model within
+    the bound beats any beyond it, and these are ranked by how far they are beyond.
+
+    The scorer asks for `sensitive_features` and `sample_weight` by metadata routing, which must be
+    on (``sklearn.set_config(enable_metadata_routing=True)``) where it is used by other parts of
+    scikit-learn. It can also be called as ``scorer(model, X, y, sensitive_features=s)``.
+
+    Args:
+        fairness_measure: as in `FairGradClassifier`.
+        max_unfairness: what is fair enough; None scores fairness alone.
+        summary: "mean" or "max" of |F| over the constraints. Of a constraint with one bound only,
+            its violation counts.
+        y_desirable: labels that some measures speak of; by default the second of two classes.
+
+    Raises:
+        ValueError: if an argument has a value that is not allowed.
+
+    Example:
+        >>> import sklearn
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from fairgrad.sklearn import FairGradClassifier, make_fairness_scorer
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 900)
+        >>> X = rng.normal(size=(900, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=900) > 0.5).astype(int)
+        >>> model = FairGradClassifier("demographic_parity", fairness_rate=0.05, max_iter=10,
+        ...                            compare_plain=False, random_state=0)
+        >>> with sklearn.config_context(enable_metadata_routing=True):
+        ...     search = GridSearchCV(
+        ...         model.set_fit_request(sensitive_features=True, sample_weight=False),
+        ...         {"epsilon": [0.1, 1.0]},
+        ...         scoring=make_fairness_scorer("demographic_parity", max_unfairness=0.05),
+        ...         cv=3,
+        ...     ).fit(X, y, sensitive_features=sex)
+        >>> search.best_params_
+        {'epsilon': 0.1}
+    """
+    if summary not in SUMMARIES:
+        raise ValueError(f"summary: expected one of {list(SUMMARIES)}, got {summary!r}.")
+    if max_unfairness is not None:
+        check_number("max_unfairness", max_unfairness)
+    return FairnessScorer(fairness_measure, max_unfairness, summary, y_desirable)
+
+
+@dataclass(eq=False)
+class FairnessScorer:
+    """A scorer as scikit-learn calls it; see `make_fairness_scorer`.
+
+    Attributes:
+        fairness_measure: what is measured.
+        max_unfairness: what is fair enough, or None.
+        summary: "mean" or "max".
+        y_desirable: labels that some measures speak of.
+        requested: the metadata asked for and, if a string, what it is called outside.
+    """
+
+    fairness_measure: Any
+    max_unfairness: float | None
+    summary: str
+    y_desirable: Any
+    requested: dict[str, bool | str | None] = field(
+        default_factory=lambda: {"sensitive_features": True, "sample_weight": True}
+    )
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y_true: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """The score of a fitted classifier on some rows."""
+        if sensitive_features is None:
+            raise ValueError(
+                "sensitive_features: the fairness scorer got none; switch metadata routing on "
+                "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
+                "to the fit of the search, or params={'sensitive_features': ...} to cross_validate."
+            )
+        predicted = estimator.predict(X)
+        s = check_rows(sensitive_features, len(y_true))
+        gaps = _gaps(y_true, predicted, s, self.fairness_measure, self.y_desirable, sample_weight)
+        unfairness = float(SUMMARIES[self.summary](gaps))
+        if self.max_unfairness is None:
+            return -unfairness
+        if unfairness > self.max_unfairness:
+            return self.max_unfairness - unfairness
+        return float(accuracy_score(y_true, predicted, sample_weight=sample_weight))
+
+    def set_score_request(self, **requested: bool | str | None) -> FairnessScorer:
+        """What metadata to ask for: True, False, None, or its name outside."""
+        self.requested = {**self.requested, **requested}
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """What is asked for, as scikit-learn wants to know it."""
+        request = MetadataRequest(owner=self)
+        for name, alias in self.requested.items():
+            request.score.add_request(param=name, alias=alias)
+        return request
+
+
+def _gaps(
+    y_true: Any, y_pred: Any, s: Any, measure: Any, y_desirable: Any, sample_weight: Any
+) -> Floats:
+    """(J,) |F| of each constraint; NaN where it is not defined."""
+    groups = Groups.from_data(y_true, s, sample_weight)
+    desirable = desirable_labels(y_desirable, groups.labels)
+    constraints = constraints_of(measure, groups, y_desirable=desirable)
+    errors = cell_errors(groups, y_true, y_pred, s, constraints.by_label, sample_weight)
+    F = levels_of(constraints, errors).values
+    lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
+    violation = np.maximum(np.maximum(lower - F, F - upper), 0.0)
+    gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), violation, np.abs(F))
+    return gaps
