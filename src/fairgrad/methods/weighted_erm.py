@@ -1,0 +1,53 @@
+"""Weighted ERM: each group weighs the same, once for all.
+
+``weight_i = n / (G n_s)`` for a row of group s, of which there are n_s among the n rows of the G
+groups that are known: the inverse of the group's share, scaled to a mean of 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairgrad.methods.interface import Candidate, Method, Task
+from fairgrad.methods.shared.grids import batch_and_decay, combinations
+from fairgrad.methods.shared.stacked import SGD, train_stacked
+from fairgrad.methods.shared.support import no_table
+
+if TYPE_CHECKING:
+    from fairgrad.datasets import Split
+    from fairgrad.groups import Floats
+
+
+def group_weights(s: np.ndarray) -> Floats:
+    """(n,) the weight of each row; 1 where the group is unknown.
+
+    Example:
+        >>> group_weights(np.array([0, 0, 0, 1, -1])).round(3).tolist()
+        [0.667, 0.667, 0.667, 2.0, 1.0]
+    """
+    known = s >= 0
+    groups, index, sizes = np.unique(s[known], return_inverse=True, return_counts=True)
+    weights = np.ones(len(s))
+    weights[known] = known.sum() / (len(groups) * sizes[index])
+    return weights
+
+
+def _of_split(split: Split) -> Floats:
+    return group_weights(split.train.s)
+
+
+def _train(task: Task) -> list[Candidate]:
+    return train_stacked(task, combinations(METHOD, task), weight_of=_of_split, **SGD)
+
+
+METHOD = Method(
+    name="weighted_erm",
+    description="Weighs every row by the inverse share of its group, once for all.",
+    uses_measure=False,
+    needs_s_to_predict=False,
+    unsupported=no_table,
+    settings=batch_and_decay,
+    train=_train,
+)
