@@ -167,7 +167,10 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
 
 
 def _vector(value: Any, length: int, argument: str) -> Floats:
-    vector = np.asarray(value, dtype=np.float64)
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None
     if vector.shape not in {(), (length,)}:
         raise ValueError(
             f"{argument}: expected a number or one per constraint ({length}), "

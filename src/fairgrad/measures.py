@@ -174,6 +174,20 @@ def constraints_of(
     return lift(constraints, coarse.known(), groups, member).slacken(on.epsilon).slacken(epsilon)
 
 
+def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
+    """Refuses to train for a comparison of groups where there is only one: nothing would happen.
+
+    Raises:
+        ValueError: if the measure is one of `MEASURES` and fewer than two groups are known.
+    """
+    known = groups.known().names
+    if isinstance(measure, str) and len(known) < 2:
+        raise ValueError(
+            f"{argument}: fairness compares at least two groups with known values, "
+            f"got {list(known)}."
+        )
+
+
 def measure_name(measure: Any) -> str:
     """A short readable name of a measure."""
     if isinstance(measure, str):

@@ -107,6 +107,11 @@ def test_several_classes(hiring):
     assert model.levels_.shape == (6,)
 
 
+def test_one_group_is_an_error(hiring):
+    with pytest.raises(ValueError, match="sensitive_features: fairness compares at least two"):
+        FairGradClassifier().fit(hiring.X, hiring.y, sensitive_features=["A"] * len(hiring.y))
+
+
 def test_forgetting_sensitive_features_is_an_error(hiring):
     with pytest.raises(ValueError, match="sensitive_features: required"):
         FairGradClassifier().fit(hiring.X, hiring.y)

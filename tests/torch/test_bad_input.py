@@ -127,6 +127,19 @@ ARGUMENTS = {
         ValueError,
         "sample_weight_train: expected one value",
     ),
+    "one group": (
+        (Y, S * 0, "equalized_odds"),
+        {},
+        ValueError,
+        "s_train: fairness compares at least",
+    ),
+    "no group": ((Y, S * 0 - 1, "equalized_odds"), {}, ValueError, "s_train: fairness compares at"),
+    "epsilon no number": (
+        (Y, S, "equalized_odds"),
+        {"epsilon": "x"},
+        TypeError,
+        "epsilon: expected n",
+    ),
     "ids too wide": (
         (Y, S * 10**9, "equalized_odds"),
         {},

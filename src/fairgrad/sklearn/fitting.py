@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairgrad.measures import constraints_of
+from fairgrad.measures import check_several_groups, constraints_of
 from fairgrad.sklearn.defaults import (
     SMALL_TABLE,
     TOLERATED_LOSS,
@@ -273,6 +273,7 @@ def constraints_for(model: FairGradClassifier, groups: Groups | None) -> Constra
     """What the model's measure asks; None for a plain model."""
     if groups is None:
         return None
+    check_several_groups(model.fairness_measure, groups, "sensitive_features")
     y_desirable = desirable_labels(model.y_desirable, model.classes_)
     return constraints_of(
         model.fairness_measure, groups, epsilon=model.epsilon, y_desirable=y_desirable

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad.groups import Groups
-from fairgrad.measures import ALIASES, MEASURES, constraints_of
+from fairgrad.measures import ALIASES, MEASURES, check_several_groups, constraints_of
 from fairgrad.torch.batch import Batch, flat_labels, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
@@ -101,6 +101,7 @@ class FairLoss(nn.Module):
         ranks = Ranks(process_group)
         groups = _groups(y_train, s_train, sample_weight_train)
         self.groups = ranks.merge(groups) if sharded else ranks.check_equal(groups)
+        check_several_groups(fairness_measure, self.groups, "s_train")
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
