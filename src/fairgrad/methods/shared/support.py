@@ -52,6 +52,16 @@ def unknown_groups(task: Task) -> str | None:
     return None
 
 
+def one_label_in_a_group(task: Task) -> str | None:
+    """For methods that need rows of every label in every group of the training rows."""
+    for split in _splits(task):
+        _, y, s = split.train
+        cells = len(np.unique(np.stack([y, s]), axis=1).T)
+        if cells < len(np.unique(y)) * len(np.unique(s)):
+            return "it needs training rows of every label in every group"
+    return None
+
+
 def other_measure(task: Task, allowed: Sequence[str]) -> str | None:
     """For methods that serve some measures only."""
     return None if task.measure in allowed else f"it does not serve {task.measure}"

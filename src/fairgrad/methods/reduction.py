@@ -1,0 +1,96 @@
+"""Reduction (Agarwal et al., 2018): fairness by a sequence of cost-sensitive problems.
+
+Multipliers of the constraints are moved by the exponentiated gradient; for each of them a plain
+learner is fitted to reweighted rows. The answer is a lottery over the learners, so predictions are
+random: they are drawn with the seed, and the expected rates are given beside them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.methods.interface import Candidate, Method, Settings, Task
+from fairgrad.methods.shared import support
+from fairgrad.methods.shared.draws import drawn
+from fairgrad.methods.shared.grids import combinations, crossed
+from fairgrad.methods.shared.learners import expected_warnings, learner
+from fairgrad.methods.shared.optional import needed
+
+if TYPE_CHECKING:
+    from fairgrad.datasets import Split
+    from fairgrad.groups import Floats
+
+MOMENTS = {
+    "accuracy_parity": "ErrorRateParity",
+    "equalized_odds": "EqualizedOdds",
+    "equality_of_opportunity": "TruePositiveRateParity",
+    "demographic_parity": "DemographicParity",
+}
+"""What fairlearn calls our measures."""
+
+
+def _unsupported(task: Task) -> str | None:
+    return (
+        support.no_table(task)
+        or support.other_measure(task, [*MOMENTS])
+        or support.more_labels(task)
+        or support.other_desirable(task)
+        or support.unknown_groups(task)
+    )
+
+
+def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - one for all models
+    if grid == "quick":
+        return crossed(bound=(0.01,), rounds=(10,))
+    return crossed(bound=(0.001, 0.01, 0.05), rounds=(50,))
+
+
+def _train(task: Task) -> list[Candidate]:
+    pairs = product(task.splits.items(), combinations(METHOD, task))
+    return [_candidate(task, seed, split, settings) for (seed, split), settings in pairs]
+
+
+def _candidate(task: Task, seed: int, split: Split, settings: Settings) -> Candidate:
+    lottery = _fit(task, seed, split, settings)
+    validation, test = (_rate(lottery, part.X) for part in (split.validation, split.test))
+    return Candidate(
+        seed=seed,
+        settings=dict(settings),
+        epoch=0,
+        validation=drawn(validation, seed),
+        test=drawn(test, seed),
+        test_positive_rate=test,
+    )
+
+
+def _fit(task: Task, seed: int, split: Split, settings: Settings) -> Any:
+    reductions = needed("fairlearn.reductions", "fairlearn")
+    moment = getattr(reductions, MOMENTS[task.measure or ""])
+    lottery = reductions.ExponentiatedGradient(
+        learner(task.model, seed, task.epochs),
+        moment(difference_bound=settings["bound"]),
+        eps=settings["bound"],
+        max_iter=settings["rounds"],
+    )
+    X, y, s = split.train
+    with expected_warnings():
+        return lottery.fit(X.astype(np.float64), y, sensitive_features=s)
+
+
+def _rate(lottery: Any, X: np.ndarray) -> Floats:
+    rate: Floats = lottery._pmf_predict(X.astype(np.float64))[:, 1]  # noqa: SLF001 - the only way to the probabilities
+    return np.clip(rate, 0.0, 1.0)
+
+
+METHOD = Method(
+    name="reduction",
+    description="Exponentiated gradient over cost-sensitive learners; predictions are random.",
+    uses_measure=True,
+    needs_s_to_predict=False,
+    unsupported=_unsupported,
+    settings=_settings,
+    train=_train,
+)

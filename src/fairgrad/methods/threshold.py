@@ -1,0 +1,90 @@
+"""Threshold post-processing (Hardt et al., 2016): other thresholds for each group.
+
+A plain model is trained as it is; each group then gets the (partly random) thresholds that make
+the rates equal at the least loss of accuracy on the training rows. Predictions need the sensitive
+value: where that may not be used, this method may not either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.methods.interface import Candidate, Method, Settings, Task
+from fairgrad.methods.shared import support
+from fairgrad.methods.shared.draws import drawn
+from fairgrad.methods.shared.learners import expected_warnings, learner
+from fairgrad.methods.shared.optional import needed
+
+if TYPE_CHECKING:
+    from fairgrad.datasets import Encoded, Split
+    from fairgrad.groups import Floats
+
+CONSTRAINTS = {
+    "equalized_odds": "equalized_odds",
+    "equality_of_opportunity": "true_positive_rate_parity",
+    "demographic_parity": "demographic_parity",
+}
+"""What fairlearn calls our measures; it has none for accuracy parity."""
+
+
+def _unsupported(task: Task) -> str | None:
+    return (
+        support.no_table(task)
+        or support.other_measure(task, [*CONSTRAINTS])
+        or support.more_labels(task)
+        or support.other_desirable(task)
+        or support.unknown_groups(task)
+        or support.one_label_in_a_group(task)
+    )
+
+
+def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nothing to set
+    return [{}]
+
+
+def _train(task: Task) -> list[Candidate]:
+    return [_candidate(task, seed, split) for seed, split in task.splits.items()]
+
+
+def _candidate(task: Task, seed: int, split: Split) -> Candidate:
+    optimizer = _fit(task, seed, split)
+    validation, test = (_rate(optimizer, part) for part in (split.validation, split.test))
+    return Candidate(
+        seed=seed,
+        settings={},
+        epoch=0,
+        validation=drawn(validation, seed),
+        test=drawn(test, seed),
+        test_positive_rate=test,
+    )
+
+
+def _fit(task: Task, seed: int, split: Split) -> Any:
+    postprocessing = needed("fairlearn.postprocessing", "fairlearn")
+    optimizer = postprocessing.ThresholdOptimizer(
+        estimator=learner(task.model, seed, task.epochs),
+        constraints=CONSTRAINTS[task.measure or ""],
+        predict_method="predict_proba",
+    )
+    X, y, s = split.train
+    with expected_warnings():
+        return optimizer.fit(X.astype(np.float64), y, sensitive_features=s)
+
+
+def _rate(optimizer: Any, part: Encoded) -> Floats:
+    X = part.X.astype(np.float64)
+    rates: Floats = optimizer._pmf_predict(X, sensitive_features=part.s)  # noqa: SLF001 - the only way to the probabilities
+    return np.clip(np.asarray(rates)[:, 1], 0.0, 1.0)
+
+
+METHOD = Method(
+    name="threshold",
+    description="Other thresholds for each group on a plain model's scores; needs s to predict.",
+    uses_measure=True,
+    needs_s_to_predict=True,
+    unsupported=_unsupported,
+    settings=_settings,
+    train=_train,
+)
