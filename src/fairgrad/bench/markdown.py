@@ -1,0 +1,74 @@
+"""Tables as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairgrad.bench.compare import MEANING
+from fairgrad.bench.layout import HEADINGS, NEEDS_S, QUICK, Cell, Line, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Example:
+        >>> print(table(["a", "b"], [["1", "2"]]))
+        | a | b |
+        | --- | --- |
+        | 1 | 2 |
+    """
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(_escaped(cell) for cell in line)} |" for line in lines)
+
+
+def section(found: Section) -> str:
+    """One table under its title."""
+    headings = ["METHOD", "MEASURE"]
+    for name in HEADINGS.values():
+        headings += [name, "paper"]
+    rows = [_row(line) for block in found.blocks for line in block]
+    return f"### {found.title}\n\n{table([*headings, 'VERDICT'], rows)}\n"
+
+
+def legend() -> str:
+    """What the columns, marks and verdicts mean."""
+    verdicts = "\n".join(f"- **{name}**: {meaning}." for name, meaning in MEANING.items())
+    return (
+        "Figures are means over seeds ± standard deviations on the test part. MEAN ABS. is the "
+        "mean absolute level of fairness, MAXIMUM the level of the best-off and MINIMUM that of "
+        f"the worst-off group. † {NEEDS_S}. ‡ {QUICK}.\n\nVerdicts, the first that fits:\n\n"
+        f"{verdicts}\n"
+    )
+
+
+def frame_table(frame: pd.DataFrame) -> str:
+    """Any frame; figures with four digits."""
+    rows = [[_text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    return table([str(name) for name in frame.columns], rows)
+
+
+def _row(line: Line) -> list[str]:
+    marks = " †" * line.needs_s + " ‡" * line.quick
+    cells = [f"{line.method}{marks}", line.measure]
+    for ours, paper in zip(line.ours, line.paper, strict=True):
+        cells += [_figure(ours), _figure(paper)]
+    return [*cells, line.verdict]
+
+
+def _figure(cell: Cell) -> str:
+    return "" if cell.value is None else f"{cell.value:.4f} ± {cell.deviation:.4f}"
+
+
+def _text(value: object) -> str:
+    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,73 @@
+"""How tables call things, and in which order: as the paper does."""
+
+from __future__ import annotations
+
+METHODS = {
+    "unconstrained": "Unconstrained",
+    "constant": "Constant",
+    "weighted_erm": "Weighted ERM",
+    "constrained": "Constrained",
+    "adversarial": "Adversarial",
+    "bifair": "BiFair",
+    "fairbatch": "FairBatch",
+    "reduction": "Reduction",
+    "fairgrad": "FairGrad",
+    "fairgrad_epsilon": "FairGrad (epsilon)",
+}
+MEASURES = {
+    "accuracy_parity": "AP",
+    "equalized_odds": "EOdds",
+    "equality_of_opportunity": "EOpp",
+    "demographic_parity": "DP",
+}
+DATASETS = (
+    "adult",
+    "celeba",
+    "crime",
+    "adult_multigroup",
+    "compas",
+    "dutch",
+    "german",
+    "gaussian",
+    "twitter",
+    "folktables",
+)
+MODELS = {"linear": "Linear Models", "nonlinear": "Non Linear Models"}
+
+
+def method_title(name: str) -> str:
+    """A method's name for people.
+
+    Example:
+        >>> method_title("weighted_erm"), method_title("threshold_optimizer")
+        ('Weighted ERM', 'Threshold optimizer')
+    """
+    return METHODS.get(name, name.rpartition(":")[2].replace("_", " ").capitalize())
+
+
+def dataset_title(name: str) -> str:
+    """A data set's name for people.
+
+    Example:
+        >>> dataset_title("adult_multigroup"), dataset_title("gaussian:rows=2000")
+        ('Adult multigroup', 'Gaussian (rows=2000)')
+    """
+    plain, _, options = name.partition(":")
+    title = plain.replace("_", " ").capitalize()
+    return f"{title} ({options})" if options else title
+
+
+def place(row: dict[str, str] | tuple[str, str, str, str]) -> tuple[object, ...]:
+    """Sorts rows as the paper's tables do: data set, model, measure, method."""
+    dataset, model, method, measure = row.values() if isinstance(row, dict) else row
+    return (
+        *_position(dataset.partition(":")[0], DATASETS),
+        dataset,
+        *_position(model, tuple(MODELS)),
+        *_position(measure, tuple(MEASURES)),
+        *_position(method, tuple(METHODS)),
+    )
+
+
+def _position(name: str, order: tuple[str, ...]) -> tuple[int, str]:
+    return (order.index(name), "") if name in order else (len(order), name)
