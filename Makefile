@@ -6,12 +6,20 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: test test-browser test-network lint format bench-overhead clean
+.PHONY: demo test test-browser test-network lint format bench-overhead clean
 
-.venv/dev: pyproject.toml constraints.txt
+.venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+.venv/dev: .venv/base
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@
+
+# The program on census data, with nothing but the base install.
+demo: .venv/base
+	$(BIN)/fairgrad demo --force
 
 test: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal
