@@ -81,7 +81,7 @@ def from_table(
     groups = {a: sensitive_column(labelled[a], (bins or {}).get(a)) for a in attributes}
     notes = _unknown_notes(groups, unknown_sensitive)
     others = labelled.drop(columns=[target, *attributes, *drop])
-    features, feature_notes = _features(others, categorical)
+    features, feature_notes = feature_columns(others, categorical)
     return Dataset(
         name=name,
         title=name,
@@ -134,7 +134,10 @@ def _unknown_notes(groups: Mapping[str, pd.Series], unknown_sensitive: str) -> l
     return notes
 
 
-def _features(frame: pd.DataFrame, categorical: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+def feature_columns(
+    frame: pd.DataFrame, categorical: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Columns as features, those of no use left out, and what the reader should know of them."""
     features, notes = {}, []
     for name in frame:
         column, note = _feature(frame[name], str(name) in categorical)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-_CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2")
-_TSV_ENDINGS = (".tsv", ".tsv.gz")
-_PARQUET_ENDINGS = (".parquet", ".pq")
-_UNREADABLE = (
+CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2")
+TSV_ENDINGS = (".tsv", ".tsv.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+UNREADABLE = (
     pd.errors.ParserError,
     UnicodeDecodeError,
     EOFError,
@@ -45,11 +45,11 @@ def _read(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise FileNotFoundError(f"table is {str(path)!r}, and there is no such file")
     name = path.name.lower()
-    if name.endswith(_PARQUET_ENDINGS):
+    if name.endswith(PARQUET_ENDINGS):
         return _read_parquet(path)
-    if name.endswith(_CSV_ENDINGS + _TSV_ENDINGS):
-        return _read_csv(path, "\t" if name.endswith(_TSV_ENDINGS) else ",")
-    allowed = ", ".join(_CSV_ENDINGS + _TSV_ENDINGS + _PARQUET_ENDINGS)
+    if name.endswith(CSV_ENDINGS + TSV_ENDINGS):
+        return _read_csv(path, "\t" if name.endswith(TSV_ENDINGS) else ",")
+    allowed = ", ".join(CSV_ENDINGS + TSV_ENDINGS + PARQUET_ENDINGS)
     raise ValueError(f"table is {path.name!r}; files ending in {allowed} can be read")
 
 
@@ -59,7 +59,7 @@ def _read_csv(path: Path, separator: str) -> pd.DataFrame:
         return pd.read_csv(path, sep=separator, low_memory=False, encoding="utf-8-sig")
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path.name} cannot be read as a table ({error})") from error
 
 

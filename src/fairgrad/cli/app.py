@@ -1,0 +1,121 @@
+"""The commands, and what they have in common: errors in a sentence, exit codes, Ctrl-C.
+
+Nothing large is imported here, nor by the commands before they run: ``fairgrad --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import traceback
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from fairgrad.cli.commands.audit import audit
+from fairgrad.cli.commands.data import data
+from fairgrad.cli.commands.demo import demo
+from fairgrad.cli.commands.fit import fit
+from fairgrad.cli.commands.frontier import frontier
+from fairgrad.cli.commands.predict import predict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAILED, STOPPED, NOT_READ = 2, 130, 141
+"""Exit codes beside 0, done, and 1, which is for an unfair model and nothing else."""
+
+DEBUG = "FAIRGRAD_DEBUG"
+OPTIONS = {
+    "max_unfairness": "--max-unfairness",
+    "min_accuracy": "--min-accuracy",
+    "y_score": "--score",
+    "y_desirable": "--positive",
+    "sample_weight": "--weight",
+    "baseline": "--baseline",
+    "y_pred": "--prediction",
+    "y_true": "--target",
+}
+"""How the library's arguments are called here."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("fairgrad"), prog_name="fairgrad", message="%(prog)s %(version)s")
+def app() -> None:
+    r"""Train classifiers that treat groups of people alike, and see how fair they are.
+
+    \b
+    Start with:
+      fairgrad demo
+      fairgrad fit data.csv --target income --sensitive sex --out model/
+      fairgrad audit model/ new.csv
+
+    Exit codes: 0 done; 1 the audit found it unfair and --fail-on unfair was given; 2 it could not
+    be done, and one sentence says why.
+    """
+
+
+for command in (demo, fit, predict, audit, frontier, data):
+    app.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the program and leaves with its exit code."""
+    # Small networks are slower with two threads than with one.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        code = app.main(arguments, prog_name="fairgrad", standalone_mode=False)
+    except click.exceptions.Abort:
+        _stop()
+    except click.UsageError as error:
+        hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
+        _fail(f"{error.format_message()}{hint}")
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except SystemExit as left:
+        # click leaves with 1 when nobody reads the output any more, as `head` does.
+        sys.exit(NOT_READ if left.code == 1 else left.code)
+    except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
+        _explain(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> NoReturn:
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+        sys.exit(FAILED)
+    expected = (ValueError, TypeError, OSError, ImportError, MemoryError)
+    if isinstance(error, MemoryError):
+        _fail("The memory does not suffice; take fewer rows or columns (--drop).")
+    if isinstance(error, expected) and str(error):
+        _fail(_sentence(str(error)))
+    _fail(
+        f"This should not have happened ({type(error).__name__}: {error}). Please report it, with "
+        f"what the same command prints when the environment variable {DEBUG} is 1."
+    )
+
+
+def _sentence(text: str) -> str:
+    """An error of the library with the names of options, as the user knows them."""
+    named = re.sub(rf"^({'|'.join(OPTIONS)}):", lambda match: f"{OPTIONS[match[1]]}:", text)
+    return named if named.endswith((".", "?", "!", "`")) else f"{named}."
+
+
+def _fail(message: str) -> NoReturn:
+    # Names come from users' files: nothing in them may steer the terminal.
+    shown = "".join(
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message
+    )
+    click.echo(f"Error: {shown}", err=True)
+    sys.exit(FAILED)
+
+
+def _stop(*_: object) -> NoReturn:
+    click.echo("\nStopped; nothing was written.", err=True)
+    sys.exit(STOPPED)

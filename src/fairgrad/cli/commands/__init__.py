@@ -1,0 +1,1 @@
+"""One file per command: its options, and what it does with them."""

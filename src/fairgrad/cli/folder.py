@@ -1,0 +1,134 @@
+"""A fitted model as a folder: the model itself, and what is needed to read later tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairgrad.cli.encoding import encode
+from fairgrad.cli.features import Feature, Oddities, check_columns, read_features
+from fairgrad.cli.output import MARK, MODEL
+from fairgrad.cli.people import Columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.model", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted model with the columns it was fitted to.
+
+    Attributes:
+        pipeline: encoder and classifier.
+        columns: which column played which part.
+        features: what is known of each feature.
+        labels: the values of the target, the desirable one last.
+        settings: what it was trained for, as plain values.
+    """
+
+    pipeline: Any
+    columns: Columns
+    features: list[Feature]
+    labels: list[str]
+    settings: dict[str, Any]
+
+    @property
+    def measure(self) -> str:
+        """The name of the measure it was trained for."""
+        return str(self.settings["measure"])
+
+    @property
+    def positive(self) -> str:
+        """The desirable label."""
+        return self.labels[-1]
+
+    def check(self, names: list[str]) -> None:
+        """Refuses a table that lacks columns the model needs."""
+        check_columns(names, self.features)
+
+    def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
+        """(n, labels) the probability of each label, and what was odd about the table."""
+        features, odd = read_features(table, self.features)
+        matrix = encode(self.pipeline[0], features)
+        classifier = self.pipeline[-1]
+        order = [classifier.classes_.tolist().index(label) for label in self.labels]
+        return classifier.predict_proba(matrix)[:, order], odd
+
+    def save(self, folder: Path) -> None:
+        """Writes the model and what is needed to use it into a folder."""
+        from fairgrad import persistence  # noqa: PLC0415 - torch, which describing a model needs not
+
+        persistence.save(self.pipeline, folder / MODEL)
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        (folder / MARK).write_text(text + "\n", encoding="utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the weights, as plain values."""
+        parts = self.columns
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "fairgrad_version": version("fairgrad"),
+            "target": parts.target,
+            "labels": self.labels,
+            "sensitive": list(parts.sensitive),
+            "bins": {name: list(edges) for name, edges in parts.bins.items()},
+            "uses_sensitive": parts.use_sensitive,
+            "settings": self.settings,
+            "features": [feature.to_dict() for feature in self.features],
+        }
+
+
+def is_model(path: str | Path) -> bool:
+    """Whether a path looks like the folder of a model."""
+    return Path(path).is_dir()
+
+
+def load_model(folder: str | Path) -> Model:
+    """Reads a model's folder; nothing in it is run.
+
+    Raises:
+        ValueError: if it is no such folder, or of a newer version.
+    """
+    path = Path(folder).expanduser()
+    if not (path / MARK).is_file():
+        what = "is no folder" if not path.is_dir() else f"has no {MARK}"
+        raise ValueError(f"{folder} {what}; name the folder that `fairgrad fit` has written")
+    known = _read(path / MARK)
+    if not (path / MODEL).is_file():
+        raise ValueError(f"{folder} holds no model ({MODEL}); `fairgrad fit` writes one")
+    from fairgrad import persistence  # noqa: PLC0415 - torch, after all that can be refused without
+
+    columns = Columns(
+        target=known["target"],
+        sensitive=tuple(known["sensitive"]),
+        bins=known["bins"],
+        positive=known["labels"][-1],
+        use_sensitive=known["uses_sensitive"],
+    )
+    features = [Feature.from_dict(values) for values in known["features"]]
+    pipeline = persistence.load(path / MODEL)
+    return Model(pipeline, columns, features, known["labels"], known["settings"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        schema, number = known["schema"], int(known["schema_version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({' '.join(str(error).split())})") from error
+    if schema != SCHEMA:
+        raise ValueError(f"{path.parent} holds no model, but {schema}")
+    if number > SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} was written by fairgrad {known.get('fairgrad_version')}, which is newer than "
+            f"this one ({version('fairgrad')}): upgrade it"
+        )
+    return known
