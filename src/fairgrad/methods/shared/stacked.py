@@ -1,7 +1,7 @@
 """Trains all seeds and combinations of a task with the stacked trainer.
 
 The features of a seed are standardised by its own training rows, so the table holds the rows of
-every split; members take their seed's rows. Combinations of one batch size make one stack.
+every split; members take their seed's rows. Combinations of one batch size make a stack.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ SGD: Settings = {"learning_rate": 0.1, "clip_norm": 0.05}
 LAYERS: Settings = {"hidden": (128, 64, 32), "batch_norm": True, "dropout": 0.2}
 """The paper's nonlinear model."""
 
+MOST_MEMBERS = 100
+"""So many models at once gain all there is to gain from stacking, and fit into memory."""
+
 MEMBER_SETTINGS = frozenset(
     {"learning_rate", "clip_norm", "weight_decay", "fairness_rate", "epsilon"}
 )
@@ -65,7 +68,7 @@ def train_stacked(
     """
     table, rows = _table(task, weight_of)
     candidates = []
-    for own in _by_batch_size(combinations):
+    for own in _stacks(combinations, max(1, MOST_MEMBERS // len(task.splits))):
         pairs = list(product(task.splits, own))
         settings = [combination for _, combination in pairs]
         members = [
@@ -101,11 +104,14 @@ def _table(
     return Table.from_data(X, y, s, weight), rows
 
 
-def _by_batch_size(combinations: Sequence[Settings]) -> list[list[Settings]]:
-    stacks: dict[int, list[Settings]] = {}
+def _stacks(combinations: Sequence[Settings], most: int) -> list[list[Settings]]:
+    """Combinations of one batch size, at most so many together."""
+    by_size: dict[int, list[Settings]] = {}
     for combination in combinations:
-        stacks.setdefault(combination["batch_size"], []).append(combination)
-    return list(stacks.values())
+        by_size.setdefault(combination["batch_size"], []).append(combination)
+    return [
+        own[start : start + most] for own in by_size.values() for start in range(0, len(own), most)
+    ]
 
 
 def _known(combination: Settings) -> Settings:
