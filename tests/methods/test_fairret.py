@@ -1,0 +1,83 @@
+"""fairret: the penalty of its library, in the stack."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fairgrad.methods import methods
+from fairgrad.training import Member, Plan, Table
+from fairgrad.training.stack import Stack
+from fairgrad.training.streams import Indices
+
+pytest.importorskip("fairret")
+
+from fairgrad.methods.fairret import Penalised
+
+SMALL_BATCHES = ({"batch_size": 128, "strength": 1.0},)
+
+
+def _penalised(task, measure, strengths):
+    X, y, s = task.splits[1].train
+    members = [Member(seed=seed) for seed in (1, 2)[: len(strengths)]]
+    return Penalised(Stack(Table.from_data(X, y, s), members, Plan()), measure, strengths)
+
+
+def test_penalty_is_the_sum_of_relative_differences(make_task):
+    task = make_task("equalized_odds", rows=80)
+    _, y, s = task.splits[1].train
+    margin = torch.randn(80, generator=torch.Generator().manual_seed(1))
+    probability = margin.sigmoid().numpy()
+    expected = 0.0
+    for label in (0, 1):
+        overall = probability[y == label].mean()
+        for group in (0, 1):
+            expected += abs(probability[(y == label) & (s == group)].mean() / overall - 1)
+    found = _penalised(task, "equalized_odds", [1.0]).penalty(margin, torch.arange(80))
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("measure", ["accuracy_parity", "equalized_odds", "demographic_parity"])
+def test_gradient_is_that_of_the_loss(measure, make_task):
+    penalised = _penalised(make_task(measure, rows=60), measure, [0.5, 2.0])
+    source = torch.Generator().manual_seed(2)
+    rows = torch.stack([torch.randperm(60, generator=source)[:40] for _ in range(2)])
+    scores = torch.randn(2, 1, 1, 40, generator=source)
+    leaf = scores.clone().requires_grad_()
+    total = 0.0
+    for model, strength in enumerate((0.5, 2.0)):
+        label = penalised.label[rows[model]].float()
+        margin = leaf[model, 0, 0]
+        total += torch.nn.functional.binary_cross_entropy_with_logits(margin, label)
+        total += strength * penalised.penalty(margin, rows[model])
+    (expected,) = torch.autograd.grad(total, leaf)
+    assert torch.allclose(penalised(scores, Indices(rows, None)), expected, atol=1e-6)
+
+
+def test_batches_without_positives_are_not_penalised(make_task):
+    task = make_task("equality_of_opportunity", rows=60)
+    penalised = _penalised(task, "equality_of_opportunity", [1.0])
+    negatives = torch.from_numpy(np.flatnonzero(task.splits[1].train.y == 0))
+    scores = torch.randn(1, 1, 1, len(negatives))
+    gradient = penalised.of_penalty(scores, Indices(negatives[None], None))
+    assert (gradient == 0).all()
+
+
+def test_entries_that_are_no_rows_have_no_gradient(make_task):
+    penalised = _penalised(make_task(rows=60), "equalized_odds", [1.0])
+    rows, scores = torch.arange(20)[None], torch.randn(1, 1, 1, 20)
+    valid = (torch.arange(20) < 15)[None]
+    found = penalised(scores, Indices(rows, valid))
+    shorter = penalised(scores[..., :15], Indices(rows[:, :15], None))
+    assert torch.allclose(found[..., :15], shorter, atol=1e-7)
+    assert (found[..., 15:] == 0).all()
+
+
+@pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])
+def test_fairret_is_fairer_than_the_plain_model(measure, make_task, judge, plain):
+    task = make_task(measure, rows=2000, epochs=30)
+    task = replace(task, combinations=SMALL_BATCHES)
+    accuracy, unfairness = judge(task, methods()["fairret"].train(task), measure)
+    assert unfairness < 0.6 * plain[measure][1]
+    assert accuracy > 0.6
