@@ -1,5 +1,8 @@
 """The frontier of the library's own models."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairgrad import On, fairness_levels
 from fairgrad.audit import Audit
-from fairgrad.frontier import Frontier
+from fairgrad.frontier import Frontier, non_dominated
 from fairgrad.report import FrontierData, Report
 from fairgrad.sklearn import FairGradClassifier
 
@@ -124,6 +127,10 @@ def test_plot_and_report(frontier):
     text = chart.to_json()
     for accuracy in frontier.points_["test_accuracy"]:
         assert f"{100 * accuracy:.1f} %" in text
+    shown = frontier.report_data(on="test").points
+    own = non_dominated(shown["accuracy"], shown["unfairness"])
+    np.testing.assert_array_equal(shown["on_frontier"], own)
+    np.testing.assert_array_equal(shown["accuracy_low"].notna(), own)
     data = frontier.report_data(chosen=chosen)
     assert isinstance(data, FrontierData)
     assert set(data.rates["group"]) == {"sex=F", "sex=M"}
@@ -229,3 +236,8 @@ def test_bad_arguments(hiring):
         Frontier(FairGradClassifier(fairness_rate="fast")).fit(X, y, sensitive_features=sex)
     with pytest.raises(ValueError, match="sensitive_features"):
         Frontier(QUICK).fit(X, y, sensitive_features=sex[:10])
+
+
+def test_charts_are_loaded_where_one_is_drawn():
+    program = "import sys, fairgrad.frontier; sys.exit('altair' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairgrad.audit.frames import OVERALL
+from fairgrad.frontier.geometry import non_dominated
 from fairgrad.measures import measure_name
 from fairgrad.report.frontier import FrontierData
 
@@ -18,8 +19,8 @@ RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rat
 OWN = "trained fair"
 OTHER = "post-processed: needs the sensitive value to predict"
 NOTE = (
-    "Bars are {confidence:.0%} intervals, exact for the accuracy and simultaneous over groups for "
-    "the unfairness."
+    "Bars are {confidence:.0%} intervals of the models on the frontier, exact for the accuracy and "
+    "simultaneous over groups for the unfairness."
 )
 OTHER_NOTE = (
     " The post-processed models set a threshold for each group on the scores of the plain model "
@@ -53,7 +54,11 @@ def _points(points: pd.DataFrame, on: str) -> pd.DataFrame:
     prefix = f"{on}_"
     figures = points[[name for name in points if str(name).startswith(prefix)]]
     figures = figures.rename(columns=lambda name: name.removeprefix(prefix))
-    return points[["epsilon", "on_frontier"]].join(figures)
+    best = non_dominated(figures["accuracy"], figures["unfairness"])  # on the rows that are shown
+    ends = [name for name in figures if str(name).endswith(("_low", "_high"))]
+    figures = figures.assign(on_frontier=best)
+    figures.loc[~best, ends] = float("nan")
+    return points[["epsilon"]].join(figures)
 
 
 def _rates(position: int, audit: Audit) -> pd.DataFrame:
