@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 def names():
     """What the examples take for granted: a table, its labels, groups and predictions."""
     rng = np.random.default_rng(0)
-    n = 600
+    n = 6000
     frame = pd.DataFrame({"sex": rng.choice(["F", "M"], n), "race": rng.choice(["A", "B"], n)})
     X = rng.normal(size=(n, 3))
     y = (X[:, 0] + (frame["sex"] == "M") + rng.normal(size=n) > 0.5).astype(int).to_numpy()

@@ -4,13 +4,27 @@ import importlib
 from typing import Any
 
 _NAMES = {
+    "Audit": "fairgrad.audit",
     "Constraints": "fairgrad.constraints",
+    "FairGradClassifier": "fairgrad.sklearn",
+    "Frontier": "fairgrad.frontier",
     "Groups": "fairgrad.groups",
     "Levels": "fairgrad.evaluate",
     "On": "fairgrad.measures",
+    "Report": "fairgrad.report",
     "fairness_levels": "fairgrad.evaluate",
 }
-__all__ = ["Constraints", "Groups", "Levels", "On", "fairness_levels"]
+__all__ = [
+    "Audit",
+    "Constraints",
+    "FairGradClassifier",
+    "Frontier",
+    "Groups",
+    "Levels",
+    "On",
+    "Report",
+    "fairness_levels",
+]
 
 
 def __getattr__(name: str) -> Any:
