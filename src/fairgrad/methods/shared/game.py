@@ -1,0 +1,140 @@
+"""The game between models and multipliers, for a whole stack: proxies for one, truth for the other.
+
+The bookkeeping of multipliers and Lagrangians is the cooper library's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from fairgrad.measures import constraints_of
+from fairgrad.methods.shared.optional import needed
+from fairgrad.training import heads
+from fairgrad.training.constants import level_constants
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from torch import Tensor
+
+    from fairgrad.training.stack import Stack
+    from fairgrad.training.streams import Indices
+
+
+class Violations(NamedTuple):
+    """Of the constraints of M members, (M, 2 J): above 0 where one does not hold."""
+
+    proxy: Tensor
+    true: Tensor
+
+
+class Game:
+    """An objective of the stack: descends the Lagrangian of the proxies.
+
+    Args:
+        stack: the models.
+        measure: the fairness measure.
+        y_desirable: labels that some measures ask for.
+        slacks: how far from 0 each member's levels may be.
+        rates: step sizes of each member's multipliers.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        measure: str,
+        y_desirable: Sequence[int],
+        slacks: Sequence[float],
+        rates: Sequence[float],
+    ) -> None:
+        cooper = needed("cooper", "cooper-optim")
+        table = stack.table
+        groups = [table.groups_of(member.indices(table, "rows")) for member in stack.members]
+        constraints = [constraints_of(measure, own, y_desirable=y_desirable) for own in groups]
+        by_label, n_groups = constraints[0].by_label, table.groups.n_groups
+        self.label = table.label
+        self.cell = table.label * n_groups + table.group if by_label else table.group
+        self.n_cells = constraints[0].C.shape[1]
+        levels = level_constants(constraints, self.n_cells, by_label=by_label)
+        slack = np.asarray(slacks)[:, None]
+        sides = [np.concatenate([part, -part], axis=1) for part in (levels.c0, levels.C)]
+        self.constant = torch.as_tensor(sides[0] - slack, dtype=torch.float32)
+        self.slope = torch.as_tensor(sides[1], dtype=torch.float32)
+        n_members, n_sides = self.constant.shape
+        self.rates = torch.tensor(rates)[:, None].expand(n_members, n_sides).reshape(-1)
+        self.constraint = cooper.Constraint(
+            constraint_type=cooper.ConstraintType.INEQUALITY,
+            multiplier=cooper.multipliers.DenseMultiplier(num_constraints=n_members * n_sides),
+        )
+        self.ascent = torch.optim.SGD(self.constraint.multiplier.parameters(), 1.0, maximize=True)
+        self.cooper = cooper
+
+    @property
+    def multipliers(self) -> Tensor:
+        """(M, 2 J), all at or above 0."""
+        found: Tensor = self.constraint.multiplier.weight.detach()
+        return found.view(self.constant.shape)
+
+    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+        """The Lagrangian's gradient by the scores; then the multipliers take their step."""
+        with torch.enable_grad():
+            leaf = scores.detach().requires_grad_()
+            state = self._state(leaf, indices)
+            primal = state.compute_primal_lagrangian().lagrangian
+            (gradient,) = torch.autograd.grad(primal, leaf)
+            self._ascend(state)
+        return gradient
+
+    def violations(self, scores: Tensor, indices: Indices) -> Violations:
+        """Of all constraints in a batch; 0 for those that speak of a cell without rows."""
+        margin = margins(scores, self.label[indices.row])
+        members = torch.nn.functional.one_hot(self.cell[indices.row], self.n_cells).float()
+        if indices.valid is not None:
+            members = members * indices.valid[..., None]
+        sizes = members.sum(1)[:, None].expand(-1, margin.shape[1], -1).reshape(-1, self.n_cells)
+
+        def mean_per_cell(values: Tensor) -> Tensor:
+            return (values @ members).view(-1, self.n_cells) / sizes.clamp(min=1)
+
+        error = mean_per_cell((margin <= 0).float())
+        above, below = mean_per_cell((1 - margin).relu()), mean_per_cell((1 + margin).relu()) - 1
+        true = self._product(self.slope, error)
+        proxy = self._product(self.slope.relu(), above) + self._product((-self.slope).relu(), below)
+        speaks = ((self.slope != 0) & (sizes == 0)[:, None]).any(-1).logical_not()
+        return Violations((self.constant + proxy) * speaks, (self.constant + true) * speaks)
+
+    def _product(self, matrix: Tensor, values: Tensor) -> Tensor:
+        return torch.bmm(matrix, values[..., None])[..., 0]
+
+    def _state(self, scores: Tensor, indices: Indices) -> Any:
+        losses = heads.losses(scores, self.label[indices.row])
+        if indices.valid is None:
+            loss = losses.mean(-1).sum()
+        else:
+            valid = indices.valid[:, None]
+            loss = ((losses * valid).sum(-1) / valid.sum(-1).clamp(min=1)).sum()
+        proxy, true = self.violations(scores, indices)
+        seen = self.cooper.ConstraintState(
+            violation=proxy.reshape(-1), strict_violation=true.detach().reshape(-1)
+        )
+        return self.cooper.CMPState(loss=loss, observed_constraints={self.constraint: seen})
+
+    def _ascend(self, state: Any) -> None:
+        self.ascent.zero_grad()
+        state.compute_dual_lagrangian().lagrangian.backward()
+        self.constraint.multiplier.weight.grad.mul_(self.rates)
+        self.ascent.step()
+        self.constraint.multiplier.post_step_()
+
+
+def margins(scores: Tensor, label: Tensor) -> Tensor:
+    """(S, T, B) the score of the true label less the best of the others."""
+    if scores.shape[2] == 1:
+        return scores[:, :, 0] * (2 * label - 1)[:, None]
+    is_own = torch.nn.functional.one_hot(label, scores.shape[2]).bool().transpose(1, 2)[:, None]
+    others = scores.masked_fill(is_own, -torch.inf).amax(2)
+    return (scores * is_own).sum(2) - others
