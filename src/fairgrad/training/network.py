@@ -146,11 +146,16 @@ class LinearStack:
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (S, B, features)."""
         if self.views is None:
-            weight, bias = self._by_stream(*torch.split(self.parameters, self.shape.sizes, dim=1))
-        else:
-            weight, bias = self.views
+            return self.scores_of(self.parameters, x)
+        weight, bias = self.views
         scores = torch.baddbmm(bias, weight, x.transpose(1, 2))
         return scores.view(len(self.parameters), self.shape.n_outputs, x.shape[1])
+
+    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores in training with other parameters, for callers that differentiate by them."""
+        weight, bias = self._by_stream(*torch.split(parameters, self.shape.sizes, dim=1))
+        scores = torch.baddbmm(bias, weight, x.transpose(1, 2))
+        return scores.view(len(parameters), self.shape.n_outputs, x.shape[1])
 
     def _by_stream(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         streams = self.n_streams
@@ -186,6 +191,10 @@ class PerceptronStack:
         """Scores (M, outputs, B) of features (S, B, features), as in evaluation."""
         with torch.no_grad():
             return self._layers(self.parameters, x, None, training=False)
+
+    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores in training with other parameters, for callers that differentiate by them."""
+        return self._layers(parameters, x, None, training=True)
 
     def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
         """Scores in training, and how to go back from their gradient to that of the parameters."""
