@@ -80,7 +80,17 @@ def _outcome(unit: Unit) -> dict[str, Any]:
     reason = method.unsupported(task)
     if reason is not None:
         return {"status": SKIPPED, "reason": reason}
-    return _counted(method, method.train(task), splits)
+    return {
+        "full_grid": _is_full(method, unit),
+        **_counted(method, method.train(task), splits),
+    }
+
+
+def _is_full(method: Method, unit: Unit) -> bool:
+    """Whether the paper's combinations are trained; some methods have no others."""
+    if unit.combinations is not None:
+        return False
+    return method.settings(unit.model, unit.grid) == method.settings(unit.model, "paper")
 
 
 def _counted(

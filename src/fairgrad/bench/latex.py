@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairgrad.bench.layout import HEADINGS, NEEDS_S, QUICK, Cell, Line, Section
+from fairgrad.bench.layout import HEADINGS, NEEDS_S, SHORT, Cell, Line, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +15,7 @@ SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
 }
-SHORT = {"not comparable": "n/c", "not in the paper": "--"}
+ABBREVIATED = {"not comparable": "n/c", "not in the paper": "--"}
 
 
 def escape(text: str) -> str:
@@ -40,7 +40,7 @@ def section(found: Section) -> str:
     body = " \\\\\n\\midrule\n".join(blocks)
     caption = (
         f"{escape(found.title)}: means over seeds and standard deviations, ours beside the "
-        f"paper's. $\\dagger$ {NEEDS_S}. $\\ddagger$ {QUICK}."
+        f"paper's. $\\dagger$ {NEEDS_S}. $\\ddagger$ {SHORT}."
     )
     return "\n".join(
         [
@@ -68,11 +68,11 @@ def _headings() -> str:
 
 
 def _row(line: Line) -> str:
-    marks = r"$^\dagger$" * line.needs_s + r"$^\ddagger$" * line.quick
+    marks = r"$^\dagger$" * line.needs_s + r"$^\ddagger$" * line.short
     cells = [f"{escape(line.method)}{marks}", rf"\textbf{{{escape(line.measure)}}}"]
     for ours, paper in zip(line.ours, line.paper, strict=True):
         cells += [_figure(ours), _figure(paper)]
-    return " & ".join([*cells, SHORT.get(line.verdict, line.verdict)])
+    return " & ".join([*cells, ABBREVIATED.get(line.verdict, line.verdict)])
 
 
 def _figure(cell: Cell) -> str:

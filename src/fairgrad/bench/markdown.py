@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairgrad.bench.compare import MEANING
-from fairgrad.bench.layout import HEADINGS, NEEDS_S, QUICK, Cell, Line, Section
+from fairgrad.bench.layout import HEADINGS, NEEDS_S, SHORT, Cell, Line, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ def legend() -> str:
     return (
         "Figures are means over seeds ± standard deviations on the test part. MEAN ABS. is the "
         "mean absolute level of fairness, MAXIMUM the level of the best-off and MINIMUM that of "
-        f"the worst-off group. † {NEEDS_S}. ‡ {QUICK}.\n\nVerdicts, the first that fits:\n\n"
+        f"the worst-off group. † {NEEDS_S}. ‡ {SHORT}.\n\nVerdicts, the first that fits:\n\n"
         f"{verdicts}\n"
     )
 
@@ -53,7 +53,7 @@ def frame_table(frame: pd.DataFrame) -> str:
 
 
 def _row(line: Line) -> list[str]:
-    marks = " †" * line.needs_s + " ‡" * line.quick
+    marks = " †" * line.needs_s + " ‡" * line.short
     cells = [f"{line.method}{marks}", line.measure]
     for ours, paper in zip(line.ours, line.paper, strict=True):
         cells += [_figure(ours), _figure(paper)]

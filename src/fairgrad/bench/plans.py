@@ -17,7 +17,7 @@ PLANS: dict[str, Plan] = {
         Plan(
             name="smoke",
             datasets=("german", "gaussian:rows=2000"),
-            models=("linear", "nonlinear"),
+            measures=("equalized_odds", "demographic_parity"),
             seeds=(10, 20),
             grid="quick",
             epochs=10,

@@ -46,6 +46,7 @@ class Record:
         seconds: it took.
         finished_at: seconds since 1970.
         needs_s_to_predict: whether the method's predictions need the sensitive value.
+        full_grid: whether all of the paper's combinations were trained.
         environment: versions of what computed it.
         cells: how rows are counted.
         rows: for each seed, rows per cell of the parts "validation" and "test".
@@ -60,6 +61,7 @@ class Record:
     seconds: float = 0.0
     finished_at: float = 0.0
     needs_s_to_predict: bool = False
+    full_grid: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     cells: Cells = field(default_factory=lambda: Cells((), ()))
     rows: dict[int, dict[str, list[float]]] = field(default_factory=dict)

@@ -123,11 +123,17 @@ def _chosen_row(record: Record, measure: str, seed: int, pool: list[Kept]) -> di
         "validation_mean_abs_fairness": float(validation.mean_abs[chosen]),
         "epoch": kept.epoch,
         "settings": json.dumps(kept.settings, sort_keys=True),
-        "grid": unit.grid if unit.combinations is None else "own",
+        "grid": _grid(record),
         "epochs": unit.epochs,
         "needs_s_to_predict": record.needs_s_to_predict,
         "seconds": record.seconds,
     }
+
+
+def _grid(record: Record) -> str:
+    if record.unit.combinations is not None:
+        return "own"
+    return "paper" if record.full_grid else record.unit.grid
 
 
 def _expected(record: Record, seed: int, kept: Kept, measure: str) -> dict[str, float | None]:

@@ -23,16 +23,16 @@ def parse_dataset(text: str) -> tuple[str, dict[str, Any]]:
         ValueError: if there is no data set of that name, or an option is not "name=value".
 
     Example:
-        >>> parse_dataset("gaussian:rows=2000,seed=1")
+        >>> parse_dataset("gaussian:rows=2000:seed=1")
         ('gaussian', {'rows': 2000, 'seed': 1})
     """
-    name, _, options = text.partition(":")
+    name, *options = text.split(":")
     if name not in names():
         raise ValueError(f"dataset: got {name!r}; the data sets are {', '.join(names())}.")
-    pairs = [option.partition("=") for option in options.split(",") if option]
+    pairs = [option.partition("=") for option in options]
     for key, sign, _ in pairs:
         if not (key and sign):
-            raise ValueError(f"dataset: got {text!r}; options are written name:option=value.")
+            raise ValueError(f"dataset: got {text!r}; write options as name:option=value.")
     return name, {key: _value(value) for key, _, value in pairs}
 
 

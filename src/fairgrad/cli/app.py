@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from fairgrad.cli.commands.audit import audit
+from fairgrad.cli.commands.bench import bench
 from fairgrad.cli.commands.data import data
 from fairgrad.cli.commands.demo import demo
 from fairgrad.cli.commands.fit import fit
@@ -58,7 +59,7 @@ def app() -> None:
     """
 
 
-for command in (demo, fit, predict, audit, frontier, data):
+for command in (demo, fit, predict, audit, frontier, data, bench):
     app.add_command(command)
 
 

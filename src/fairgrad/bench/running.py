@@ -10,7 +10,7 @@ from fairgrad.bench.cluster import on_cluster
 from fairgrad.bench.local import on_this_machine
 from fairgrad.bench.plan import Plan, units_of
 from fairgrad.bench.progress import progress_of
-from fairgrad.bench.record import FAILED, Record, read_record, write_record
+from fairgrad.bench.record import FAILED, FINISHED, SKIPPED, Record, read_record, write_record
 from fairgrad.bench.sources import code_version
 
 if TYPE_CHECKING:
@@ -37,6 +37,21 @@ class Outcome:
     def failed(self) -> list[Record]:
         """Units that could not be done, with their reasons."""
         return [record for record in self.new if record.status == FAILED]
+
+    def describe(self) -> str:
+        """What a run did, in a few lines.
+
+        Example:
+            >>> print(Outcome().describe())
+            0 units: 0 finished, 0 skipped, 0 failed, 0 were there already
+        """
+        counts = [
+            f"{sum(record.status == status for record in self.new)} {status}"
+            for status in (FINISHED, SKIPPED, FAILED)
+        ]
+        total = len(self.kept) + len(self.new)
+        first = f"{total} units: {', '.join(counts)}, {len(self.kept)} were there already"
+        return "\n".join([first, *(f"failed: {r.unit}: {r.reason}" for r in self.failed)])
 
 
 def run(

@@ -1,0 +1,143 @@
+"""``fairgrad bench``: the paper's experiments, run, resumed, tabulated and drawn."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAILED, STOPPED = 2, 130
+PLANS = ("paper", "smoke", "batch-size", "epsilon")
+"""As `fairgrad.bench.plans.PLANS`, which is not imported for --help's sake."""
+
+
+class Several(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+    """``adult,german`` as a tuple."""
+
+    name = "name,name"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:  # noqa: ARG002 - click's
+        """Splits at commas."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
+class Seeds(Several):
+    """``10,20`` as numbers."""
+
+    name = "seed,seed"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Whole numbers."""
+        parts = super().convert(value, param, ctx)
+        try:
+            return tuple(int(part) for part in parts)
+        except ValueError:
+            return self.fail(f"{value!r} is not a list of whole numbers such as 10,20", param, ctx)
+
+
+records_option = click.option(
+    "--records",
+    metavar="FOLDER",
+    default="bench-records",
+    show_default=True,
+    help="Folder of the records, one file per finished unit.",
+)
+
+
+@click.group()
+def bench() -> None:
+    """Run the paper's experiments, go on with them, and set the results beside the paper's."""
+
+
+@bench.command()
+@click.option("--plan", type=click.Choice(PLANS), default="paper", show_default=True, help="Plan.")
+@click.option("--datasets", type=Several(), help='Data sets, such as "adult,gaussian:rows=2000".')
+@click.option("--models", type=Several(), help="linear, nonlinear or both.")
+@click.option("--measures", type=Several(), help="Fairness measures.")
+@click.option("--methods", type=Several(), help="Methods; module:NAME for your own.")
+@click.option("--seeds", type=Seeds(), help="Seeds of the splits.")
+@click.option("--grid", type=click.Choice(["paper", "quick"]), help="Combinations to train.")
+@click.option("--epochs", type=click.IntRange(1), help="Passes over the training rows.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
+)
+@click.option("--cluster", metavar="ADDRESS", help="Run on the dask scheduler at this address.")
+@records_option
+def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any) -> int:
+    """Train what a plan asks for and has no record yet.
+
+    Options that are not given are the plan's. A run that was stopped goes on where it was when
+    the same command is given again; units that failed are tried again.
+    """
+    from fairgrad.bench import narrowed, plan_of  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.bench import run as run_plan  # noqa: PLC0415 - keeps --help quick
+
+    with _stopping_keeps_records():
+        chosen = narrowed(plan_of(plan), **choices)
+        outcome = run_plan(chosen, records, jobs=jobs, cluster=cluster)
+    click.echo(outcome.describe())
+    return FAILED if outcome.failed else 0
+
+
+@bench.command()
+@records_option
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    default="bench-results",
+    show_default=True,
+    help="Folder to write the tables into.",
+)
+def tables(records: str, out: str) -> int:
+    """Write what the records say as CSV, Markdown and LaTeX, the paper's figures beside ours."""
+    from fairgrad.bench import read_records, results_of, write_tables  # noqa: PLC0415 - as above
+
+    for path in write_tables(results_of(read_records(records)), out):
+        click.echo(str(path))
+    return 0
+
+
+@bench.command()
+@records_option
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    default="bench-results/figures",
+    show_default=True,
+    help="Folder to write the figures into.",
+)
+@click.option(
+    "--formats", type=Several(), default=("png",), show_default="png", help="png, svg or both."
+)
+def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
+    """Draw accuracy against unfairness, and the experiments over batch size and epsilon."""
+    from fairgrad.bench import read_records, results_of, write_figures  # noqa: PLC0415 - as above
+
+    for path in write_figures(results_of(read_records(records)), out, formats):
+        click.echo(str(path))
+    return 0
+
+
+@contextmanager
+def _stopping_keeps_records() -> Iterator[None]:
+    """Says on Ctrl-C that nothing is lost, which is true of no other command."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, _stop) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _stop(*_: object) -> NoReturn:
+    click.echo("\nStopped; finished units are kept, and the same command goes on.", err=True)
+    sys.exit(STOPPED)
