@@ -1,5 +1,7 @@
 """Small splits on which a plain model treats groups differently."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,12 +43,19 @@ def _split(seed, rows, n_labels=2, n_groups=2):
     return Split(*(_encoded(size, rng, n_labels, n_groups) for size in (rows, rows, rows)))
 
 
+def _with_unknown(part):
+    """Every fifth row's sensitive value is unknown."""
+    return replace(part, s=np.where(np.arange(len(part)) % 5, part.s, -1))
+
+
 @pytest.fixture(scope="session")
 def make_task():
     """A task of synthetic data: ``make_task(measure, model=, seeds=, rows=, ...)``."""
 
     def make(measure=None, *, seeds=(1,), rows=600, n_labels=2, n_groups=2, **settings):
         splits = {seed: _split(seed, rows, n_labels, n_groups) for seed in seeds}
+        if settings.pop("some_unknown", False):
+            splits = {seed: Split(*map(_with_unknown, split)) for seed, split in splits.items()}
         chosen = {"model": "linear", "grid": "quick", "epochs": 8} | settings
         return Task(splits=splits, measure=measure, **chosen)
 

@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from fairgrad.methods import methods
+from fairgrad.methods.fairret import Penalised
 from fairgrad.training import Member, Plan, Table
 from fairgrad.training.stack import Stack
 from fairgrad.training.streams import Indices
 
 pytest.importorskip("fairret")
-
-from fairgrad.methods.fairret import Penalised
 
 SMALL_BATCHES = ({"batch_size": 128, "strength": 1.0},)
 

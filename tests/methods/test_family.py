@@ -61,6 +61,18 @@ def test_trains_or_gives_a_reason(name, model, make_task):
 
 
 @each_method
+@pytest.mark.parametrize("model", ["linear", "nonlinear"])
+def test_unknown_groups_are_welcome_or_a_reason(name, model, make_task):
+    method = methods()[name]
+    task = _task(make_task, method, "equality_of_opportunity", model=model, some_unknown=True)
+    task = replace(task, combinations=_one(method, model))
+    if method.unsupported(task) is None:
+        _check(task, method.train(task))
+    if name in {"unconstrained", "weighted_erm", "fairgrad", "fairret"}:
+        assert method.unsupported(task) is None
+
+
+@each_method
 def test_supports_two_labels_and_groups(name, make_task):
     method = methods()[name]
     reasons = [

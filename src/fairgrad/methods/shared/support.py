@@ -9,18 +9,18 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairgrad.datasets import Split
+    from fairgrad.datasets import Encoded, Split
     from fairgrad.methods.interface import Task
 
 
 def n_labels(task: Task) -> int:
-    """How many labels the data have."""
-    return len(np.unique(np.concatenate([part.y for split in _splits(task) for part in split])))
+    """How many labels the rows for training and validation have."""
+    return len(np.unique(np.concatenate([part.y for part in _seen(task)])))
 
 
 def n_groups(task: Task) -> int:
-    """How many groups the data have, unknown ones left out."""
-    found = np.unique(np.concatenate([part.s for split in _splits(task) for part in split]))
+    """How many groups the rows for training and validation have, unknown ones left out."""
+    found = np.unique(np.concatenate([part.s for part in _seen(task)]))
     return int((found >= 0).sum())
 
 
@@ -72,6 +72,10 @@ def other_desirable(task: Task) -> str | None:
     if task.measure != "equality_of_opportunity" or tuple(task.y_desirable) == (1,):
         return None
     return f"its desirable label is 1, not {', '.join(map(str, task.y_desirable))}"
+
+
+def _seen(task: Task) -> list[Encoded]:
+    return [part for split in _splits(task) for part in (split.train, split.validation)]
 
 
 def _splits(task: Task) -> list[Split]:
