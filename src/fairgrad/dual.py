@@ -136,7 +136,12 @@ def _add_counts(memory: tuple[Array, Array], counts: Array, n_labels: int) -> Me
 
 
 def estimate_errors(
-    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: Array
+    memory: tuple[Array, Array],
+    pooling: tuple[Array, Array] | int,
+    counts: Array,
+    keep: Array,
+    *,
+    is_settled: bool = False,
 ) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
@@ -150,6 +155,8 @@ def estimate_errors(
         counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
         keep: share of the rows to keep, from 0 (the paper) to below 1; one number, or a column
             (..., 1) for the members of a stack.
+        is_settled: whether nothing is to be kept and every cell that occurs has been seen: what is
+            remembered then weighs the same for ever, which saves an operation.
 
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
@@ -160,6 +167,8 @@ def estimate_errors(
         rows = _plus_times(memory[0], pooling[0], counts)
         wrong = _plus_times(memory[1], pooling[1], counts)
     errors = wrong / rows
+    if is_settled:
+        return errors, Memory(memory[0], errors * memory[0])
     kept_rows = rows.clip(max=TINY)
     if not isinstance(keep, float) or keep > 0:
         kept_rows = (keep * rows).clip(min=kept_rows)

@@ -122,6 +122,21 @@ class TestErrors:
         np.testing.assert_allclose(self.run([first]), [0.25, 0.25, 0.75, 0.75], atol=1e-6)
         np.testing.assert_allclose(self.run([first, second]), [0.25, 0, 0.75, 0.75], atol=1e-6)
 
+    @given(seed=st.integers(0, 1000))
+    def test_once_every_cell_was_seen_a_step_needs_less(self, seed):
+        rng = np.random.default_rng(seed)
+        kept, pooling = dual.nothing_remembered(4, 2), dual.pooling(4, 2)
+        counts = [rng.integers(1, 5, 8), *rng.integers(0, 5, (5, 8))]
+        _, kept = dual.estimate_errors(kept, pooling, counts[0].astype(float), 0.0)
+        short = kept
+        for batch in counts[1:]:
+            errors, kept = dual.estimate_errors(kept, pooling, batch.astype(float), 0.0)
+            less, short = dual.estimate_errors(
+                short, pooling, batch.astype(float), 0.0, is_settled=True
+            )
+            np.testing.assert_allclose(less, errors, rtol=1e-7)
+            np.testing.assert_allclose(short, kept, rtol=1e-7)
+
     def test_a_label_never_seen_keeps_the_neutral_start(self):
         errors = self.run([([6, 1, 0, 0], [2, 1, 0, 0])])
         np.testing.assert_allclose(errors, [0.25, 0.5, 0.5, 0.5], atol=1e-7)

@@ -13,7 +13,7 @@ from fairgrad.measures import ALIASES, MEASURES, check_several_groups, constrain
 from fairgrad.torch.batch import Batch, flat_labels, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
-from fairgrad.torch.predictions import reading_of
+from fairgrad.torch.predictions import best_class, reading_of
 from fairgrad.torch.ranks import Ranks
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ class FairLoss(nn.Module):
         try:
             return self._weighted(batch, update=update, ignoring=False)
         except (IndexError, RuntimeError) as error:
-            problem = self.lookup.explain(label, batch.s, ignoring=can_ignore)
+            outcomes = self.lookup.by_flag_or_ignored if can_ignore else self.lookup.by_flag
+            problem = self.lookup.explain(label, batch.s, outcomes)
             if problem is not None:
                 raise ValueError(problem) from error
             if not can_ignore or not bool(label.eq(self.ignore_index).any()):
@@ -175,25 +176,34 @@ class FairLoss(nn.Module):
 
     def _weighted(self, batch: Batch, *, update: bool, ignoring: bool) -> Tensor:
         """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        lookup, state = self._hot
-        cell = lookup.cells(batch.label, batch.s, ignoring=ignoring)
+        state = self._hot[1]
+        slot = self._slots(batch.input, batch.label, batch.s, ignoring)
         losses = self._losses(batch.input, batch.target)
         divisor: Tensor | int = 1  # dividing K weights is cheaper than dividing the loss
         if self.reduction == "mean":
             divisor = self._divisor(batch.label, batch.sample_weight, ignoring=ignoring)
         scale = 1 / divisor if isinstance(divisor, int) else 1.0
         if update:
-            wrong = self.reading.wrong(batch.input, batch.label)
-            weights = state.step(cell, wrong, batch.sample_weight, scale)
+            weights = state.step(slot, batch.sample_weight, scale)
             self._last[:] = losses.detach(), batch.label, batch.sample_weight
         else:
             weights = state.weights * scale
         if not isinstance(divisor, int):
             weights = weights / divisor
-        factor = weights.index_select(0, cell)
+        factor = weights.index_select(0, slot)
         if batch.sample_weight is not None:
             factor = factor * batch.sample_weight
         return self._reduce(losses, factor)
+
+    def _slots(self, scores: Tensor, label: Tensor, s: Tensor, ignoring: bool) -> Tensor:
+        """(N,) where each row is counted: its cell, and whether its prediction is wrong."""
+        lookup, reading = self._hot[0], self.reading
+        if ignoring:
+            return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag_or_ignored)
+        by_class = lookup.by_class
+        if by_class and reading.predict is best_class and scores.shape[1] == by_class.n_codes:
+            return lookup.slots(label, scores.argmax(1), s, by_class)  # the usual case, and faster
+        return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag)
 
     def _losses(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 - PyTorch's name
         losses: Tensor = self.base_loss(input, target)

@@ -1,8 +1,8 @@
-"""Labels and sensitive values of a batch -> the cell of each row."""
+"""Labels, predictions and sensitive values of a batch -> where each row is counted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairgrad.groups import Groups, Ints
+
+FEW_CLASSES = 128
+"""Up to so many classes labels and predictions are looked up at once, in a table of all pairs."""
 
 MAX_TABLE = 2**24
 """Largest span of integer ids a lookup table may cover."""
@@ -24,12 +27,21 @@ class Table(NamedTuple):
     first: int
 
 
-class CellLookup(nn.Module):
-    """Maps labels and sensitive values, as they come in batches, to cells, by tables.
+class Outcomes(NamedTuple):
+    """A table of slots, one per label and code of the prediction, ``label * n_codes + code``."""
 
-    Values never seen in training map so far beyond the last cell that they cannot be taken for
-    one: using such a cell as an index is an error on the CPU and a device-side assert on an
-    accelerator, without a check (and its host synchronisation) in every step.
+    name: str
+    first: int
+    n_codes: int
+
+
+class CellLookup(nn.Module):
+    """Maps rows of a batch to *slots*: the K cells of right predictions, then those of wrong ones.
+
+    Everything is looked up in tables. Values never seen in training map so far beyond the last
+    slot that they cannot be taken for one: using such a slot as an index is an error on the CPU
+    and a device-side assert on an accelerator, without a check (and its host synchronisation) in
+    every step.
 
     Cells are those of the groups, ``label * n_groups + group`` (or just the group), and, after
     them, one more row of ``n_groups`` cells for targets to be ignored.
@@ -38,6 +50,11 @@ class CellLookup(nn.Module):
         groups: of the training set; labels must be integers.
         by_label: whether cells depend on the label.
         ignore_index: a target that is in no cell, if the loss has one.
+
+    Attributes:
+        by_flag: slots by label and whether the prediction is wrong.
+        by_flag_or_ignored: the same, where labels may be ``ignore_index``.
+        by_class: slots by label and predicted class, if there are few classes.
     """
 
     def __init__(self, groups: Groups, *, by_label: bool, ignore_index: int | None = None) -> None:
@@ -49,14 +66,20 @@ class CellLookup(nn.Module):
         self.group_names = groups.names
         nowhere = 4 * self.n_cells
 
-        keys, cells = groups.labels, np.arange(len(groups.labels)) * self.n_groups * by_label
-        kept = keys != ignore_index
-        self.label = self._add_table("label", keys[kept], cells[kept], nowhere, "y_train")
+        kept = groups.labels != ignore_index
+        labels = groups.labels[kept]
+        cells = (np.arange(len(groups.labels)) * self.n_groups * by_label)[kept]
+        self.by_flag = self._add_outcomes("by_flag", labels, cells, [0, 1], nowhere)
+        self.by_class: Outcomes | None = None
+        classes = np.arange(labels.max() + 1)
+        if labels.min() >= 0 and len(classes) <= FEW_CLASSES:
+            is_wrong = labels[:, None] != classes
+            self.by_class = self._add_outcomes("by_class", labels, cells, is_wrong, nowhere)
         if ignore_index is not None:
-            keys = np.append(keys[kept], ignore_index)
-            cells = np.append(cells[kept], self.n_label_rows * self.n_groups)
-            self.label_or_ignored = self._add_table(
-                "label_or_ignored", keys, cells, nowhere, "ignore_index"
+            ignored = self.n_label_rows * self.n_groups
+            labels, cells = np.append(labels, ignore_index), np.append(cells, ignored)
+            self.by_flag_or_ignored = self._add_outcomes(
+                "by_flag_or_ignored", labels, cells, [0, 1], nowhere
             )
 
         ids = groups.ids
@@ -67,6 +90,17 @@ class CellLookup(nn.Module):
             self.columns = [self._add_table("group", ids[:, 0], group, nowhere, "s_train")]
         else:
             self._add_column_tables(ids, nowhere)
+
+    def _add_outcomes(
+        self, name: str, labels: Ints, cells: Ints, is_wrong: Any, nowhere: int
+    ) -> Outcomes:
+        """A table with an entry for every label and code of a prediction."""
+        is_wrong = np.broadcast_to(is_wrong, (len(labels), np.shape(is_wrong)[-1]))
+        n_codes = is_wrong.shape[1]
+        keys = labels[:, None] * n_codes + np.arange(n_codes)
+        slots = cells[:, None] + self.n_cells * is_wrong
+        table = self._add_table(name, keys.ravel(), slots.ravel(), nowhere, "y_train")
+        return Outcomes(*table, n_codes)
 
     def _add_column_tables(self, ids: Ints, nowhere: int) -> None:
         """One table per attribute, whose entries add up to the place of their combination."""
@@ -98,16 +132,19 @@ class CellLookup(nn.Module):
         self.register_buffer(f"{name}_table", torch.from_numpy(table), persistent=False)
         return Table(f"{name}_table", first)
 
-    def cells(self, label: Tensor, s: Tensor, *, ignoring: bool) -> Tensor:
-        """(N,) the cell of each row; far beyond the last cell, or an IndexError, if unseen.
+    def slots(self, label: Tensor, code: Tensor, s: Tensor, outcomes: Outcomes) -> Tensor:
+        """(N,) the slot of each row; far beyond the last, or an IndexError, if it is unseen.
 
         Args:
             label: (N,) labels.
+            code: (N,) of the predictions: 1 for a wrong one, or its class with `by_class`. It is
+                written over.
             s: (N,) or (N, columns) sensitive values.
-            ignoring: whether labels may be ``ignore_index``; if not, that is an error too.
+            outcomes: `by_flag`, `by_class`, or `by_flag_or_ignored`, where labels may be
+                ``ignore_index``.
         """
-        table = self.label_or_ignored if ignoring else self.label
-        return self._entries(table, label).add_(self._group(s))
+        key = code.add_(label, alpha=outcomes.n_codes)
+        return self._entries(outcomes, key).add_(self._group(s))
 
     def _group(self, s: Tensor) -> Tensor:
         if self.n_columns == 1:
@@ -115,15 +152,18 @@ class CellLookup(nn.Module):
         entries = [self._entries(table, s[:, i]) for i, table in enumerate(self.columns)]
         return self._entries(self.joint, torch.stack(entries).sum(0))
 
-    def _entries(self, table: Table, keys: Tensor) -> Tensor:
+    def _entries(self, table: Table | Outcomes, keys: Tensor) -> Tensor:
         # index_select, unlike indexing, takes a negative position for an error
-        name, first = table
+        name, first = table[0], table[1]
         return self._buffers[name].index_select(0, keys - first if first else keys)  # type: ignore[union-attr]
 
-    def explain(self, label: Tensor, s: Tensor, *, ignoring: bool) -> str | None:
-        """What is wrong with a batch, in words, or None if every row has a cell."""
+    def explain(self, label: Tensor, s: Tensor, outcomes: Outcomes) -> str | None:
+        """What is wrong with a batch, in words, or None if every row has a slot."""
+        right = torch.zeros(1, dtype=torch.int64)
         for row in range(len(label)):
-            if self._fails(lambda one: self.cells(label[one], self._any_s, ignoring=ignoring), row):
+            if self._fails(
+                lambda one: self.slots(label[one], right.clone(), self._any_s, outcomes), row
+            ):
                 return (
                     f"target: row {row} has {label[row].item()}, which was never seen in "
                     f"y_train; its labels are {self.label_names}."
@@ -137,6 +177,6 @@ class CellLookup(nn.Module):
 
     def _fails(self, look_up: Callable[[slice], Tensor], row: int) -> bool:
         try:
-            return int(look_up(slice(row, row + 1))) >= self.n_cells
+            return int(look_up(slice(row, row + 1))) >= 2 * self.n_cells
         except (IndexError, RuntimeError):
             return True

@@ -81,10 +81,11 @@ class Multipliers(nn.Module):
             "c0": constraints.c0,
             "C": constraints.C,
             "A": sides.A,
-            "influence": dual.influence(sides.A, mass / mass.sum()),
+            # twice, as rows are looked up by slot: cells of right predictions, then of wrong ones
+            "influence": np.tile(dual.influence(sides.A, mass / mass.sum()), (2, 1)),
             "floor": None if np.isneginf(sides.floor).all() else sides.floor,
             "sign": sides.sign,
-            "ones": np.ones(n_cells),
+            "ones": np.ones(2 * n_cells),
             "zeros": np.zeros(2 * n_cells),
             "pool_rows": pooling[0],
             "pool_wrong": pooling[1],
@@ -98,43 +99,50 @@ class Multipliers(nn.Module):
         data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
         self.register_buffer("fingerprint", _fingerprint(*data))
         self._ones: dict[int, Tensor] = {}
+        self._is_settled = False
+        self._n_occurring = int((mass > 0).sum()) + 1  # the constant cell is among the rows
 
-    def step(
-        self, cell: Tensor, wrong: Tensor, sample_weight: Tensor | None, scale: float = 1.0
-    ) -> Tensor:
-        """Takes in the predictions of a batch, updates the state, gives the new weights of cells.
+    def step(self, slot: Tensor, sample_weight: Tensor | None, scale: float = 1.0) -> Tensor:
+        """Takes in the predictions of a batch, updates the state, gives the new weights.
 
         Nothing leaves the device, and it compiles into one graph.
 
         Args:
-            cell: (N,) the cell of each row.
-            wrong: (N,) 1 where its prediction is wrong, else 0.
+            slot: (N,) the slot of each row, its cell and whether its prediction is wrong.
             sample_weight: (N,) float32, or None for ones.
             scale: what the weights are multiplied by.
+
+        Returns:
+            (2 K,) the weight of each slot, which is that of its cell.
         """
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
-        zeros = own["zeros"]
-        row_counts = self._row_counts(cell) if sample_weight is None else sample_weight
-        index = torch.add(cell, wrong, alpha=zeros.shape[0] // 2)
-        counts = self.ranks.sum(zeros.index_add(0, index, row_counts))
+        rows = self._row_counts(slot) if sample_weight is None else sample_weight
+        counts = self.ranks.sum(own["zeros"].index_add(0, slot, rows))
         errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
             (own["rows"], own["wrong"]),
             (own["pool_rows"], own["pool_wrong"]) if self.has_few_cells else self.n_label_rows,
             counts,
             self.error_memory,
+            is_settled=self._is_settled,
         )
+        if not self._is_settled and slot.is_cpu and not torch.compiler.is_compiling():
+            self._is_settled = self._has_seen_all(own["rows"])
         own["multipliers"] = dual.ascend(
             own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
         )
         return self._weights(errors, scale)
 
-    def _row_counts(self, cell: Tensor) -> Tensor:
+    def _has_seen_all(self, rows: Tensor) -> bool:
+        """Whether nothing is kept from batch to batch and every cell that occurs was seen."""
+        return not self.error_memory and int((rows >= dual.TINY).sum()) >= self._n_occurring
+
+    def _row_counts(self, slot: Tensor) -> Tensor:
         """Ones, one per row: made once, as batches are mostly of one size."""
-        n = cell.shape[0]
+        n = slot.shape[0]
         if torch.compiler.is_compiling():
-            return torch.ones(n, device=cell.device)
+            return torch.ones(n, device=slot.device)
         if n not in self._ones:
-            self._ones = {n: torch.ones(n, device=cell.device)}
+            self._ones = {n: torch.ones(n, device=slot.device)}
         return self._ones[n]
 
     def _weights(self, errors: Tensor, scale: float) -> Tensor:
@@ -149,7 +157,7 @@ class Multipliers(nn.Module):
 
     @property
     def weights(self) -> Tensor:
-        """(K + ignored,) the current weights of the cells."""
+        """(2 K,) the current weights of the slots; the first half are those of the cells."""
         return self._weights(self.wrong / self.rows, 1.0)
 
     @property
@@ -187,6 +195,7 @@ class Multipliers(nn.Module):
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
+        self._is_settled = False
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 

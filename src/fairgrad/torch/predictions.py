@@ -66,9 +66,7 @@ class Reading:
     def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) 1 where the prediction is wrong, else 0."""
         predicted = self.predict(scores)
-        if predicted.dtype != label.dtype or predicted.ndim != 1:
-            return (predicted.reshape(-1) != label).long()
-        return predicted.ne_(label)
+        return (predicted.reshape(-1) != label).long()
 
     def check(self, scores: Tensor) -> None:
         """Refuses an input of the wrong shape before anything is computed from it."""
