@@ -3,17 +3,23 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from fairgrad.bench import (
     PLANS,
     Plan,
+    Record,
+    Unit,
     narrowed,
     plan_of,
     run,
     units_of,
 )
+from fairgrad.bench.cost import cost_of
+from fairgrad.bench.progress import RunProgress
 from fairgrad.bench.version import reached_from
 from fairgrad.cli.commands import bench as bench_module
 from fairgrad.methods import methods
@@ -58,6 +64,27 @@ def test_the_papers_plan_has_a_unit_per_measure_only_where_it_matters():
 def test_wrong_names_are_refused_before_anything_runs(choices, message):
     with pytest.raises(ValueError, match=message):
         Plan(**choices)
+
+
+def test_a_plan_with_its_own_combinations_takes_no_grid():
+    with pytest.raises(ValueError, match="grid: the plan 'epsilon' has combinations of its own"):
+        narrowed(plan_of("epsilon"), grid="quick")
+
+
+def test_the_time_left_is_estimated_by_the_work_left():
+    names = ("german", "celeba", "gaussian:rows=4000")
+    small, large, middle = (cost_of(Unit(name, "linear", "fairgrad", "x")) for name in names)
+    assert small < middle < large
+    console = Console(file=StringIO(), width=200)
+    units = [Unit(name, "linear", "fairgrad", "x") for name in ("dutch", "german", "celeba")]
+    progress = RunProgress(units, console)
+    progress.started -= 60.42
+    progress.step(Record(units[0], "", "finished"))
+    progress.step(Record(units[1], "", "failed", "no luck"))
+    first, second = console.file.getvalue().splitlines()
+    # A thousand rows a second, and 2,000 (what small data cost at least) and 202,599 to go.
+    assert first.endswith("about 3 min 25 s left")
+    assert second.endswith("failed, no luck; about 3 min 23 s left")
 
 
 def test_options_of_data_sets_reach_them(tmp_path):

@@ -91,6 +91,14 @@ def test_what_a_method_cannot_do_is_skipped_for_good(tmp_path, tiny):
     assert run(plan, tmp_path).new == []
 
 
+def test_processes_give_the_results_of_one(tmp_path, tiny):
+    plan = Plan(methods=("bench_methods:PLAIN", "constant", "unconstrained"), epochs=6, **tiny)
+    one = run(plan, tmp_path / "one")
+    two = run(plan, tmp_path / "two", jobs=2)
+    assert len(one.new) == 3
+    assert by_unit(one.new) == by_unit(two.new)
+
+
 @pytest.mark.filterwarnings("ignore:A worker stopped:UserWarning")
 def test_a_process_that_dies_fails_its_unit_alone(tmp_path, tiny):
     measures = ("equalized_odds", "accuracy_parity")
@@ -100,14 +108,6 @@ def test_a_process_that_dies_fails_its_unit_alone(tmp_path, tiny):
     status = {record.unit.measure: record.status for record in outcome.new}
     assert status == {"accuracy_parity": "finished", "equalized_odds": "failed"}
     assert "TerminatedWorkerError" in outcome.failed[0].reason
-
-
-def test_processes_give_the_results_of_one(tmp_path, tiny):
-    plan = Plan(methods=("bench_methods:PLAIN", "constant", "unconstrained"), epochs=6, **tiny)
-    one = run(plan, tmp_path / "one")
-    two = run(plan, tmp_path / "two", jobs=2)
-    assert len(one.new) == 3
-    assert by_unit(one.new) == by_unit(two.new)
 
 
 def test_other_inputs_or_code_have_other_names(tiny):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fairgrad.bench.execute import execute, failure
@@ -45,6 +46,7 @@ def _in_processes(units: Sequence[Unit], jobs: int) -> Iterator[Record]:
 
 def _alone(unit: Unit) -> Record:
     try:
-        return next(_in_processes([unit], jobs=2))
+        record: Record = get_reusable_executor(max_workers=1).submit(execute, unit).result()
     except TerminatedWorkerError as error:
         return Record(unit, code_version(unit), **failure(error))
+    return record

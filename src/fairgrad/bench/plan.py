@@ -100,10 +100,15 @@ def units_of(plan: Plan) -> list[Unit]:
 def narrowed(plan: Plan, **choices: Any) -> Plan:
     """The plan with other choices, where they are given (neither None nor empty).
 
+    Raises:
+        ValueError: if a grid is given for a plan that has combinations of its own.
+
     Example:
         >>> narrowed(Plan(), models=("linear",), seeds=()).models
         ('linear',)
     """
+    if choices.get("grid") and plan.combinations is not None:
+        raise ValueError(f"grid: the plan {plan.name!r} has combinations of its own, no grid.")
     return replace(plan, **{key: value for key, value in choices.items() if value})
 
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from fairgrad.bench.cost import cost_of
 from fairgrad.bench.record import FINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairgrad.bench.record import Record
+    from fairgrad.bench.unit import Unit
 
 
 @contextmanager
-def progress_of(total: int, console: Console | None = None) -> Iterator[RunProgress]:
+def progress_of(units: Sequence[Unit], console: Console | None = None) -> Iterator[RunProgress]:
     """Shows progress while units are run."""
-    progress = RunProgress(total, Console(stderr=True) if console is None else console)
+    progress = RunProgress(units, Console(stderr=True) if console is None else console)
     with progress.bar:
         yield progress
 
@@ -29,34 +30,44 @@ def progress_of(total: int, console: Console | None = None) -> Iterator[RunProgr
 class RunProgress:
     """Counts finished units and estimates when the rest is done.
 
+    The estimate takes the work that is left to cost as much as the work done so far. Units that
+    were skipped or failed say nothing about that.
+
     Args:
-        total: units to be run.
+        units: to be run.
         console: to speak to.
     """
 
-    def __init__(self, total: int, console: Console) -> None:
-        self.total, self.started = total, time.monotonic()
-        self.outcomes: Counter[str] = Counter()
+    def __init__(self, units: Sequence[Unit], console: Console) -> None:
+        self.total, self.done, self.started = len(units), 0, time.monotonic()
+        self.work_done, self.work_left = 0.0, sum(map(cost_of, units))
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self.bar = Progress(
             *columns, console=console, disable=not console.is_terminal, transient=True
         )
-        self.task = self.bar.add_task("units", total=total)
+        self.task = self.bar.add_task("units", total=self.total)
 
     def step(self, record: Record) -> None:
         """Tells of one more unit."""
-        self.outcomes[record.status] += 1
-        done = sum(self.outcomes.values())
-        left = (time.monotonic() - self.started) / done * (self.total - done)
-        self.bar.update(self.task, completed=done, description=f"{duration(left)} left")
+        cost = cost_of(record.unit)
+        self.done, self.work_left = self.done + 1, self.work_left - cost
+        self.work_done += cost if record.status == FINISHED else 0.0
+        left = self._time_left()
+        self.bar.update(self.task, completed=self.done, description=left or "units")
         detail = duration(record.seconds) if record.status == FINISHED else record.reason
-        remaining = f"; about {duration(left)} left" if done < self.total else ""
         self.bar.console.print(
-            f"{done}/{self.total} {record.unit}: {record.status}, {detail}{remaining}",
+            f"{self.done}/{self.total} {record.unit}: {record.status}, {detail}"
+            + (f"; {left}" if left else ""),
             markup=False,
             highlight=False,
             soft_wrap=True,
         )
+
+    def _time_left(self) -> str:
+        if self.done == self.total or self.work_done == 0:
+            return ""
+        passed = time.monotonic() - self.started
+        return f"about {duration(passed / self.work_done * self.work_left)} left"
 
 
 def duration(seconds: float) -> str:

@@ -87,7 +87,7 @@ def run(
     todo = [unit for unit in units if unit.name(code_version(unit)) not in done]
     outcome = Outcome(kept)
     records = on_cluster(todo, cluster) if cluster else on_this_machine(todo, jobs)
-    with progress_of(len(todo), console) as progress:
+    with progress_of(todo, console) as progress:
         for record in records if todo else ():
             write_record(record, place)
             outcome.new.append(record)

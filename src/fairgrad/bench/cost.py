@@ -1,0 +1,40 @@
+"""How much work a unit is, relative to others: what the time left is estimated by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairgrad.bench.sources import find_method, parse_dataset
+
+if TYPE_CHECKING:
+    from fairgrad.bench.unit import Unit
+
+ROWS = {
+    "adult": 45_222,
+    "adult_multigroup": 45_222,
+    "celeba": 202_599,
+    "compas": 6_172,
+    "crime": 1_994,
+    "dutch": 60_420,
+    "folktables": 78_266,
+    "gaussian": 100_000,
+    "german": 1_000,
+    "twitter": 200_000,
+    "utkface": 23_708,
+}
+OTHER_ROWS, LEAST_ROWS = 10_000, 2_000
+NONLINEAR = 5.0
+
+
+def cost_of(unit: Unit) -> float:
+    """Rows times combinations, more for nonlinear models: a rough measure, in no unit of time.
+
+    Example:
+        >>> from fairgrad.bench.unit import Unit
+        >>> cost_of(Unit("adult", "nonlinear", "constant"))
+        226110.0
+    """
+    name, options = parse_dataset(unit.dataset)
+    rows = max(options.get("rows", ROWS.get(name, OTHER_ROWS)), LEAST_ROWS)
+    settings = unit.combinations or find_method(unit.method).settings(unit.model, unit.grid)
+    return float(rows) * len(settings) * (NONLINEAR if unit.model == "nonlinear" else 1.0)
