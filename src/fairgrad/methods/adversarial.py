@@ -82,7 +82,7 @@ def _unsupported(task: Task) -> str | None:
 
 def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nonlinear only
     if grid == "quick":
-        return crossed(batch_size=(512,), weight_decay=(0.0,), adversary_weight=(0.5, 2.1))
+        return crossed(batch_size=(128,), weight_decay=(0.0,), adversary_weight=(0.5, 2.1))
     return crossed(batch_size=(64, 512), weight_decay=(0.0, 0.001, 0.01), adversary_weight=LAMBDAS)
 
 

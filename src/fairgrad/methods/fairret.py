@@ -111,8 +111,8 @@ def _unsupported(task: Task) -> str | None:
 
 def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - one for all models
     if grid == "quick":
-        return crossed(batch_size=(512,), weight_decay=(0.0,), strength=(1.0,))
-    return crossed(batch_size=(512,), weight_decay=(0.0, 0.001), strength=(0.5, 1.0, 2.0))
+        return crossed(batch_size=(64, 512), strength=(1.0,))
+    return crossed(batch_size=(64, 512), strength=(0.5, 1.0, 2.0))
 
 
 def _train(task: Task) -> list[Candidate]:
