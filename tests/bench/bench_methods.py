@@ -70,6 +70,12 @@ def _random(task):
     return found
 
 
+def _forgets(task):
+    """Yields the models of the first seed only."""
+    yield from (found for found in _models(task) if found.seed == min(task.splits))
+
+
+FORGETS = _method("forgets", _forgets)
 PLAIN = _method("plain", _models)
 TELLS = _method("tells", _tells, uses_measure=True)
 FAILS = _method("fails", _fails, uses_measure=True)

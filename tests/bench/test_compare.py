@@ -137,3 +137,8 @@ def test_the_tally_counts_cells():
     assert "1 worse" in first
     assert "in 1 of 2 cells" in second
     assert "Adult linear EOdds (Unconstrained)" in third
+
+
+def test_a_method_that_was_not_measured_has_no_tally():
+    case = ("adult", "linear", "constant", "equalized_odds")
+    assert tally(compared(summary_of(case))).sentences() == []

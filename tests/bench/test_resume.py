@@ -74,6 +74,11 @@ def test_failures_are_recorded_and_tried_again(tmp_path, tiny):
     assert len(again.failed) == len(MEASURES)
 
 
+def test_a_seed_without_a_model_is_a_failure(tmp_path, tiny):
+    (record,) = run(Plan(methods=("bench_methods:FORGETS",), **tiny), tmp_path).new
+    assert record.reason == "ValueError: forgets gave no model for the seeds [20]."
+
+
 def test_data_that_are_not_there_are_a_failure_with_a_reason(tmp_path, monkeypatch, tiny):
     monkeypatch.setenv("FAIRGRAD_DATA", str(tmp_path))
     monkeypatch.setenv("FAIRGRAD_CACHE", str(tmp_path))

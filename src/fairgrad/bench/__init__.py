@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairgrad.bench.compare import VERDICTS, verdict
     from fairgrad.bench.figures import write_figures
+    from fairgrad.bench.overhead import measure_overhead, write_overhead
     from fairgrad.bench.paper import paper_results
     from fairgrad.bench.plan import Plan, narrowed, units_of
     from fairgrad.bench.plans import PLANS, plan_of
@@ -34,6 +35,7 @@ __all__ = [
     "Record",
     "Results",
     "Unit",
+    "measure_overhead",
     "narrowed",
     "newest",
     "paper_results",
@@ -46,12 +48,14 @@ __all__ = [
     "units_of",
     "verdict",
     "write_figures",
+    "write_overhead",
     "write_tables",
 ]
 
 _MODULES = {
     "compare": ("VERDICTS", "verdict"),
     "figures": ("write_figures",),
+    "overhead": ("measure_overhead", "write_overhead"),
     "paper": ("paper_results",),
     "plan": ("Plan", "narrowed", "units_of"),
     "plans": ("PLANS", "plan_of"),

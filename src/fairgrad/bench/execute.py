@@ -19,7 +19,7 @@ from fairgrad.bench.sources import code_version, find_method, splits_of
 from fairgrad.methods import Candidate, Method, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fairgrad.bench.unit import Unit
     from fairgrad.datasets import Split
@@ -94,10 +94,12 @@ def _is_full(method: Method, unit: Unit) -> bool:
 
 
 def _counted(
-    method: Method, candidates: list[Candidate], splits: Mapping[int, Split]
+    method: Method, candidates: Iterable[Candidate], splits: Mapping[int, Split]
 ) -> dict[str, Any]:
+    """Counts candidates one after the other, so that a method may yield them without a list."""
     cells = Cells.of(splits.values())
-    missing = set(splits) - {candidate.seed for candidate in candidates}
+    kept = [_kept(cells, found, splits[found.seed]) for found in candidates]
+    missing = set(splits) - {candidate.seed for candidate in kept}
     if missing:
         raise ValueError(f"{method.name} gave no model for the seeds {sorted(missing)}.")
     return {
@@ -106,7 +108,7 @@ def _counted(
         "environment": _environment(),
         "cells": cells,
         "rows": {seed: _rows(cells, split) for seed, split in splits.items()},
-        "kept": [_kept(cells, found, splits[found.seed]) for found in candidates],
+        "kept": kept,
     }
 
 

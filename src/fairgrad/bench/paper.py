@@ -44,6 +44,12 @@ def paper_batch_sizes() -> pd.DataFrame:
     return _read("paper_batch_size.csv")
 
 
+@cache
+def paper_overhead() -> pd.DataFrame:
+    """The paper's seconds per epoch on Adult, plain and fair, with the networks' hidden layers."""
+    return _read("paper_overhead.csv")
+
+
 def paper_name(dataset: str) -> str | None:
     """What the paper calls a data set of a plan, or None if it is not among the paper's."""
     name = SAME_AS.get(dataset, dataset)

@@ -52,11 +52,13 @@ class Tally:
     beaten: dict[str, list[str]] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
-        """The tally in words."""
+        """The tally in words; none if the method was not measured."""
+        cells = len(self.on_front) + len(self.beaten)
+        if not cells:
+            return []
         title = method_title(self.method)
         judged = sum(self.verdicts[name] for name in VERDICTS)
         counts = ", ".join(f"{self.verdicts[name]} {name}" for name in VERDICTS)
-        cells = len(self.on_front) + len(self.beaten)
         verdicts = f"{title}: of {judged} cells that compare with the paper's {counts}."
         front = (
             f"{title} is on the Pareto front of the methods measured (those that need the "

@@ -104,7 +104,7 @@ def as_markdown(results: Results) -> str:
     """All tables on one page, the tally first and what could not be done last."""
     parts = ["# Results beside the paper's\n", markdown.legend()]
     if not results.comparison.empty:
-        parts += ["\n\n".join(tally(results.comparison).sentences()) + "\n"]
+        parts += [f"{sentence}\n" for sentence in tally(results.comparison).sentences()]
         parts += [markdown.section(found) for found in sections(results.comparison)]
     for title, frame in {"Batch size": results.batch_sizes, "Epsilon": results.epsilons}.items():
         if not frame.empty:

@@ -126,6 +126,29 @@ def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
     return 0
 
 
+@bench.command()
+@click.option(
+    "--epochs", type=click.IntRange(1), default=20, show_default=True, help="Epochs to measure."
+)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    default="bench-results",
+    show_default=True,
+    help="Folder to write the table and the figure into.",
+)
+def overhead(epochs: int, out: str) -> int:
+    """Measure what fairness costs in training time, with the paper's networks on Adult.
+
+    Nothing else should run on the machine meanwhile.
+    """
+    from fairgrad.bench import measure_overhead, write_overhead  # noqa: PLC0415 - as above
+
+    for path in write_overhead(measure_overhead(epochs), out):
+        click.echo(str(path))
+    return 0
+
+
 @contextmanager
 def _stopping_keeps_records() -> Iterator[None]:
     """Says on Ctrl-C that nothing is lost, which is true of no other command."""
