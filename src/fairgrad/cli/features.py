@@ -200,8 +200,10 @@ def _read_category(column: pd.Series, feature: Feature, odd: Oddities) -> Any:
     found = [_place(value, feature, place) for value in values]
     rows = np.array([*found, -1], dtype=np.int64)[codes]
     strangers = rows == len(place)
-    taken_as = OTHER if OTHER in place else "none of the known"
-    odd.count(feature.name, f"values never seen in training, taken as {taken_as}", strangers.sum())
+    what = "values never seen in training, taken as none of the known"
+    if OTHER in place:
+        what = f"values rare or never seen in training, taken as {OTHER}"
+    odd.count(feature.name, what, strangers.sum())
     rows[strangers] = place.get(OTHER, len(place))
     if not feature.has_gaps:
         odd.count(feature.name, "values missing, taken as none of the known", (rows < 0).sum())

@@ -44,15 +44,6 @@ class Model:
         """The name of the measure it was trained for."""
         return str(self.settings["measure"])
 
-    @property
-    def positive(self) -> str:
-        """The desirable label."""
-        return self.labels[-1]
-
-    def check(self, names: list[str]) -> None:
-        """Refuses a table that lacks columns the model needs."""
-        check_columns(names, self.features)
-
     def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
         """(n, labels) the probability of each label, and what was odd about the table."""
         features, odd = read_features(table, self.features)
@@ -86,16 +77,15 @@ class Model:
         }
 
 
-def is_model(path: str | Path) -> bool:
-    """Whether a path looks like the folder of a model."""
-    return Path(path).is_dir()
-
-
-def load_model(folder: str | Path) -> Model:
+def load_model(folder: str | Path, names: list[str]) -> Model:
     """Reads a model's folder; nothing in it is run.
 
+    Args:
+        folder: as `fairgrad fit` writes it.
+        names: columns of the table that the model is for.
+
     Raises:
-        ValueError: if it is no such folder, or of a newer version.
+        ValueError: if it is no such folder, or of a newer version, or the table lacks columns.
     """
     path = Path(folder).expanduser()
     if not (path / MARK).is_file():
@@ -104,6 +94,8 @@ def load_model(folder: str | Path) -> Model:
     known = _read(path / MARK)
     if not (path / MODEL).is_file():
         raise ValueError(f"{folder} holds no model ({MODEL}); `fairgrad fit` writes one")
+    features = [Feature.from_dict(values) for values in known["features"]]
+    check_columns(names, features)
     from fairgrad import persistence  # noqa: PLC0415 - torch, after all that can be refused without
 
     columns = Columns(
@@ -113,7 +105,6 @@ def load_model(folder: str | Path) -> Model:
         positive=known["labels"][-1],
         use_sensitive=known["uses_sensitive"],
     )
-    features = [Feature.from_dict(values) for values in known["features"]]
     pipeline = persistence.load(path / MODEL)
     return Model(pipeline, columns, features, known["labels"], known["settings"])
 

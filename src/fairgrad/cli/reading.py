@@ -17,7 +17,7 @@ import pandas as pd
 from fairgrad.datasets.userfile import CSV_ENDINGS, PARQUET_ENDINGS, TSV_ENDINGS, UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,13 +91,11 @@ def _csv(
         options |= {"dtype": str, "keep_default_na": False}
     elif texts:
         options |= {"dtype": dict.fromkeys(texts, str)}
-    if columns is not None:
-        wanted = set(columns)
-        options["usecols"] = lambda name: name in wanted
     try:
         _check_header(path, separator)
         with pd.read_csv(path, chunksize=rows, **options) as reader:
-            yield from reader
+            for piece in reader:  # chosen here: pandas' usecols would pass over faulty rows
+                yield piece if columns is None else piece[_known(columns, piece.columns)]
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
     except UNREADABLE as error:
@@ -124,8 +122,7 @@ def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[p
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
     try:
         with parquet.ParquetFile(path) as file:
-            known = file.schema_arrow.names
-            wanted = None if columns is None else [name for name in known if name in set(columns)]
+            wanted = None if columns is None else _known(columns, file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=rows, columns=wanted):
                 yield batch.to_pandas()
     except (arrow.ArrowException, OSError) as error:
@@ -212,6 +209,11 @@ def _collect(
         for name in piece.columns:
             found[str(name)].add(piece[name])
     return dict(found)
+
+
+def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
+    wanted = set(columns)
+    return [str(name) for name in names if name in wanted]
 
 
 def _one_line(error: BaseException) -> str:

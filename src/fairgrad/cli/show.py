@@ -59,6 +59,15 @@ def tell(message: str) -> None:
     Console(stderr=True, highlight=False).print(Text(printable(message), style="dim"))
 
 
+def silence(_: str) -> None:
+    """Says nothing, as machines do not listen."""
+
+
+def say(text: str) -> None:
+    """Prints a line of the result; paths are not broken."""
+    screen().print(printable_lines(text), markup=False, soft_wrap=True)
+
+
 def notes(sentences: Iterable[str]) -> None:
     """Says what the reader should know."""
     console = Console(stderr=True, highlight=False)
@@ -180,4 +189,9 @@ def _rate_columns(audit: Audit) -> dict[tuple[str, Any], str]:
 def _arrow(row: dict[Any, Any]) -> str:
     if math.isnan(row["change"]):
         return "-"
-    return f"{100 * row['before']:.1f} → {100 * row['after']:.1f}"
+    return f"{_percent(row['before'])}→{_percent(row['after'])}"
+
+
+def _percent(share: float) -> str:
+    """In %, with one digit where there is room for it."""
+    return "100" if share > 0.9995 else f"{100 * share:.1f}"

@@ -47,6 +47,9 @@ def fit(**given: Any) -> int:
     model, the audit as JSON, MODEL_CARD.md and report.html into a folder. The sensitive columns
     are no features unless --use-sensitive is given, and are not needed to predict.
     """
-    from fairgrad.cli.work import fit as work  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.work.request import request_of  # noqa: PLC0415 - keeps --help quick
 
-    return work.run(given)
+    request = request_of(given)
+    from fairgrad.cli.work import fit as work  # noqa: PLC0415 - torch, which no mistake waits for
+
+    return work.run(request)

@@ -34,6 +34,9 @@ def frontier(**given: Any) -> int:
     validation rows; else the fairest within 3 points of the best accuracy. The report audits that
     one. To keep a model, give `fairgrad fit` the same options.
     """
-    from fairgrad.cli.work import frontier as work  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.work.request import request_of  # noqa: PLC0415 - keeps --help quick
 
-    return work.run(given)
+    request = request_of(given)
+    from fairgrad.cli.work import frontier as work  # noqa: PLC0415 - torch, which no mistake waits for
+
+    return work.run(request)

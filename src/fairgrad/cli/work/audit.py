@@ -17,13 +17,11 @@ from fairgrad.cli.output import check_file, whole_file
 from fairgrad.cli.people import Columns, group_column, target_column
 from fairgrad.cli.reading import column_names, pieces, read_table
 from fairgrad.cli.verdicts import verdict_on
-from fairgrad.cli.work.given import columns_of, exit_code, tolerance_of
+from fairgrad.cli.work.request import columns_of, exit_code, tolerance_of
 from fairgrad.datasets.columns import as_categories, check_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from fairgrad.cli.folder import Model
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
 
@@ -60,8 +58,7 @@ def run(given: Mapping[str, Any]) -> int:
         for name in ("out", "report")
         if given[name] is not None
     }
-    model = load_model(given["subject"]) if _is_model(given) else None
-    subject = _of_model(model, given) if model is not None else _of_table(given)
+    subject = _of_model(given) if _is_model(given) else _of_table(given)
     audit = _audit(subject, given)
     judged = list(given["measure"]) or subject.judged
     verdict = verdict_on(audit, judged, separate=subject.separate) if judged else audit.verdict
@@ -93,10 +90,10 @@ def _is_model(given: Mapping[str, Any]) -> bool:
     return True
 
 
-def _of_model(model: Model, given: Mapping[str, Any]) -> Subject:
+def _of_model(given: Mapping[str, Any]) -> Subject:
     table = given["table"]
     names = column_names(table)
-    model.check(names)
+    model = load_model(given["subject"], names)
     own = model.columns
     sensitive = tuple(given["sensitive"]) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in sensitive}

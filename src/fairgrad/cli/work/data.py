@@ -12,7 +12,7 @@ from fairgrad import datasets
 from fairgrad.cli import show
 from fairgrad.cli.people import people_of
 from fairgrad.cli.reading import column_names, read_table
-from fairgrad.cli.work.given import columns_of
+from fairgrad.cli.work.request import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def fetch(name: str, carrier: str | None, *, as_json: bool) -> int:
         show.show_json({"schema": "fairgrad.data.fetch", "files": paths, "notes": lines})
     else:
         for path in files:
-            show.screen().print(str(path), markup=False, soft_wrap=True)
+            show.say(str(path))
     return 0
 
 
@@ -60,7 +60,7 @@ def describe(given: Mapping[str, Any]) -> int:
     if given["as_json"]:
         show.show_json({"schema": "fairgrad.data.describe", "name": name, "description": text})
     else:
-        show.screen().print(show.printable_lines(text), markup=False, soft_wrap=True)
+        show.say(text)
     return 0
 
 

@@ -28,7 +28,7 @@ TITLE = "Who earns more than 50,000 dollars? A plain and a fair model of census 
 def run(out: str, *, force: bool, as_json: bool) -> int:
     """Trains, shows, writes."""
     folder = check_folder(out, force=force or _is_demo(Path(out)))
-    tell = (lambda _: None) if as_json else show.tell
+    tell = show.silence if as_json else show.tell
     bar = sys.stderr.isatty() and not as_json
     settings = Settings(points=POINTS, verbose=bar or "auto")
     tell("Adult (census income): 45,222 people of 1994; who earns more than 50,000 dollars?")
@@ -47,7 +47,7 @@ def run(out: str, *, force: bool, as_json: bool) -> int:
         return 0
     show_outcome(outcome)
     for line in _ends(out):
-        show.screen().print(line, markup=False, soft_wrap=True)
+        show.say(line)
     return 0
 
 

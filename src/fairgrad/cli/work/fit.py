@@ -12,52 +12,49 @@ from fairgrad.cli import show
 from fairgrad.cli.card import overall_accuracy
 from fairgrad.cli.files import write_outcome
 from fairgrad.cli.outcome import fit, prepare
-from fairgrad.cli.output import REPORT, check_folder, whole_folder
+from fairgrad.cli.output import REPORT, whole_folder
 from fairgrad.cli.reading import column_names, read_table
-from fairgrad.cli.work.given import columns_of, exit_code, settings_of, tolerance_of
+from fairgrad.cli.work.request import exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fairgrad.cli.outcome import Outcome, Prepared
-    from fairgrad.cli.people import Columns
-    from fairgrad.cli.settings import Settings
+    from fairgrad.cli.work.request import Request
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.fit", 1
 
 
-def run(given: Mapping[str, Any]) -> int:
-    """Reads, trains, audits, writes; everything that can be refused is refused first."""
-    settings, columns = settings_of(given), columns_of(given)
-    folder = check_folder(given["out"], force=given["force"])
-    tell = (lambda _: None) if given["as_json"] else show.tell
-    columns.check(column_names(given["table"]))
-    tell(f"Reading {given['table']}")
-    prepared = read_and_prepare(given["table"], columns, settings)
+def run(request: Request) -> int:
+    """Reads, trains, audits, writes, shows."""
+    assert request.out is not None  # noqa: S101 - the option is required
+    assert request.folder is not None  # noqa: S101 - for the same reason
+    tell = show.silence if request.as_json else show.tell
+    tell(f"Reading {request.table}")
+    prepared = read_and_prepare(request)
     outcome = fit(
         prepared,
-        settings,
-        tolerance=tolerance_of(given),
-        with_plain=not given["no_plain"],
+        request.settings,
+        tolerance=request.tolerance,
+        with_plain=request.with_plain,
         show=tell,
     )
-    with whole_folder(folder) as beside:
-        write_outcome(outcome, beside, Path(given["table"]).name)
+    with whole_folder(request.folder) as beside:
+        write_outcome(outcome, beside, request.table_name)
         files = sorted(file.name for file in beside.iterdir())
-    if given["as_json"]:
-        show.show_json(as_json(outcome, given["out"], files))
+    if request.as_json:
+        show.show_json(as_json(outcome, request.out, files))
     else:
         show.notes(outcome.notes)
         show_outcome(outcome)
-        show.screen().print(f"\nWritten to {given['out']}: {', '.join(files)}", markup=False)
-        show.screen().print(f"Open {Path(given['out']) / REPORT} in a browser.", markup=False)
-    return exit_code(outcome.verdict, given["fail_on"])
+        show.say(f"\nWritten to {request.out}: {', '.join(files)}")
+        show.say(f"Open {Path(request.out) / REPORT} in a browser.")
+    return exit_code(outcome.verdict, request.fail_on)
 
 
-def read_and_prepare(path: str, columns: Columns, settings: Settings) -> Prepared:
+def read_and_prepare(request: Request) -> Prepared:
     """Reads the columns that are needed, and keeps the table no longer than that takes."""
-    wanted = [name for name in column_names(path) if name not in columns.drop]
-    return prepare(read_table(path, wanted), columns.without_drop(), settings)
+    columns = request.columns
+    wanted = [name for name in column_names(request.table) if name not in columns.drop]
+    return prepare(read_table(request.table, wanted), columns.without_drop(), request.settings)
 
 
 def show_outcome(outcome: Outcome) -> None:

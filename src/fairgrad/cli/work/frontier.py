@@ -10,49 +10,44 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.cli import show
 from fairgrad.cli.files import report_of
 from fairgrad.cli.outcome import outcome_of
-from fairgrad.cli.output import AUDIT, MARK, POINTS, REPORT, check_folder, whole_folder
-from fairgrad.cli.reading import column_names
+from fairgrad.cli.output import AUDIT, MARK, POINTS, REPORT, whole_folder
 from fairgrad.cli.training import chosen_of, fit_frontier
 from fairgrad.cli.work.fit import read_and_prepare
-from fairgrad.cli.work.given import columns_of, settings_of, tolerance_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
     from fairgrad.cli.outcome import Outcome
+    from fairgrad.cli.work.request import Request
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.frontier", 1
+HOW_TO_READ = (
+    "Models are chosen by the validation rows (first figures); the test rows only judge. plain: no "
+    "fairness asked. beaten: another model is as good in both and better in one."
+)
 
 
-def run(given: Mapping[str, Any]) -> int:
+def run(request: Request) -> int:
     """Trains, shows, writes."""
-    settings, columns = settings_of(given), columns_of(given)
-    folder = None if given["out"] is None else check_folder(given["out"], force=given["force"])
-    tell = (lambda _: None) if given["as_json"] else show.tell
-    columns.check(column_names(given["table"]))
-    tell(f"Reading {given['table']}")
-    prepared = read_and_prepare(given["table"], columns, settings)
+    settings = request.settings
+    tell = show.silence if request.as_json else show.tell
+    tell(f"Reading {request.table}")
+    prepared = read_and_prepare(request)
     tell(f"Training {settings.points} models")
     frontier = fit_frontier(prepared.rest, prepared.test, settings, prepared.desirable)
     trained = chosen_of(frontier, settings)
-    outcome = outcome_of(prepared, settings, trained, tolerance_of(given))
-    if folder is not None:
-        with whole_folder(folder) as beside:
-            _write(outcome, beside, Path(given["table"]).name)
-    if given["as_json"]:
-        show.show_json(_as_json(frontier.points_, trained.chosen, given["out"]))
+    outcome = outcome_of(prepared, settings, trained, request.tolerance)
+    if request.folder is not None:
+        with whole_folder(request.folder) as beside:
+            _write(outcome, beside, request.table_name)
+    if request.as_json:
+        show.show_json(_as_json(frontier.points_, trained.chosen, request.out))
         return 0
     show.notes(outcome.notes)
     show.screen().print(show.points_table(frontier.points_, trained.chosen))
-    show.screen().print(
-        "Models are chosen by the validation rows; the test rows only judge. plain: no fairness "
-        "asked. beaten: another model is as good in both and better in one.",
-        style="dim",
-    )
-    if folder is not None:
-        show.screen().print(f"\nOpen {Path(given['out']) / REPORT} in a browser.", markup=False)
+    show.say(HOW_TO_READ)
+    if request.out is not None:
+        show.say(f"\nOpen {Path(request.out) / REPORT} in a browser.")
     return 0
 
 

@@ -1,0 +1,80 @@
+"""``fairgrad audit`` on predictions of any system, and its exit codes."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """Predictions that favour one group, with truth as numbers and predictions as floats."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    group = rng.choice(["young", "old"], n)
+    truth = rng.integers(2, size=n)
+    biased = np.where(rng.random(n) < np.where(group == "old", 0.35, 0.05), 1 - truth, truth)
+    fair = np.where(rng.random(n) < 0.02, 1 - truth, truth)
+    path = tmp_path_factory.mktemp("scored") / "scored.csv"
+    table = pd.DataFrame(
+        {"truth": truth, "biased": biased.astype(float), "fair": fair, "age group": group}
+    )
+    table.loc[:4, "age group"] = None
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_unfair_predictions_fail_only_when_asked(program, scored):
+    named = ["--target", "truth", "--sensitive", "age group"]
+    judged = ["--measure", "accuracy_parity"]
+    asked = ["--fail-on", "unfair"]
+    ran = program("audit", scored, *named, *judged, "--prediction", "biased", *asked).check(1)
+    assert "unfair" in ran.out
+    program("audit", scored, *named, *judged, "--prediction", "biased").check(0)
+    ran = program("audit", scored, *named, *judged, "--prediction", "fair", *asked).check(0)
+    assert "fair within tolerance" in ran.out
+
+
+def test_figures_equal_fairlearns(program, scored, tmp_path):
+    out, report = tmp_path / "audit.json", tmp_path / "report.html"
+    found = program(
+        "audit", scored, "--target", "truth", "--prediction", "biased", "--baseline", "fair",
+        "--sensitive", "age group", "-o", out, "--report", report, "--json",
+    ).check().json  # fmt: skip
+    table = pd.read_csv(scored).dropna()
+    for name, function in {
+        "demographic_parity_difference": demographic_parity_difference,
+        "equalized_odds_difference": equalized_odds_difference,
+    }.items():
+        truth = function(
+            table["truth"], table["biased"], sensitive_features=table["age group"].astype(str)
+        )
+        own = next(f["value"] for f in found["audit"]["figures"] if f["figure"] == name)
+        assert own == pytest.approx(truth)
+    assert found["verdict"] == "unfair"
+    assert json.loads(out.read_text(encoding="utf-8")) == found["audit"]
+    assert "age group" in report.read_text(encoding="utf-8")
+    assert any(w["message"].startswith("5 ") for w in found["audit"]["warnings"])  # set aside
+
+
+def test_the_80_percent_rule(program, scored):
+    found = program(
+        "audit", scored, "--target", "truth", "--prediction", "fair", "--sensitive", "age group",
+        "--tolerance", "four_fifths", "--json",
+    ).check().json  # fmt: skip
+    verdicts = {v["measure"]: v for v in found["audit"]["verdicts"]}
+    assert verdicts["demographic_parity"]["judged_by"] == "ratio"
+    assert verdicts["demographic_parity"]["tolerance"] == 0.8
+    assert verdicts["equalized_odds"]["tolerance"] == 0.05
+
+
+def test_what_is_missing_is_said(program, scored, fitted):
+    program("audit", scored, "--target", "truth", "--sensitive", "age group").refused(
+        "--prediction is missing"
+    )
+    program("audit", fitted[0]).refused("is a folder", "table.csv")
+    program(
+        "audit", scored, "--target", "truth", "--prediction", "fiar", "--sensitive", "age group"
+    ).refused("--prediction", "did you mean 'fair'")

@@ -1,0 +1,66 @@
+"""Mistakes are answered by one sentence and exit code 2, and leave nothing behind."""
+
+import pytest
+
+BROKEN = {
+    "ragged.csv": ("a,b,c\n1,2,3\n1,2,3,4\n", "Expected 3 fields in line 3, saw 4"),
+    "twice.csv": ("a,a,c\n1,2,3\n", "two columns called 'a'"),
+    "empty.csv": ("", "is empty"),
+    "headed.csv": ("a,b,c\n", "has no rows"),
+    "notes.txt": ("a,b,c\n1,2,3\n", "can be read"),
+    "packed.csv.gz": ("not packed", "cannot be read as a table"),
+    "binary.csv": (b"a,b,c\n\xff\xfe,1,2\n", "cannot be read as a table"),
+    "false.parquet": ("a,b,c\n", "Parquet"),
+    "open.csv": ('a,b,c\n"1,2,3\n', "cannot be read as a table"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files(program, tmp_path, name):
+    content, reason = BROKEN[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    named = ["--target", "c", "--sensitive", "b"]
+    program("fit", path, *named, "--out", tmp_path / "model").refused(name, reason)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+COLUMN_MISTAKES = {
+    "misspelt": (["--target", "incom", "--sensitive", "sex"], "did you mean 'income'?"),
+    "both": (["--target", "sex", "--sensitive", "sex"], "--target and --sensitive both name"),
+    "dropped": (["--target", "income", "--sensitive", "sex", "--drop", "sex"], "--drop"),
+    "two bounds": (
+        ["--target", "income", "--sensitive", "sex", "--epsilon", "0", "--min-accuracy", "0.8"],
+        "exclude each other",
+    ),
+    "no target": (["--sensitive", "sex"], "--target"),
+    "measure": (["--target", "income", "--sensitive", "sex", "--measure", "justice"], "justice"),
+    "layers": (["--target", "income", "--sensitive", "sex", "--hidden", "8,x"], "8,x"),
+    "bins": (["--target", "income", "--sensitive", "age", "--bins", "age"], "column=25,60"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_MISTAKES)
+def test_mistakes_in_options(program, adult, tmp_path, name):
+    options, reason = COLUMN_MISTAKES[name]
+    program("fit", adult, *options, "--out", tmp_path / "model").refused(reason)
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_that_cannot_play_their_part(program, adult):
+    describe = ["data", "describe", adult]
+    program(*describe, "--target", "income", "--sensitive", "age").refused('--bins "age=')
+    program(*describe, "--target", "age", "--sensitive", "sex").refused("continuous")
+
+
+def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
+    named = ["--target", "income", "--sensitive", "sex"]
+    program("fit", adult, *named, "--out", fitted[0]).refused("exists", "--force")
+    (tmp_path / "diary.txt").write_text("mine")
+    program("fit", adult, *named, "--out", tmp_path, "--force").refused("diary.txt", "lost")
+    assert (tmp_path / "diary.txt").read_text() == "mine"
+
+
+def test_unknown_command_and_data_set(program):
+    program("fti").refused("fti", "--help")
+    program("data", "describe", "adlt").refused("adult")

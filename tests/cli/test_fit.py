@@ -1,0 +1,147 @@
+"""``fairgrad fit`` on real tables: what it writes, and that its figures are true."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, recall_score
+
+from fairgrad import fairness_levels, persistence
+from fairgrad.cli.features import Feature
+
+FILES = {"MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "report.html"}
+LEAKS = {
+    "is_recid", "event", "start", "end", "r_charge_degree", "r_charge_desc", "r_days_from_arrest",
+    "r_offense_date", "r_jail_in", "r_jail_out", "is_violent_recid", "violent_recid",
+    "vr_charge_degree", "vr_offense_date", "vr_charge_desc", "in_custody", "out_custody",
+}  # fmt: skip
+"""Columns of COMPAS that tell the future."""
+
+
+def test_writes_everything_and_says_so(fitted):
+    folder, ran = fitted
+    assert {file.name for file in folder.iterdir()} == FILES
+    assert {file.name for file in folder.parent.iterdir()} == {"model"}  # nothing left beside
+    assert "Who gained what by sex" in ran.out
+    assert "Verdict on equalized odds" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= max(80, len(str(folder)) + 90)
+    tables = [line for line in ran.out.splitlines() if "→" in line]
+    assert all(len(line) <= 80 for line in tables)
+
+
+def test_figures_are_those_of_the_predictions(program, fitted, predicted, adult, people):
+    """The audit's figures against scikit-learn's on the predictions."""
+    folder, _ = fitted
+    predicted = predicted["prediction"]
+    found = program("audit", folder, adult, "--json").check().json
+    rates = {
+        (row["group"], row["rate"]): row["value"]
+        for row in found["audit"]["rates"]
+        if row["label"] in {None, ">50K"}
+    }
+    assert rates["overall", "accuracy"] == pytest.approx(
+        accuracy_score(people["income"], predicted)
+    )
+    for sex in ("Female", "Male"):
+        own = people["sex"] == sex
+        recall = recall_score(people["income"][own], predicted[own], pos_label=">50K")
+        assert rates[f"sex={sex}", "true_positive_rate"] == pytest.approx(recall)
+    levels = fairness_levels(
+        people["income"], predicted, people["sex"], "equalized_odds", y_desirable=[">50K"]
+    )
+    odds = next(v for v in found["audit"]["verdicts"] if v["measure"] == "equalized_odds")
+    assert odds["mean_abs"] == pytest.approx(levels.mean_abs)
+    assert found["verdict"] == odds["verdict"]
+    assert found["judged_by"] == ["equalized_odds"]
+
+
+def test_the_model_is_a_pipeline_that_never_saw_the_sensitive_column(fitted, people):
+    folder, _ = fitted
+    pipeline = persistence.load(folder / "model.skops")
+    assert not any("sex" in name for name in pipeline[0].get_feature_names_out())
+    features = people.drop(columns=["sex", "income"])
+    assert set(pipeline.predict(features)) == {"<=50K", ">50K"}
+
+
+def test_card_and_report_tell_what_was_asked(fitted):
+    folder, _ = fitted
+    card = (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
+    for words in ("equalized odds", "Sensitive: sex; no features", "## Fairness audit", "600 were"):
+        assert words in card
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "adult.csv, 3,000 rows" in page
+    assert "http://" not in re.sub(r"http://www\.w3\.org/\S+", "", page.split("<script")[0])
+
+
+def test_the_same_seed_gives_the_same_model(program, fitted, adult, tmp_path):
+    folder, _ = fitted
+    named = ["--target", "income", "--sensitive", "sex", "--epochs", 10, "--no-plain"]
+    found = program("fit", adult, *named, "--out", tmp_path / "again", "--json").check().json
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert found["audit"]["rates"] == audit["rates"]
+    assert found["rows"] == {"training_and_validation": 2400, "test": 600}
+    assert found["plain_accuracy"] is None
+
+
+def test_takes_the_model_of_a_frontier_that_fits_the_bound(program, adult, tmp_path):
+    folder = tmp_path / "model"
+    named = ["--target", "income", "--sensitive", "sex", "--measure", "demographic_parity"]
+    few = ["--points", 5, "--epochs", 8, "--seed", 3]
+    found = program(
+        "fit", adult, *named, *few, "--min-accuracy", 0.7, "--out", folder, "--json"
+    ).check()
+    points = pd.read_csv(folder / "frontier.csv")
+    fits = points[points["validation_accuracy"] >= 0.7]
+    best = fits.loc[fits["validation_unfairness"].idxmin()]
+    assert found.json["accuracy"] == pytest.approx(best["test_accuracy"])
+    plain = points[np.isinf(points["epsilon"])].iloc[0]
+    assert found.json["plain_accuracy"] == pytest.approx(plain["test_accuracy"])
+    assert found.json["settings"]["min_accuracy"] == 0.7
+
+
+def test_compas_as_it_is(program, compas, tmp_path):
+    """A real table: gaps, dates, many categories, numbers as labels, several attributes."""
+    folder = tmp_path / "model"
+    drop = [word for name in sorted(LEAKS) for word in ("--drop", name)]
+    ran = program(
+        "fit", compas, "--target", "two_year_recid", "--positive", 0, "--sensitive", "race",
+        "--sensitive", "age", "--bins", "age=25,45", "--separate", "--measure",
+        "equality_of_opportunity", "--grid", "paper", "--epochs", 6, *drop, "--out", folder,
+    ).check()  # fmt: skip
+    assert "c_jail_in is left out" in ran.err
+    known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
+    assert known["labels"] == ["1", "0"]
+    names = [Feature.from_dict(feature).name for feature in known["features"]]
+    assert "race" not in names
+    assert "age" not in names
+    assert not LEAKS & set(names)
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    groups = {row["group"] for row in audit["groups"]}
+    assert {"age=under 25", "age=25 to under 45", "age=45 and over", "race=Hispanic"} <= groups
+    accuracy = next(r["value"] for r in audit["rates"] if r["rate"] == "accuracy")
+    assert accuracy > 0.55  # the constant classifier has .549
+
+
+def test_strange_names_stay_names(program, strange, tmp_path):
+    folder = tmp_path / "mo del"
+    ran = program(
+        "fit", strange.path, "--target", "{{ 7 * 7 }}", "--sensitive", strange.column,
+        "--positive", "|", "--use-sensitive", "--hidden", "8,4", "--epochs", 3,
+        "--measure", "accuracy_parity", "--out", folder,
+    ).check()  # fmt: skip
+    assert "x,y" in ran.out
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert {row["group"] for row in audit["groups"]} == {
+        f"{strange.column}={group}" for group in strange.groups
+    }
+    card = (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in card
+    assert "<script>alert" not in page
+    known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
+    assert strange.column in [feature["name"] for feature in known["features"]]
+    out = tmp_path / "out.tsv"
+    program("predict", folder, strange.path, "-o", out).check()
+    assert set(pd.read_csv(out, sep="\t")["prediction"]) <= {"<b>no</b>", "|"}

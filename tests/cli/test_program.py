@@ -1,0 +1,92 @@
+"""The program as a whole: help, versions, the demo, the frontier, data sets, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+import pandas as pd
+
+from fairgrad.cli.options import MEASURES
+from fairgrad.measures import MEASURES as KNOWN
+
+
+def test_help_loads_nothing_large(program):
+    program("--version").check()
+    assert version("fairgrad") in program("--version").out
+    helped = program("--help").check().out
+    for name in ("demo", "fit", "predict", "audit", "frontier", "data"):
+        assert f"  {name} " in helped
+    code = (
+        "import sys\n"
+        "from fairgrad.cli import main\n"
+        "try: main(['fit', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'pandas', 'numpy', 'sklearn', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_measures_are_those_of_the_library():
+    assert set(MEASURES) == set(KNOWN)
+
+
+def test_demo(program, tmp_path):
+    ran = program("demo", cwd=tmp_path).check()
+    assert max(len(line) for line in ran.out.splitlines() if "→" in line) <= 80
+    for words in ("Who gained what by sex", "Male", "Female", "fairgrad-demo/report.html"):
+        assert words in ran.out
+    folder = tmp_path / "fairgrad-demo"
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert audit["rows"] == len(pd.read_csv(folder / "people.csv"))
+    points = pd.read_csv(folder / "frontier.csv")
+    assert points["test_accuracy"].between(0.8, 0.88).all()
+    assert "frontier" in (folder / "report.html").read_text(encoding="utf-8")
+    again = program("audit", "fairgrad-demo", "fairgrad-demo/people.csv", "--json", cwd=tmp_path)
+    assert again.check().json["audit"]["rates"] == audit["rates"]
+
+
+def test_frontier(program, adult, tmp_path):
+    folder = tmp_path / "deep" / "frontier"
+    few = ["--points", 4, "--epochs", 4, "--out", folder]
+    found = program("frontier", adult, "--target", "income", "--sensitive", "sex", *few, "--json")
+    points = found.check().json["points"]
+    assert [point["plain"] for point in points] == [False, False, False, True]
+    assert {file.name for file in folder.iterdir()} == {
+        "audit.json", "fairgrad.json", "frontier.csv", "report.html",
+    }  # fmt: skip
+    chosen = points[found.json["chosen"]]
+    best = max(point["validation_accuracy"] for point in points)
+    near = [p for p in points if p["validation_accuracy"] >= best - 0.03]
+    assert chosen["validation_unfairness"] == min(p["validation_unfairness"] for p in near)
+    program("predict", folder, adult).refused("fairgrad.frontier")
+
+
+def test_data_sets(program, adult):
+    listed = program("data", "list", "--json").check().json["datasets"]
+    assert {"adult", "compas", "german"} <= {entry["name"] for entry in listed}
+    assert "45,222 rows" in program("data", "describe", "adult").check().out
+    own = program("data", "describe", adult, "--target", "income", "--sensitive", "sex").check()
+    assert "3,000 rows" in own.out
+    assert "Features: 12" in own.out
+
+
+def test_ctrl_c_leaves_nothing_behind(adult, tmp_path):
+    command = [sys.executable, "-m", "fairgrad.cli", "fit", str(adult), "--target", "income"]
+    command += ["--sensitive", "sex", "--epochs", "100000", "--out", str(tmp_path / "model")]
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    for line in running.stderr:
+        if line.startswith("Training"):
+            break
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert said.strip() == "Stopped; nothing was written."
+    assert not list(tmp_path.iterdir())
