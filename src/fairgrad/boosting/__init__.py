@@ -1,0 +1,18 @@
+"""What boosting libraries share: each round is one step of the method on all rows.
+
+A leaf's foundation: `fairgrad.lightgbm` and `fairgrad.xgboost` give it their scores and take its
+gradients. NumPy and SciPy alone.
+"""
+
+from fairgrad.boosting.gradients import log_loss_gradients, probabilities, weigh
+from fairgrad.boosting.objective import BoostingObjective, check_rows
+from fairgrad.boosting.rounds import Rounds
+
+__all__ = [
+    "BoostingObjective",
+    "Rounds",
+    "check_rows",
+    "log_loss_gradients",
+    "probabilities",
+    "weigh",
+]

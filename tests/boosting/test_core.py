@@ -1,0 +1,210 @@
+"""Gradients, rounds and objective against hand-computed examples and definitions."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairgrad.boosting import BoostingObjective, log_loss_gradients, weigh
+from fairgrad.boosting.holdout import held_out_rows
+from fairgrad.evaluate import fairness_levels
+
+MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
+
+
+def log_loss(scores, label):
+    if scores.ndim == 1:
+        return np.logaddexp(0, np.where(label == 1, -scores, scores))
+    return np.log(np.exp(scores).sum(1)) - scores[np.arange(len(label)), label]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_gradients_and_hessians_are_derivatives_of_the_log_loss(n_classes):
+    rng = np.random.default_rng(n_classes)
+    label = rng.integers(n_classes, size=40)
+    scores = rng.normal(size=40 if n_classes == 2 else (40, n_classes))
+    gradient, hessian = log_loss_gradients(scores, label)
+    step = 1e-4
+    for column in range(1 if n_classes == 2 else n_classes):
+        move = np.zeros(n_classes)
+        move[column] = step
+        move = step if n_classes == 2 else move
+        up, here, down = (log_loss(scores + sign * move, label) for sign in (1, 0, -1))
+        pick = slice(None) if n_classes == 2 else (slice(None), column)
+        np.testing.assert_allclose(gradient[pick], (up - down) / (2 * step), atol=1e-6)
+        factor = 1 if n_classes == 2 else n_classes / (n_classes - 1)
+        second = factor * (up - 2 * here + down) / step**2
+        np.testing.assert_allclose(hessian[pick], second, atol=1e-5)
+
+
+def test_one_round_by_hand():
+    # Two groups of 4; group 0 has 1 wrong of 4, group 1 has 3 of 4: F = (.25, -.25).
+    y, s = np.array([0, 0, 1, 1] * 2), np.repeat([0, 1], 4)
+    scores = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0)
+    gradient, hessian = objective.gradients(scores)
+    np.testing.assert_allclose(objective.rounds.levels, [0.25, -0.25])
+    np.testing.assert_allclose(objective.rounds.net_multipliers, [0.5, -0.5])
+    # C' lam = (-.5, .5), over the shares of .5: weights 1 - 1 and 1 + 1.
+    np.testing.assert_allclose(objective.rounds.weights, [0.0, 2.0], atol=1e-12)
+    p = 1 / (1 + np.exp(-scores))
+    weights = np.repeat([0.0, 2.0], 4)
+    np.testing.assert_allclose(gradient, weights * (p - y), atol=1e-12)
+    np.testing.assert_allclose(hessian, np.repeat([1.0, 2.0], 4) * p * (1 - p), atol=1e-12)
+    objective.gradients(scores)  # the same errors once more: multipliers twice as large
+    np.testing.assert_allclose(objective.rounds.weights, [-1.0, 3.0], atol=1e-12)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(MEASURES), st.booleans(), st.sampled_from([0, 0.05]))
+def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, epsilon):
+    rng = np.random.default_rng(seed)
+    n = 120
+    y, s = rng.integers(2, size=n), rng.integers(3, size=n)
+    y[:6], s[:6] = [0, 1] * 3, [0, 0, 1, 1, 2, 2]  # no cell is empty
+    weight = rng.uniform(0.5, 2, size=n) if weighted else None
+    objective = BoostingObjective(
+        y, s, measure, epsilon=epsilon, fairness_rate=0.3, sample_weight=weight
+    )
+    multipliers = [0.0, 0.0]
+    for _ in range(3):
+        scores = rng.normal(size=n)
+        gradient, _ = objective.gradients(scores)
+        level = fairness_levels(
+            y, (scores > 0).astype(int), s, measure, sample_weight=weight
+        ).values
+        np.testing.assert_allclose(objective.rounds.levels, level, atol=1e-7)
+        upper, lower = multipliers
+        if epsilon:
+            upper = np.maximum(0, upper + 0.3 * (level - epsilon))
+            lower = np.maximum(0, lower + 0.3 * (-epsilon - level))
+        else:
+            upper = upper + 0.3 * level
+        multipliers = [upper, lower]
+        np.testing.assert_allclose(objective.rounds.net_multipliers, upper - lower, atol=1e-7)
+    cell = y * 3 + s if objective.rounds.constraints.by_label else s
+    mass = np.bincount(cell, weight) / (n if weight is None else weight.sum())
+    C = objective.rounds.constraints.C
+    expected = 1 + (C.T @ (multipliers[0] - multipliers[1])) / mass
+    np.testing.assert_allclose(objective.rounds.weights, expected, atol=1e-6)
+    p = 1 / (1 + np.exp(-scores))
+    rows = expected[cell] * (1 if weight is None else weight)
+    np.testing.assert_allclose(gradient, rows * (p - y), atol=1e-6)
+
+
+def test_rows_of_unknown_groups_have_weight_one_and_are_in_no_level():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(2, size=300), rng.integers(-1, 2, size=300)
+    scores = rng.normal(size=300) + 2 * s
+    objective = BoostingObjective(y, s, "equalized_odds", fairness_rate=1.0)
+    gradient, _ = objective.gradients(scores)
+    p = 1 / (1 + np.exp(-scores))
+    unknown = s == -1
+    np.testing.assert_allclose(gradient[unknown], (p - y)[unknown], atol=1e-12)
+    assert not np.allclose(gradient[~unknown], (p - y)[~unknown], atol=1e-2)
+    known = fairness_levels(
+        y[~unknown], (scores[~unknown] > 0).astype(int), s[~unknown], "equalized_odds"
+    )
+    np.testing.assert_allclose(objective.rounds.levels, known.values, atol=1e-7)
+
+
+def test_rows_held_out_are_judged_and_not_learnt_from():
+    rng = np.random.default_rng(1)
+    y, s = rng.integers(2, size=1000), rng.integers(2, size=1000)
+    scores = rng.normal(size=1000)
+    objective = BoostingObjective(y, s, "accuracy_parity", held_out=0.3, fairness_rate=1.0)
+    gradient, hessian = objective.gradients(scores)
+    held = objective.is_held_out
+    assert abs(held.sum() - 300) <= 2
+    assert (gradient[held] == 0).all()
+    assert (hessian[held] == 0).all()
+    assert (hessian[~held] > 0).all()
+    wrong = (scores > 0) != y
+    errors = [wrong[held & (s == k)].mean() for k in (0, 1)]
+    np.testing.assert_allclose(objective.rounds.errors, errors, atol=1e-7)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.floats(0, 0.99))
+def test_each_cell_gives_its_share_and_keeps_a_row(cells, share):
+    cell = np.array(cells)
+    chosen = held_out_rows(cell, share, seed=3)
+    for k in set(cells):
+        size, held = (cell == k).sum(), chosen[cell == k].sum()
+        assert held <= size - 1
+        assert abs(held - share * size) <= 0.5 or held == size - 1
+
+
+def test_state_goes_through_json_and_training_goes_on():
+    rng = np.random.default_rng(2)
+    y, s = rng.integers(2, size=200), rng.integers(2, size=200)
+    scores = rng.normal(size=(4, 200))
+
+    def make():
+        return BoostingObjective(y, s, "equalized_odds", error_memory=0.5, fairness_rate=0.5)
+
+    whole, first, second = make(), make(), make()
+    for row in scores:
+        expected = whole.gradients(row)
+    for row in scores[:2]:
+        first.gradients(row)
+    second.rounds.load_state(json.loads(json.dumps(first.rounds.state())))
+    for row in scores[2:]:
+        found = second.gradients(row)
+    np.testing.assert_array_equal(found, expected)
+    assert second.rounds.n_rounds == 4
+    other = BoostingObjective(y, s, "accuracy_parity")
+    with pytest.raises(ValueError, match="state: expected multipliers of the constraints"):
+        other.rounds.load_state(first.rounds.state())
+
+
+def test_many_groups_give_the_same_with_either_way_of_pooling(monkeypatch):
+    rng = np.random.default_rng(4)
+    y, s = rng.integers(2, size=4000), rng.integers(50, size=4000)
+    scores = rng.normal(size=4000)
+    many = BoostingObjective(y, s, "equalized_odds")
+    assert isinstance(many.rounds.pooling, int)
+    monkeypatch.setattr("fairgrad.boosting.rounds.FEW_CELLS", 1000)
+    dense = BoostingObjective(y, s, "equalized_odds")
+    np.testing.assert_allclose(many.gradients(scores), dense.gradients(scores), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fairness_rate": -1}, "fairness_rate: expected a number of at least 0, got -1"),
+        ({"fairness_rate": "fast"}, "fairness_rate: expected a number"),
+        ({"proportional_rate": np.nan}, "proportional_rate: expected a number"),
+        ({"held_out": 1.0}, "held_out: expected a share from 0 to below 1, got 1.0"),
+        ({"error_memory": True}, "error_memory: expected a share"),
+        ({"epsilon": -0.1}, "epsilon: expected at least 0"),
+        ({"s": [0, 0, 0, 0]}, "s: fairness compares at least two groups"),
+        ({"s": [0, 1]}, "s: expected one value per row of y"),
+        ({"fairness_measure": "karma"}, "fairness_measure"),
+        ({"sample_weight": [1, 1, 1, -1]}, "sample_weight: expected finite weights"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    good = {"y": [0, 1, 0, 1], "s": [0, 0, 1, 1], "fairness_measure": "accuracy_parity"}
+    with pytest.raises(ValueError, match=message):
+        BoostingObjective(**{**good, **arguments})
+
+
+@pytest.mark.parametrize("scores", [np.zeros(3), np.zeros((4, 2)), np.zeros((4, 1))])
+def test_scores_of_another_shape(scores):
+    objective = BoostingObjective([0, 1, 0, 1], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"scores: expected shape \(4,\)"):
+        objective.gradients(scores)
+    assert objective.rounds.n_rounds == 0
+
+
+@given(st.integers(0, 1000))
+def test_negative_weights_turn_gradients_and_keep_hessians_positive(seed):
+    rng = np.random.default_rng(seed)
+    gradient, hessian = rng.normal(size=50), rng.uniform(0.01, 0.25, size=50)
+    weight = rng.normal(size=50) * 3
+    turned, kept = weigh(gradient, hessian, weight)
+    np.testing.assert_allclose(turned, weight * gradient)
+    # No row moves its leaf further than in plain boosting: |w g| / (max(|w|, 1) h) <= |g| / h.
+    assert (np.abs(turned) / kept <= np.abs(gradient) / hessian + 1e-9).all()
+    assert (kept > 0).all()
