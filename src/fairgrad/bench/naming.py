@@ -57,9 +57,16 @@ def dataset_title(name: str) -> str:
     return f"{title} ({options})" if options else title
 
 
-def place(row: dict[str, str] | tuple[str, str, str, str]) -> tuple[object, ...]:
-    """Sorts rows as the paper's tables do: data set, model, measure, method."""
-    dataset, model, method, measure = row.values() if isinstance(row, dict) else row
+def place(dataset: str, model: str, method: str, measure: str) -> tuple[object, ...]:
+    """A key that sorts rows as the paper's tables do: data set, model, measure, method.
+
+    Example:
+        >>> own = place("german", "linear", "fairgrad", "accuracy_parity")
+        >>> own < place("german", "linear", "constant", "equalized_odds")
+        True
+        >>> own < place("adult", "linear", "fairgrad", "accuracy_parity")
+        False
+    """
     return (
         *_position(dataset.partition(":")[0], DATASETS),
         dataset,

@@ -42,7 +42,7 @@ def summarise(seeds: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
     if seeds.empty:
         return pd.DataFrame(columns=[*COLUMNS, *REMARKS])
     rows = [_row(part, by) for _, part in _one_grid(seeds, by).groupby(list(by), sort=False)]
-    rows.sort(key=lambda row: place(tuple(row[key] for key in KEYS)))  # type: ignore[arg-type]  # four
+    rows.sort(key=lambda row: place(*(str(row[key]) for key in KEYS)))
     return pd.DataFrame(rows)
 
 
