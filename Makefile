@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-browser test-network lint format bench-overhead clean
+.PHONY: demo test test-browser test-network lint format bench-overhead bench-smoke clean
 
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -46,6 +46,12 @@ format: .venv/dev
 
 bench-overhead: .venv/dev
 	$(BIN)/python benchmarks/overhead.py
+
+# Every method on two small data sets: does the benchmark program run?
+bench-smoke: .venv/dev
+	rm -rf build/bench-smoke
+	$(BIN)/fairgrad bench run --plan smoke --jobs 2 --records build/bench-smoke/records
+	$(BIN)/fairgrad bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-
-
-class Batch(NamedTuple):
-    """N examples: what the base loss takes, and labels, sensitive values and weights, checked."""
-
-    input: Tensor
-    target: Tensor
-    label: Tensor
-    s: Tensor
-    sample_weight: Tensor | None
 
 
 def flat_labels(target: Any, n_examples: int) -> Tensor:
@@ -92,6 +82,20 @@ def flat_weights(sample_weight: Any, n_examples: int) -> Tensor | None:
     if _can_look(weight) and not bool(((weight >= 0) & (weight < torch.inf)).all()):
         raise ValueError("sample_weight: expected finite weights of at least 0.")
     return weight
+
+
+def flat_losses(losses: Tensor, n_examples: int) -> Tensor:
+    """(N,) one loss per example.
+
+    Raises:
+        ValueError: if the base loss gave something else.
+    """
+    if losses.numel() != n_examples:
+        raise ValueError(
+            f"base_loss: expected one value per example ({n_examples}), "
+            f"got shape {tuple(losses.shape)}."
+        )
+    return losses.reshape(-1)
 
 
 def _can_look(tensor: Tensor) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairgrad.groups import Groups
 from fairgrad.measures import ALIASES, MEASURES, check_several_groups, constraints_of
-from fairgrad.torch.batch import Batch, flat_labels, flat_sensitive, flat_weights
+from fairgrad.torch.batch import flat_labels, flat_losses, flat_sensitive, flat_weights
 from fairgrad.torch.lookup import CellLookup
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.predictions import best_class, reading_of
@@ -121,7 +121,12 @@ class FairLoss(nn.Module):
             n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
             ranks=ranks,
         )
-        self._hot = (self.lookup, self.state)  # modules find their submodules slowly
+        # Modules find and call their submodules slowly, and this is the hot path.
+        self._hot = (
+            self.lookup,
+            self.state,
+            getattr(self.base_loss, "forward", self.base_loss),
+        )
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
@@ -151,48 +156,69 @@ class FairLoss(nn.Module):
         self.reading.check(input)
         n = input.shape[0]
         label = flat_labels(target, n)
-        sample_weight = flat_weights(sample_weight, n)
+        if sample_weight is not None:
+            sample_weight = flat_weights(sample_weight, n)
         if (not self.training and mode == "train") or n == 0:
-            losses = self._losses(input, target)
+            losses = flat_losses(self.base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
-        batch = Batch(
-            input, target, label, flat_sensitive(s, n, self._hot[0].n_columns), sample_weight
+        s = flat_sensitive(s, n, self._hot[0].n_columns)
+        batch = (
+            input,
+            target,
+            label,
+            s,
+            sample_weight,
+            mode == "train" and torch.is_grad_enabled(),
         )
-        update = mode == "train" and torch.is_grad_enabled()
         can_ignore = self.ignore_index is not None
         if torch.compiler.is_compiling() or not input.is_cpu:
-            return self._weighted(batch, update=update, ignoring=can_ignore)
+            return self._weighted(*batch, ignoring=can_ignore)
         # On the CPU an index beyond a table raises, so what is rare need not be looked for.
         try:
-            return self._weighted(batch, update=update, ignoring=False)
+            return self._weighted(*batch, ignoring=False)
         except (IndexError, RuntimeError) as error:
             outcomes = self.lookup.by_flag_or_ignored if can_ignore else self.lookup.by_flag
-            problem = self.lookup.explain(label, batch.s, outcomes)
+            problem = self.lookup.explain(label, s, outcomes)
             if problem is not None:
                 raise ValueError(problem) from error
             if not can_ignore or not bool(label.eq(self.ignore_index).any()):
                 raise
-        return self._weighted(batch, update=update, ignoring=True)
+        return self._weighted(*batch, ignoring=True)
 
-    def _weighted(self, batch: Batch, *, update: bool, ignoring: bool) -> Tensor:
+    def _weighted(
+        self,
+        input: Tensor,  # noqa: A002 - PyTorch's name
+        target: Tensor,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        update: bool,
+        *,
+        ignoring: bool,
+    ) -> Tensor:
         """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        state = self._hot[1]
-        slot = self._slots(batch.input, batch.label, batch.s, ignoring)
-        losses = self._losses(batch.input, batch.target)
-        divisor: Tensor | int = 1  # dividing K weights is cheaper than dividing the loss
+        _, state, base_loss = self._hot
+        slot = self._slots(input, label, s, ignoring)
+        losses = base_loss(input, target)
+        if losses.shape != label.shape:
+            losses = flat_losses(losses, label.shape[0])
+        # Dividing K weights is cheaper than dividing the loss, and scaling them costs nothing.
+        scale, divisor = 1.0, None
         if self.reduction == "mean":
-            divisor = self._divisor(batch.label, batch.sample_weight, ignoring=ignoring)
-        scale = 1 / divisor if isinstance(divisor, int) else 1.0
+            if sample_weight is None and not ignoring and not self._has_class_weight:
+                scale = 1 / label.shape[0]
+            else:
+                divisor = self._divisor(label, sample_weight, ignoring=ignoring)
         if update:
-            weights = state.step(slot, batch.sample_weight, scale)
-            self._last[:] = losses.detach(), batch.label, batch.sample_weight
+            weights = state.step(slot, sample_weight, scale)
+            self._last[:] = losses.detach(), label, sample_weight
         else:
             weights = state.weights * scale
-        if not isinstance(divisor, int):
+        if divisor is not None:
             weights = weights / divisor
         factor = weights.index_select(0, slot)
-        if batch.sample_weight is not None:
-            factor = factor * batch.sample_weight
+        if sample_weight is not None:
+            factor = factor * sample_weight
         return self._reduce(losses, factor)
 
     def _slots(self, scores: Tensor, label: Tensor, s: Tensor, ignoring: bool) -> Tensor:
@@ -204,15 +230,6 @@ class FairLoss(nn.Module):
         if by_class and reading.predict is best_class and scores.shape[1] == by_class.n_codes:
             return lookup.slots(label, scores.argmax(1), s, by_class)  # the usual case, and faster
         return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag)
-
-    def _losses(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 - PyTorch's name
-        losses: Tensor = self.base_loss(input, target)
-        if losses.numel() != input.shape[0]:
-            raise ValueError(
-                f"base_loss: expected one value per example ({input.shape[0]}), "
-                f"got shape {tuple(losses.shape)}."
-            )
-        return losses if losses.ndim == 1 else losses.reshape(-1)
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
