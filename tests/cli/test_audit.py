@@ -78,3 +78,22 @@ def test_what_is_missing_is_said(program, scored, fitted):
     program(
         "audit", scored, "--target", "truth", "--prediction", "fiar", "--sensitive", "age group"
     ).refused("--prediction", "did you mean 'fair'")
+
+
+def test_three_labels_as_numbers(program, tmp_path):
+    """Labels 1, 2, 3 beside predictions 1.0, 2.0, 3.0; no label is desirable unless named."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(1, 4, 600)
+    guess = np.where(rng.random(600) < 0.2, 1, truth)
+    weights = rng.random(600)
+    frame = pd.DataFrame(
+        {"y": truth, "h": guess.astype(float), "s": rng.choice([0, 1], 600), "w": weights}
+    )
+    frame.to_csv(tmp_path / "three.csv", index=False)
+    named = ["--target", "y", "--prediction", "h", "--sensitive", "s", "--weight", "w", "--json"]
+    found = program("audit", tmp_path / "three.csv", *named).check().json["audit"]
+    assert found["labels"] == ["1", "2", "3"]
+    assert found["weighted"] is True
+    assert "equality_of_opportunity" not in {v["measure"] for v in found["verdicts"]}
+    accuracy = {r["group"]: r["value"] for r in found["rates"] if r["rate"] == "accuracy"}
+    assert accuracy["overall"] == pytest.approx(np.average(truth == guess, weights=weights))

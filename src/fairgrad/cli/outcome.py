@@ -16,7 +16,7 @@ from fairgrad.cli.features import describe_features, original_kinds
 from fairgrad.cli.folder import Model
 from fairgrad.cli.people import People, people_of
 from fairgrad.cli.training import Rows, train
-from fairgrad.cli.verdicts import verdict_on
+from fairgrad.cli.verdicts import measures_for, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +150,7 @@ def outcome_of(
     said: tuple[str, ...] = (),
 ) -> Outcome:
     """Audits what was trained on the test rows."""
-    audit = audit_of(trained, prepared, tolerance)
+    audit = audit_of(trained, prepared, settings, tolerance)
     pipeline = Pipeline([("features", prepared.pipeline_start), ("classifier", trained.fair)])
     model = Model(
         pipeline,
@@ -162,7 +162,7 @@ def outcome_of(
     return Outcome(model, trained, audit, prepared, settings, (*prepared.notes, *said))
 
 
-def audit_of(trained: Trained, prepared: Prepared, tolerance: Any) -> Audit:
+def audit_of(trained: Trained, prepared: Prepared, settings: Settings, tolerance: Any) -> Audit:
     """The fair model on the test rows, against the plain one."""
     test = prepared.test
     scores = trained.fair.predict_proba(test.X)
@@ -172,6 +172,7 @@ def audit_of(trained: Trained, prepared: Prepared, tolerance: Any) -> Audit:
         test.y,
         classes[scores.argmax(axis=1)],
         test.s,
+        measures=measures_for(prepared.desirable, [settings.measure]),
         tolerance=tolerance,
         baseline=None if trained.plain is None else trained.plain.predict(test.X),
         y_score=scores[:, order],

@@ -16,7 +16,7 @@ from fairgrad.cli.folder import load_model
 from fairgrad.cli.output import check_file, whole_file
 from fairgrad.cli.people import Columns, group_column, target_column
 from fairgrad.cli.reading import column_names, pieces, read_table
-from fairgrad.cli.verdicts import verdict_on
+from fairgrad.cli.verdicts import measures_for, verdict_on
 from fairgrad.cli.work.request import columns_of, exit_code, tolerance_of
 from fairgrad.datasets.columns import as_categories, check_named
 
@@ -158,7 +158,7 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
         pd.Series(truth, name=columns.target, dtype=object),
         predicted,
         pd.DataFrame(groups),
-        measures=list(given["measure"]) or None,
+        measures=list(given["measure"]) or measures_for(positive, subject.judged),
         tolerance=tolerance_of(given),
         confidence=given["confidence"],
         baseline=_texts(frame[given["baseline"]]) if given["baseline"] else None,

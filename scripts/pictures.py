@@ -1,0 +1,73 @@
+"""Makes the README's pictures from the report of the demo: ``python scripts/pictures.py [report]``.
+
+Without a report it runs the demo first, in a temporary folder. It needs playwright and a Chromium;
+the environment variable FAIRGRAD_BROWSER names the executable if it is not /usr/bin/chromium.
+Writes docs/pictures/report.png (the top of the page: verdicts and groups) and
+docs/pictures/frontier.png (the frontier, with the chosen model's rates).
+"""  # noqa: INP001 - a script, not a package
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+BROWSER = os.environ.get("FAIRGRAD_BROWSER", "/usr/bin/chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+WIDTH, TOP = 1080, 1000
+READY = "document.documentElement.dataset.charts === 'ready'"
+
+
+def demo_report(folder: Path) -> Path:
+    """Runs the demo; gives its report."""
+    subprocess.run([sys.executable, "-m", "fairgrad.cli", "demo"], cwd=folder, check=True)
+    return folder / "fairgrad-demo" / "report.html"
+
+
+def take(report: Path) -> list[Path]:
+    """Opens the report and takes both pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, headless=True, args=FLAGS)
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": TOP}, device_scale_factor=1.5, color_scheme="light"
+        )
+        page.goto(report.absolute().as_uri())
+        wait_for_charts(page)
+        page.screenshot(path=PICTURES / "report.png")
+        page.locator("#trade-off").screenshot(path=PICTURES / "frontier.png")
+        browser.close()
+    return [PICTURES / "report.png", PICTURES / "frontier.png"]
+
+
+def wait_for_charts(page: Page) -> None:
+    """Asks until they are drawn; the page's policy forbids playwright's own way of waiting."""
+    for _ in range(200):
+        if page.evaluate(READY):
+            return
+        page.wait_for_timeout(100)
+    raise RuntimeError("The charts of the report were not drawn within 20 seconds.")
+
+
+def main(given: list[str]) -> None:
+    """Takes the pictures and says where they are."""
+    if given:
+        written = take(Path(given[0]))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            written = take(demo_report(Path(folder)))
+    for path in written:
+        sys.stdout.write(f"{path} ({path.stat().st_size // 1000} kB)\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
