@@ -15,7 +15,7 @@ from fairgrad.measures import check_several_groups, constraints_of
 if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
 
-RATE = 0.05
+RATE = 0.1
 """The fairness rate unless another is given."""
 
 

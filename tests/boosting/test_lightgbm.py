@@ -1,0 +1,294 @@
+"""FairGradLGBMClassifier and the objective, against LightGBM itself and the definitions."""
+
+import pickle
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from lightgbm import LGBMClassifier
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import cross_val_score
+
+from fairgrad.evaluate import fairness_levels
+from fairgrad.lightgbm import FairGradLGBMClassifier, FairObjective
+
+QUIET = {"n_jobs": 1, "verbose": -1, "random_state": 0}
+SMALL = {**QUIET, "n_estimators": 60, "num_leaves": 7}
+RATES = {
+    "accuracy_parity": 0.5,  # the groups' noise differs: fairness asks for much
+    "equalized_odds": 0.2,
+    "equality_of_opportunity": 0.2,
+    "demographic_parity": 0.2,
+}
+
+
+def unfairness(model, data, measure, rows, s=None):
+    s = data.sex if s is None else s
+    return fairness_levels(data.y[rows], model.predict(data.X[rows]), s[rows], measure).mean_abs
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02])
+@pytest.mark.parametrize("measure", RATES)
+def test_models_become_fair_on_new_rows(hiring, measure, epsilon):
+    rows, new = hiring.train, ~hiring.train
+    model = FairGradLGBMClassifier(measure, epsilon=epsilon, fairness_rate=RATES[measure], **SMALL)
+    model.fit(hiring.X[rows], hiring.y[rows], sensitive_features=hiring.sex[rows])
+    plain = LGBMClassifier(**SMALL).fit(hiring.X[rows], hiring.y[rows])
+    fair, unfair = (unfairness(m, hiring, measure, new) for m in (model, plain))
+    assert fair < 0.5 * unfair + 0.01
+    assert (model.predict(hiring.X[new]) == hiring.y[new]).mean() > 0.6
+
+
+def test_without_a_rate_it_is_lightgbm(hiring):
+    X, y = hiring.X, hiring.decision
+    plain = LGBMClassifier(**SMALL, boost_from_average=False).fit(X, y)
+    model = FairGradLGBMClassifier(fairness_rate=0.0, **SMALL)
+    model.fit(X, y, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
+    assert model.classes_.tolist() == ["hired", "refused"]
+    three = LGBMClassifier(**SMALL, boost_from_average=False).fit(X, hiring.grade)
+    model = FairGradLGBMClassifier(fairness_rate=0.0, **SMALL)
+    model.fit(X, hiring.grade, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(model.predict_proba(X), three.predict_proba(X), atol=1e-3)
+
+
+def test_several_classes_become_fair(hiring):
+    rows, new = hiring.train, ~hiring.train
+    scores = []
+    for rate in (0.0, 0.2):
+        model = FairGradLGBMClassifier("equalized_odds", fairness_rate=rate, **SMALL)
+        model.fit(hiring.X[rows], hiring.grade[rows], sensitive_features=hiring.sex[rows])
+        assert model.predict_proba(hiring.X[new]).shape == (1000, 3)
+        levels = fairness_levels(
+            hiring.grade[new], model.predict(hiring.X[new]), hiring.sex[new], "equalized_odds"
+        )
+        scores.append(levels.mean_abs)
+    assert scores[1] < 0.6 * scores[0]
+    assert len(model.cell_names_) == 6
+
+
+def test_several_attributes_and_unknown_values(hiring):
+    frame = pd.DataFrame({"sex": hiring.sex, "race": hiring.race}).astype(object)
+    frame.loc[:500, "sex"] = None
+    frame.loc[400:800, "race"] = None
+    model = FairGradLGBMClassifier("demographic_parity", fairness_rate=0.1, **SMALL)
+    model.fit(hiring.X, hiring.y, sensitive_features=frame)
+    assert len(model.levels_) == 12  # label x sex x race; who is unknown is in none
+    assert "sex=?, race=?" in model.groups_.names
+    known = frame.notna().all(axis=1).to_numpy()
+    found = fairness_levels(
+        hiring.y[known], model.predict(hiring.X[known]), frame[known], "demographic_parity"
+    )
+    plain = LGBMClassifier(**SMALL).fit(hiring.X, hiring.y).predict(hiring.X[known])
+    unfair = fairness_levels(hiring.y[known], plain, frame[known], "demographic_parity")
+    assert found.mean_abs < 0.3 * unfair.mean_abs
+
+
+def test_levels_of_the_model_are_those_before_its_last_round(hiring):
+    model = FairGradLGBMClassifier("equalized_odds", **SMALL)
+    model.fit(hiring.X, hiring.decision, sensitive_features=hiring.sex)
+    before = model.booster_.predict(hiring.X, num_iteration=59)
+    pred = model.classes_[(before > 0.5).astype(int)]
+    expected = fairness_levels(hiring.decision, pred, hiring.sex, "equalized_odds")
+    np.testing.assert_allclose(model.levels_, expected.values, atol=1e-7)
+
+
+def test_predictions_agree_with_each_other(hiring):
+    model = FairGradLGBMClassifier(**SMALL)
+    model.fit(hiring.X, hiring.decision, sensitive_features=hiring.sex)
+    margin = model.predict(hiring.X, raw_score=True)
+    np.testing.assert_allclose(model.predict_proba(hiring.X)[:, 1], expit(margin), atol=1e-12)
+    np.testing.assert_array_equal(model.predict(hiring.X), np.where(margin > 0, "refused", "hired"))
+
+
+def test_sample_weights_count_as_repeated_rows(hiring):
+    weight = np.where(np.arange(3000) % 3 == 0, 2, 1)
+    # no limits by rows, which weights do not repeat, and bins from the same values
+    options = {**SMALL, "n_estimators": 10, "min_child_samples": 1, "subsample_for_bin": 10**6}
+    X = np.round(hiring.X)
+    weighted = FairGradLGBMClassifier("equalized_odds", **options)
+    weighted.fit(X, hiring.y, weight, sensitive_features=hiring.sex)
+    again = np.repeat(np.arange(3000), weight)
+    repeated = FairGradLGBMClassifier("equalized_odds", **options)
+    repeated.fit(X[again], hiring.y[again], sensitive_features=hiring.sex[again])
+    np.testing.assert_allclose(weighted.levels_, repeated.levels_, atol=0.01)
+    np.testing.assert_allclose(weighted.groups_.mass, repeated.groups_.mass)
+
+
+def test_class_weights_change_the_loss_and_not_the_frequencies(hiring):
+    model = FairGradLGBMClassifier(fairness_rate=0.0, class_weight={0: 1, 1: 5}, **SMALL)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    plain = LGBMClassifier(class_weight={0: 1, 1: 5}, boost_from_average=False, **SMALL)
+    plain.fit(hiring.X, hiring.y)
+    np.testing.assert_allclose(
+        model.predict_proba(hiring.X), plain.predict_proba(hiring.X), atol=1e-3
+    )
+    assert model.groups_.mass.sum() == 3000
+
+
+def test_categories_and_sparse_matrices(hiring):
+    frame = pd.DataFrame(hiring.X, columns=list("abcd")).assign(race=pd.Categorical(hiring.race))
+    model = FairGradLGBMClassifier(**SMALL).fit(frame, hiring.y, sensitive_features=hiring.sex)
+    swapped = frame.assign(race=pd.Categorical(hiring.race, categories=["c", "b", "a"]))
+    np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(swapped))
+    assert model.feature_name_ == ["a", "b", "c", "d", "race"]
+    dense = FairGradLGBMClassifier(**SMALL).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    thin = FairGradLGBMClassifier(**SMALL)
+    thin.fit(sparse.csr_matrix(hiring.X), hiring.y, sensitive_features=hiring.sex)
+    np.testing.assert_allclose(
+        thin.predict_proba(hiring.X), dense.predict_proba(hiring.X), atol=1e-9
+    )
+
+
+def test_eval_sets_are_judged_by_probabilities_and_fairness(hiring):
+    rows, new = hiring.train, ~hiring.train
+    model = FairGradLGBMClassifier("demographic_parity", epsilon=0.01, **SMALL)
+    model.fit(
+        hiring.X[rows],
+        hiring.decision[rows],
+        sensitive_features=hiring.sex[rows],
+        eval_set=[(hiring.X[new], hiring.decision[new])],
+        eval_sensitive_features=[hiring.sex[new]],
+        eval_metric=["fair_error", "unfairness", "logloss", "error", "auc"],
+    )
+    last = {name: values[-1] for name, values in model.evals_result_["valid_0"].items()}
+    proba, pred = model.predict_proba(hiring.X[new])[:, 1], model.predict(hiring.X[new])
+    levels = fairness_levels(
+        hiring.decision[new], pred, hiring.sex[new], "demographic_parity"
+    ).values
+    error = (pred != hiring.decision[new]).mean()
+    beyond = np.maximum(np.abs(levels) - 0.01, 0).mean()
+    assert last == pytest.approx(
+        {
+            "auc": roc_auc_score(hiring.decision[new] == "refused", proba),
+            "error": error,
+            "fair_error": error + beyond,
+            "logloss": log_loss(hiring.decision[new], proba, labels=["hired", "refused"]),
+            "unfairness": np.abs(levels).mean(),
+        },
+        abs=1e-6,
+    )
+
+
+def test_early_stopping_follows_the_fair_error(hiring):
+    rows, new = hiring.train, ~hiring.train
+    model = FairGradLGBMClassifier("demographic_parity", **{**SMALL, "n_estimators": 300})
+    model.fit(
+        hiring.X[rows],
+        hiring.y[rows],
+        sensitive_features=hiring.sex[rows],
+        eval_set=[(hiring.X[new], hiring.y[new])],
+        eval_sensitive_features=[hiring.sex[new]],
+        callbacks=[lightgbm.early_stopping(30, verbose=False)],
+    )
+    curve = model.evals_result_["valid_0"]["fair_error"]
+    assert model.best_iteration_ == np.argmin(curve) + 1 < 300
+    assert len(curve) == model.best_iteration_ + 30
+    best = model.booster_.predict(hiring.X, num_iteration=model.best_iteration_)
+    np.testing.assert_array_equal(model.predict_proba(hiring.X)[:, 1], best)
+
+
+def test_training_goes_on_with_its_multipliers(hiring):
+    def make(rounds):
+        return FairGradLGBMClassifier("equalized_odds", **{**SMALL, "n_estimators": rounds})
+
+    def fit(model, **options):
+        return model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, **options)
+
+    whole, first = fit(make(40)), fit(make(25))
+    second = fit(make(15), init_model=first)
+    assert second.booster_.num_trees() == 40
+    np.testing.assert_allclose(second.multipliers_, whole.multipliers_, atol=1e-4)
+    np.testing.assert_allclose(
+        second.predict_proba(hiring.X), whole.predict_proba(hiring.X), atol=0.02
+    )
+    assert second.fairness_state_["rounds"] == 40
+    other = FairGradLGBMClassifier("accuracy_parity", **SMALL)
+    with pytest.raises(ValueError, match="state: expected multipliers of the constraints"):
+        fit(other, init_model=first)
+
+
+def test_objective_for_train_gives_the_classifiers_trees(hiring):
+    model = FairGradLGBMClassifier("equalized_odds", fairness_rate=0.1, **SMALL)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    objective = FairObjective(hiring.y, hiring.sex, "equalized_odds", fairness_rate=0.1)
+    params = {"objective": objective, "num_leaves": 7, "num_threads": 1, "verbose": -1, "seed": 0}
+    booster = lightgbm.train(params, lightgbm.Dataset(hiring.X, hiring.y), 60)
+    np.testing.assert_allclose(
+        expit(booster.predict(hiring.X)), model.predict_proba(hiring.X)[:, 1], atol=1e-6
+    )
+    assert objective.rounds.n_rounds == 60
+
+
+def test_objective_for_other_rows_is_refused(hiring):
+    objective = FairObjective(hiring.y[:-1], hiring.sex[:-1])
+    params = {"objective": objective, "num_threads": 1, "verbose": -1}
+    with pytest.raises(ValueError, match="y: expected the labels of the training data set"):
+        lightgbm.train(params, lightgbm.Dataset(hiring.X, hiring.y), 2)
+
+
+def test_clone_pickle_and_parameters(hiring):
+    model = FairGradLGBMClassifier("demographic_parity", epsilon=0.1, num_leaves=5, max_bin=63)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.get_params()["max_bin"] == 63
+    copy.set_params(epsilon=0.0, n_estimators=5, n_jobs=1, verbose=-1)
+    copy.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    again = pickle.loads(pickle.dumps(copy))  # noqa: S301 - our own bytes
+    np.testing.assert_array_equal(again.predict_proba(hiring.X), copy.predict_proba(hiring.X))
+    np.testing.assert_array_equal(again.multipliers_, copy.multipliers_)
+
+
+def test_cross_validation_routes_sensitive_features(hiring):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = FairGradLGBMClassifier(**SMALL).set_fit_request(sensitive_features=True)
+        scores = cross_val_score(
+            model, hiring.X, hiring.y, cv=3, params={"sensitive_features": hiring.sex}
+        )
+    assert (scores > 0.6).all()
+
+
+def test_a_plain_model_is_lightgbms(hiring):
+    model = FairGradLGBMClassifier(None, **SMALL).fit(hiring.X, hiring.y)
+    plain = LGBMClassifier(**SMALL).fit(hiring.X, hiring.y)
+    np.testing.assert_array_equal(model.predict_proba(hiring.X), plain.predict_proba(hiring.X))
+    assert model.levels_ is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({}, {"sensitive_features": None}, "sensitive_features: required"),
+        ({}, {"sensitive_features": ["F"]}, "sensitive_features: expected one value per row of X"),
+        ({"objective": "regression"}, {}, "objective: expected one of"),
+        ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: not together with fairness_measure"),
+        ({"fairness_measure": "karma"}, {}, "fairness_measure"),
+        ({"held_out": 2}, {}, "held_out: expected a share"),
+        ({}, {"eval_metric": "gini"}, "eval_metric: expected functions or names among"),
+        ({}, {"eval_metric": "unfairness"}, "unfairness needs eval_sensitive_features"),
+        ({}, {"eval_sensitive_features": [["F"]]}, "eval_sensitive_features: expected a list"),
+        ({}, {"y": np.zeros(3000)}, "y: expected at least two classes"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_fitted(hiring, settings, options, message):
+    model = FairGradLGBMClassifier(**{**SMALL, **settings})
+    given = {"X": hiring.X, "y": hiring.y, "sensitive_features": hiring.sex, **options}
+    with pytest.raises(ValueError, match=message):
+        model.fit(**given)
+    assert not hasattr(model, "levels_")
+
+
+def test_eval_sets_that_cannot_be_told_apart(hiring):
+    pair = (hiring.X, hiring.y)
+    with pytest.raises(ValueError, match="eval_set: two sets have the same labels"):
+        FairGradLGBMClassifier(**SMALL).fit(
+            *pair,
+            sensitive_features=hiring.sex,
+            eval_set=[pair, pair],
+            eval_sensitive_features=[hiring.sex, hiring.race],
+        )
