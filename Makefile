@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-browser test-network lint format bench-overhead bench-smoke clean
+.PHONY: demo test test-browser test-network lint format bench-overhead bench-smoke pictures clean
 
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -52,6 +52,12 @@ bench-smoke: .venv/dev
 	rm -rf build/bench-smoke
 	$(BIN)/fairgrad bench run --plan smoke --jobs 2 --records build/bench-smoke/records
 	$(BIN)/fairgrad bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
+
+# The pictures in the README, from the demo's report.
+pictures: .venv/dev
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/pip install --quiet -e '.[browser]'
+	$(BIN)/python scripts/pictures.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
