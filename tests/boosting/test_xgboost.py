@@ -1,0 +1,87 @@
+"""The objective for XGBoost, against XGBoost's own log loss and the definitions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fairgrad.evaluate import fairness_levels
+from fairgrad.xgboost import FairObjective
+
+xgboost = pytest.importorskip("xgboost")
+
+PARAMS = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.1, "nthread": 1, "seed": 0}
+RATES = {
+    "accuracy_parity": 0.5,  # the groups' noise differs: fairness asks for much
+    "equalized_odds": 0.2,
+    "equality_of_opportunity": 0.2,
+    "demographic_parity": 0.2,
+}
+
+
+def test_without_a_rate_it_is_xgboost(hiring):
+    data = xgboost.DMatrix(hiring.X, hiring.y, weight=1 + hiring.y)
+    objective = FairObjective(hiring.y, hiring.sex, fairness_rate=0.0)
+    params = {**PARAMS, "base_score": 0.5}  # where XGBoost starts when it is given gradients
+    ours = xgboost.train(params, data, 20, obj=objective)
+    theirs = xgboost.train(params, data, 20)
+    np.testing.assert_allclose(ours.predict(data), theirs.predict(data), atol=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02])
+@pytest.mark.parametrize("measure", RATES)
+def test_models_become_fair_on_new_rows(hiring, measure, epsilon):
+    rows, new = hiring.train, ~hiring.train
+    data = xgboost.DMatrix(hiring.X[rows], hiring.y[rows])
+    objective = FairObjective(
+        hiring.y[rows], hiring.sex[rows], measure, epsilon=epsilon, fairness_rate=RATES[measure]
+    )
+    fair, plain = (
+        fairness_levels(
+            hiring.y[new],
+            (booster.predict(xgboost.DMatrix(hiring.X[new])) > 0.5).astype(int),
+            hiring.sex[new],
+            measure,
+        ).mean_abs
+        for booster in (
+            xgboost.train(PARAMS, data, 60, obj=objective),
+            xgboost.train(PARAMS, data, 60),
+        )
+    )
+    assert fair < 0.5 * plain + 0.01
+
+
+def test_levels_are_those_of_the_model_before_the_last_round(hiring):
+    data = xgboost.DMatrix(hiring.X, hiring.grade)
+    objective = FairObjective(hiring.grade, hiring.sex, "equalized_odds")
+    params = {**PARAMS, "objective": "multi:softprob", "num_class": 3}
+    booster = xgboost.train(params, data, 20, obj=objective)
+    before = booster.predict(data, iteration_range=(0, 19))
+    assert before.shape == (3000, 3)
+    expected = fairness_levels(hiring.grade, before.argmax(1), hiring.sex, "equalized_odds")
+    np.testing.assert_allclose(objective.rounds.levels, expected.values, atol=1e-7)
+
+
+def test_training_goes_on_from_a_saved_model(hiring, tmp_path):
+    data = xgboost.DMatrix(hiring.X, hiring.y)
+
+    def make():
+        return FairObjective(hiring.y, hiring.sex, "equalized_odds", error_memory=0.5)
+
+    whole = make()
+    expected = xgboost.train(PARAMS, data, 30, obj=whole).predict(data)
+    first, second = make(), make()
+    xgboost.train(PARAMS, data, 18, obj=first).save_model(tmp_path / "model.ubj")
+    second.rounds.load_state(json.loads(json.dumps(first.rounds.state())))
+    booster = xgboost.train(
+        PARAMS, data, 12, obj=second, xgb_model=xgboost.Booster(model_file=tmp_path / "model.ubj")
+    )
+    np.testing.assert_allclose(booster.predict(data), expected, atol=1e-5)
+    np.testing.assert_allclose(second.rounds.multipliers, whole.rounds.multipliers, atol=1e-9)
+
+
+def test_another_matrix_is_refused(hiring):
+    objective = FairObjective(hiring.y, hiring.sex)
+    data = xgboost.DMatrix(hiring.X, 1 - hiring.y)
+    with pytest.raises(ValueError, match="y: expected the labels of the training data set"):
+        xgboost.train(PARAMS, data, 2, obj=objective)
