@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.boosting import BoostingObjective, check_rows
+from fairgrad.boosting import BoostingObjective
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
@@ -40,7 +40,6 @@ class FairObjective(BoostingObjective):
 
     def __call__(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
         """Gradients and hessians of a round."""
-        if self.rounds.n_rounds == 0:
-            check_rows(self, matrix.get_label())
+        self.meet_rows(matrix.get_label())
         weight = matrix.get_weight()
         return self.gradients(scores, weight if len(weight) else None)

@@ -225,8 +225,13 @@ def test_objective_for_train_gives_the_classifiers_trees(hiring):
     assert objective.rounds.n_rounds == 60
 
 
-def test_objective_for_other_rows_is_refused(hiring):
-    objective = FairObjective(hiring.y[:-1], hiring.sex[:-1])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_objective_for_other_rows_is_refused(hiring, goes_on):
+    objective = FairObjective(hiring.y[::-1], hiring.sex)
+    if goes_on:
+        first = FairObjective(hiring.y, hiring.sex)
+        first.gradients(np.zeros(3000))
+        objective.rounds.load_state(first.rounds.state())
     params = {"objective": objective, "num_threads": 1, "verbose": -1}
     with pytest.raises(ValueError, match="y: expected the labels of the training data set"):
         lightgbm.train(params, lightgbm.Dataset(hiring.X, hiring.y), 2)

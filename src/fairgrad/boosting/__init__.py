@@ -5,13 +5,12 @@ gradients. NumPy and SciPy alone.
 """
 
 from fairgrad.boosting.gradients import log_loss_gradients, probabilities, weigh
-from fairgrad.boosting.objective import BoostingObjective, check_rows
+from fairgrad.boosting.objective import BoostingObjective
 from fairgrad.boosting.rounds import Rounds
 
 __all__ = [
     "BoostingObjective",
     "Rounds",
-    "check_rows",
     "log_loss_gradients",
     "probabilities",
     "weigh",

@@ -95,6 +95,7 @@ class BoostingObjective:
         self.cell: Ints = fine_cell if constraints.by_label else group
         self.is_held_out = held_out_rows(fine_cell, _share(held_out, "held_out"), seed)
         self._learns, self._judged = _roles(self.is_held_out)
+        self._has_met_its_rows = False
 
     def gradients(self, scores: Any, loss_weight: Any = None) -> tuple[Floats, Floats]:
         """Takes one step with the scores before a round, gives what its trees are to fit.
@@ -124,6 +125,22 @@ class BoostingObjective:
             1.0 if loss_weight is None else loss_weight,
         )
 
+    def meet_rows(self, label: Any) -> None:
+        """Makes sure, once, that the library's data set holds the rows this was made for.
+
+        Raises:
+            ValueError: if its labels are others.
+        """
+        if self._has_met_its_rows:
+            return
+        if not np.array_equal(label, self.label):
+            raise ValueError(
+                "y: expected the labels of the training data set, in its order and numbered from "
+                f"0 ({len(label)} rows); the objective was made for {len(self.label)} rows with "
+                f"labels {self.groups.labels.tolist()}."
+            )
+        self._has_met_its_rows = True
+
     def _checked(self, scores: Any) -> Any:
         n_rows, n_labels = len(self.label), len(self.groups.labels)
         shape = (n_rows,) if n_labels == 2 else (n_rows, n_labels)
@@ -140,20 +157,6 @@ def _roles(is_held_out: Any) -> tuple[Any, Any]:
     if not is_held_out.any():
         return None, slice(None)
     return (~is_held_out).astype(np.float64), np.flatnonzero(is_held_out)
-
-
-def check_rows(objective: BoostingObjective, label: Any) -> None:
-    """Makes sure that an objective is called for the rows it was made for.
-
-    Raises:
-        ValueError: if the labels of the library's data set are others.
-    """
-    if len(label) != len(objective.label) or not np.array_equal(label, objective.label):
-        raise ValueError(
-            "y: expected the labels of the training data set, in its order and numbered from 0 "
-            f"({len(label)} rows); the objective was made for {len(objective.label)} rows with "
-            f"labels {objective.groups.labels.tolist()}."
-        )
 
 
 def _at_least_0(value: Any, argument: str) -> float:

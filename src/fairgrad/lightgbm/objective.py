@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.boosting import BoostingObjective, check_rows
+from fairgrad.boosting import BoostingObjective
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
@@ -34,8 +34,7 @@ class FairObjective(BoostingObjective):
 
     def __call__(self, scores: Any, dataset: Any) -> tuple[Floats, Floats]:
         """Gradients and hessians of a round."""
-        if self.rounds.n_rounds == 0:
-            check_rows(self, dataset.get_label())
+        self.meet_rows(dataset.get_label())
         return self.gradients(scores, dataset.get_weight())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FairObjective:
