@@ -31,6 +31,12 @@ def test_help_loads_nothing_large(program):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_examples_in_the_help_stand_on_lines_of_their_own(program):
+    helped = program("--help").check().out
+    assert "\n    fairgrad demo\n" in helped
+    assert "\n    fairgrad audit model/ new.csv\n" in program("audit", "--help").check().out
+
+
 def test_measures_are_those_of_the_library():
     assert set(MEASURES) == set(KNOWN)
 

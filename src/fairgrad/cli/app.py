@@ -46,7 +46,7 @@ OPTIONS = {
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(version("fairgrad"), prog_name="fairgrad", message="%(prog)s %(version)s")
 def app() -> None:
-    r"""Train classifiers that treat groups of people alike, and see how fair they are.
+    """Train classifiers that treat groups of people alike, and see how fair they are.
 
     \b
     Start with:
@@ -56,7 +56,7 @@ def app() -> None:
 
     Exit codes: 0 done; 1 the audit found it unfair and --fail-on unfair was given; 2 it could not
     be done, and one sentence says why.
-    """
+    """  # noqa: D301 - click reads the character, not its spelling
 
 
 for command in (demo, fit, predict, audit, frontier, data, bench):

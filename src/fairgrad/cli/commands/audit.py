@@ -48,7 +48,7 @@ from fairgrad.cli import options
 @options.fail_on_option
 @options.json_option
 def audit(**given: Any) -> int:
-    r"""Audit a model on a table, or a table that already has predictions of any system.
+    """Audit a model on a table, or a table that already has predictions of any system.
 
     \b
       fairgrad audit model/ new.csv
@@ -57,7 +57,7 @@ def audit(**given: Any) -> int:
     With a model, target and sensitive columns are those it was fitted with, unless --sensitive
     names others, and --fail-on looks at the measure it was trained for, unless --measure names
     others.
-    """
+    """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli.work import audit as work  # noqa: PLC0415 - keeps --help quick
 
     return work.run(given)
