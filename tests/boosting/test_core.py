@@ -208,3 +208,14 @@ def test_negative_weights_turn_gradients_and_keep_hessians_positive(seed):
     # No row moves its leaf further than in plain boosting: |w g| / (max(|w|, 1) h) <= |g| / h.
     assert (np.abs(turned) / kept <= np.abs(gradient) / hessian + 1e-9).all()
     assert (kept > 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_single_precision_stays_single_and_agrees_with_double(n_classes):
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(n_classes, size=500), rng.integers(2, size=500)
+    scores = rng.normal(size=500 if n_classes == 2 else (500, n_classes))
+    single = BoostingObjective(y, s).gradients(scores.astype(np.float32))
+    for found, expected in zip(single, BoostingObjective(y, s).gradients(scores), strict=True):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -36,7 +36,7 @@ def log_loss_gradients(scores: Floats, label: Ints) -> tuple[Floats, Floats]:
     """
     p = probabilities(scores)
     if scores.ndim == 1:
-        return p - label, p * (1.0 - p)
+        return np.subtract(p, label, dtype=p.dtype, casting="same_kind"), p * (1.0 - p)
     n_labels = scores.shape[1]
     hessian = n_labels / (n_labels - 1) * p * (1.0 - p)
     gradient = p.copy()

@@ -115,7 +115,8 @@ class BoostingObjective:
         wrong = predictions(scores) != self.label
         rows = self._judged
         weight = None if self.weight is None else self.weight[rows]
-        weights = self.rounds.step(self.cell[rows], wrong[rows], weight)[self.cell]
+        cell_weights = self.rounds.step(self.cell[rows], wrong[rows], weight)
+        weights = cell_weights.astype(scores.dtype)[self.cell]
         loss_weight = self.weight if loss_weight is None else loss_weight
         if self._learns is not None:
             loss_weight = self._learns if loss_weight is None else loss_weight * self._learns

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairgrad.boosting import BoostingObjective
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class FairObjective(BoostingObjective):
     def __call__(self, scores: Any, dataset: Any) -> tuple[Floats, Floats]:
         """Gradients and hessians of a round."""
         self.meet_rows(dataset.get_label())
-        return self.gradients(scores, dataset.get_weight())
+        single = np.asarray(scores, dtype=np.float32)  # as LightGBM keeps gradients; twice as fast
+        return self.gradients(single, dataset.get_weight())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FairObjective:
         """Itself: LightGBM copies its parameters, and the copy's multipliers would be lost."""
