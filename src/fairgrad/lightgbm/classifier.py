@@ -37,8 +37,9 @@ class FairGradLGBMClassifier(LGBMClassifier):
     never to predict. Everything else is LightGBM's.
 
     Fairness carries over to new rows best with trees that fit little of the noise of the training
-    rows: ``min_child_samples=100, num_leaves=15, colsample_bytree=0.3, n_estimators=300`` halves
-    the unfairness of the defaults on Adult's test rows (equalized odds).
+    rows. On Adult (equalized odds, three splits) ``min_child_samples=100, num_leaves=15,
+    colsample_bytree=0.3, n_estimators=300`` came to .0069 on test rows, 200 rounds of LightGBM's
+    default trees to .0135.
 
     Args:
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
@@ -50,8 +51,8 @@ class FairGradLGBMClassifier(LGBMClassifier):
         error_memory: share of earlier rounds kept in the error estimates.
         held_out: share of the training rows set aside for the multipliers. Trees fit the rows they
             learn from better than new ones; levels measured on rows held out are those of new
-            ones, but noisy where cells are small, and there are fewer rows to learn from. It helps
-            demographic parity; equalized odds of small cells it unsettles.
+            ones, but noisy where cells are small, and there are fewer rows to learn from. On
+            Adult it helped demographic parity and hurt equalized odds.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
