@@ -140,6 +140,12 @@ ARGUMENTS = {
         TypeError,
         "epsilon: expected n",
     ),
+    "nothing but ignored": (
+        (Y * 0, S, "accuracy_parity"),
+        {"ignore_index": 0},
+        ValueError,
+        "y_train: expected labels besides ignore_index=0",
+    ),
     "ids too wide": (
         (Y, S * 10**9, "equalized_odds"),
         {},

@@ -68,6 +68,8 @@ class CellLookup(nn.Module):
 
         kept = groups.labels != ignore_index
         labels = groups.labels[kept]
+        if not len(labels):
+            raise ValueError(f"y_train: expected labels besides ignore_index={ignore_index}.")
         cells = (np.arange(len(groups.labels)) * self.n_groups * by_label)[kept]
         self.by_flag = self._add_outcomes("by_flag", labels, cells, [0, 1], nowhere)
         self.by_class: Outcomes | None = None
@@ -124,9 +126,8 @@ class CellLookup(nn.Module):
                 f"{argument}: integer ids may span at most {MAX_TABLE}, got {first} to {last}; "
                 "pass them as strings, or renumber them."
             )
-        first = (
-            min(first, 0) if last < MAX_TABLE + min(first, 0) else first
-        )  # 0 spares a subtraction
+        if 0 < first and last < MAX_TABLE:
+            first = 0  # spares a subtraction in every step
         table = np.full(last - first + 1, nowhere, dtype=np.int64)
         table[keys - first] = entries
         self.register_buffer(f"{name}_table", torch.from_numpy(table), persistent=False)
