@@ -126,7 +126,7 @@ class CellLookup(nn.Module):
                 f"{argument}: integer ids may span at most {MAX_TABLE}, got {first} to {last}; "
                 "pass them as strings, or renumber them."
             )
-        if 0 < first and last < MAX_TABLE:
+        if first > 0 and last < MAX_TABLE:
             first = 0  # spares a subtraction in every step
         table = np.full(last - first + 1, nowhere, dtype=np.int64)
         table[keys - first] = entries
