@@ -144,6 +144,8 @@ def main() -> None:
     torch.set_num_threads(1)
     old = None if options.without_old else load_old_loss()
     losses = ["plain", "ours", *([] if old is None else ["0.2.0"])]
+    if not options.only:
+        print_memory(losses, old)  # first, while no freed memory can hide what is kept
     table = Table(title="Time of a training step as a multiple of plain cross entropy")
     for column in ("network", "batch", "plain, µs", "ours", "0.2.0", "paper"):
         table.add_column(column, justify="left" if column == "network" else "right")
@@ -157,7 +159,6 @@ def main() -> None:
         )
     Console(width=110).print(table)
     if not options.only:
-        print_memory(losses, old)
         print_growth_with_groups(options.blocks, options.steps)
 
 

@@ -127,6 +127,7 @@ class FairLoss(nn.Module):
             self.state,
             getattr(self.base_loss, "forward", self.base_loss),
         )
+        self._by_class = self.lookup.by_class if self.reading.predict is best_class else None
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
@@ -226,8 +227,8 @@ class FairLoss(nn.Module):
         lookup, reading = self._hot[0], self.reading
         if ignoring:
             return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag_or_ignored)
-        by_class = lookup.by_class
-        if by_class and reading.predict is best_class and scores.shape[1] == by_class.n_codes:
+        by_class = self._by_class
+        if by_class is not None and scores.shape[1] == by_class.n_codes:
             return lookup.slots(label, scores.argmax(1), s, by_class)  # the usual case, and faster
         return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag)
 

@@ -145,17 +145,18 @@ class CellLookup(nn.Module):
                 ``ignore_index``.
         """
         key = code.add_(label, alpha=outcomes.n_codes)
-        return self._entries(outcomes, key).add_(self._group(s))
+        return self._entries(outcomes.name, outcomes.first, key).add_(self._group(s))
 
     def _group(self, s: Tensor) -> Tensor:
-        if self.n_columns == 1:
-            return self._entries(self.columns[0], s if s.ndim == 1 else s[:, 0])
-        entries = [self._entries(table, s[:, i]) for i, table in enumerate(self.columns)]
-        return self._entries(self.joint, torch.stack(entries).sum(0))
+        if s.ndim == 1:
+            return self._entries(*self.columns[0], s)
+        entries = [self._entries(*table, s[:, i]) for i, table in enumerate(self.columns)]
+        if len(entries) == 1:
+            return entries[0]
+        return self._entries(*self.joint, torch.stack(entries).sum(0))
 
-    def _entries(self, table: Table | Outcomes, keys: Tensor) -> Tensor:
+    def _entries(self, name: str, first: int, keys: Tensor) -> Tensor:
         # index_select, unlike indexing, takes a negative position for an error
-        name, first = table[0], table[1]
         return self._buffers[name].index_select(0, keys - first if first else keys)  # type: ignore[union-attr]
 
     def explain(self, label: Tensor, s: Tensor, outcomes: Outcomes) -> str | None:

@@ -76,16 +76,17 @@ class Multipliers(nn.Module):
         n_cells = len(mass)
         self.has_few_cells = n_cells <= FEW_CELLS
         pooling = dual.pooling(n_cells, self.n_label_rows) if self.has_few_cells else (None, None)
+        # Rows look their weights up by slot: cells of right predictions, then those of wrong ones.
+        copies = 2 if self.has_few_cells else 1
         start = dual.nothing_remembered(n_cells, len(groups.labels))
         constants = {
             "c0": constraints.c0,
             "C": constraints.C,
             "A": sides.A,
-            # twice, as rows are looked up by slot: cells of right predictions, then of wrong ones
-            "influence": np.tile(dual.influence(sides.A, mass / mass.sum()), (2, 1)),
+            "influence": np.tile(dual.influence(sides.A, mass / mass.sum()), (copies, 1)),
             "floor": None if np.isneginf(sides.floor).all() else sides.floor,
             "sign": sides.sign,
-            "ones": np.ones(2 * n_cells),
+            "ones": np.ones(copies * n_cells),
             "zeros": np.zeros(2 * n_cells),
             "pool_rows": pooling[0],
             "pool_wrong": pooling[1],
@@ -117,7 +118,9 @@ class Multipliers(nn.Module):
         """
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
         rows = self._row_counts(slot) if sample_weight is None else sample_weight
-        counts = self.ranks.sum(own["zeros"].index_add(0, slot, rows))
+        counts = own["zeros"].index_add(0, slot, rows)
+        if not self.ranks.is_alone:
+            counts = self.ranks.sum(counts)
         errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
             (own["rows"], own["wrong"]),
             (own["pool_rows"], own["pool_wrong"]) if self.has_few_cells else self.n_label_rows,
@@ -139,11 +142,12 @@ class Multipliers(nn.Module):
     def _row_counts(self, slot: Tensor) -> Tensor:
         """Ones, one per row: made once, as batches are mostly of one size."""
         n = slot.shape[0]
-        if torch.compiler.is_compiling():
-            return torch.ones(n, device=slot.device)
-        if n not in self._ones:
-            self._ones = {n: torch.ones(n, device=slot.device)}
-        return self._ones[n]
+        if n in self._ones:
+            return self._ones[n]
+        ones = torch.ones(n, device=slot.device)
+        if not torch.compiler.is_compiling():
+            self._ones = {n: ones}
+        return ones
 
     def _weights(self, errors: Tensor, scale: float) -> Tensor:
         own: dict[str, Any] = self._buffers
@@ -153,7 +157,9 @@ class Multipliers(nn.Module):
                 multipliers, own["A"], errors, own["floor"], self.proportional_rate
             )
         weights: Tensor = dual.cell_weights(own["ones"], own["influence"], multipliers, scale)
-        return weights if self.negative_weights else weights.clip(min=0)
+        if not self.negative_weights:
+            weights = weights.clip(min=0)
+        return weights if self.has_few_cells else weights.repeat(2)
 
     @property
     def weights(self) -> Tensor:

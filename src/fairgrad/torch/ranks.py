@@ -31,9 +31,8 @@ class Ranks:
         self.is_alone = self.group is None or distributed.get_world_size(self.group) == 1
 
     def sum(self, counts: Tensor) -> Tensor:
-        """The sum of a tensor over the processes, in place."""
-        if not self.is_alone:
-            distributed.all_reduce(counts, group=self.group)
+        """The sum of a tensor over the processes, in place; only if there are several."""
+        distributed.all_reduce(counts, group=self.group)
         return counts
 
     def merge(self, groups: Groups) -> Groups:
