@@ -101,6 +101,7 @@ class Multipliers(nn.Module):
         self.register_buffer("fingerprint", _fingerprint(*data))
         self._ones: dict[int, Tensor] = {}
         self._is_settled = False
+        self._may_settle = not error_memory  # what is kept from batch to batch changes for ever
         self._n_occurring = int((mass > 0).sum()) + 1  # the constant cell is among the rows
 
     def step(self, slot: Tensor, sample_weight: Tensor | None, scale: float = 1.0) -> Tensor:
@@ -128,16 +129,17 @@ class Multipliers(nn.Module):
             self.error_memory,
             is_settled=self._is_settled,
         )
-        if not self._is_settled and slot.is_cpu and not torch.compiler.is_compiling():
-            self._is_settled = self._has_seen_all(own["rows"])
+        if self._may_settle and slot.is_cpu and not torch.compiler.is_compiling():
+            self._settle(own["rows"])
         own["multipliers"] = dual.ascend(
             own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
         )
         return self._weights(errors, scale)
 
-    def _has_seen_all(self, rows: Tensor) -> bool:
-        """Whether nothing is kept from batch to batch and every cell that occurs was seen."""
-        return not self.error_memory and int((rows >= dual.TINY).sum()) >= self._n_occurring
+    def _settle(self, rows: Tensor) -> None:
+        """Notes when every cell that occurs has been seen."""
+        if int((rows >= dual.TINY).sum()) >= self._n_occurring:
+            self._is_settled, self._may_settle = True, False
 
     def _row_counts(self, slot: Tensor) -> Tensor:
         """Ones, one per row: made once, as batches are mostly of one size."""
@@ -201,7 +203,7 @@ class Multipliers(nn.Module):
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
-        self._is_settled = False
+        self._is_settled, self._may_settle = False, not self.error_memory
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
