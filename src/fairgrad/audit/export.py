@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit import wording
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
+    import os
+
     from fairgrad.audit.audit import Audit
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 1
@@ -49,26 +50,6 @@ def to_json(audit: Audit, path: str | os.PathLike[str] | None = None) -> str:
     if path is not None:
         write_whole(Path(path), text)
     return text
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes beside the file and renames, so that nobody ever sees half of it."""
-    data = content.encode(errors="replace") if isinstance(content, str) else content
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(beside).chmod(0o666 & ~_umask())
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _conventions(audit: Audit) -> dict[str, Any]:

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairgrad.audit.export import write_whole
 from fairgrad.bench.charts import OURS, PAPER, scatter
 from fairgrad.bench.execute import one_thread
 from fairgrad.bench.markdown import frame_table
 from fairgrad.bench.paper import paper_overhead
 from fairgrad.datasets import load
+from fairgrad.files import write_whole
 from fairgrad.report.figure import Figure, number
 from fairgrad.report.images import save_figures
 from fairgrad.torch import CrossEntropyLoss

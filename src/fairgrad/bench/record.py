@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.export import write_whole
 from fairgrad.bench.counts import Cells
 from fairgrad.bench.unit import Unit
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

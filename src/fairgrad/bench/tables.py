@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairgrad.audit.export import write_whole
 from fairgrad.bench import latex, markdown
 from fairgrad.bench.compare import compared
 from fairgrad.bench.experiments import batch_sizes, epsilons
@@ -18,6 +17,7 @@ from fairgrad.bench.pareto import tally
 from fairgrad.bench.record import FAILED, FINISHED, SKIPPED, Record, newest
 from fairgrad.bench.select import per_seed
 from fairgrad.bench.summary import COLUMNS, summarise
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
+
+from fairgrad import files
 
 #: Environment variable naming a folder with data files.
 FOLDER_VARIABLE = "FAIRGRAD_DATA"
@@ -34,14 +35,9 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it, so that no half-written file is ever seen."""
+    """Writes a file whole or not at all, in a folder that is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    files.write_whole(path, content)
 
 
 def record_hash(path: Path, digest: str) -> None:

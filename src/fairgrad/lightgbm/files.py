@@ -12,6 +12,8 @@ from lightgbm import Booster
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.files import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -47,8 +49,8 @@ def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
     check_is_fitted(model)
     text = model.booster_.model_to_string(num_iteration=-1)
     notes = json.dumps(_notes(model), indent=1)
-    _write(beside(path), notes)
-    _write(Path(path), text)
+    write_whole(beside(path), notes.encode())
+    write_whole(Path(path), text.encode())
     return Path(path)
 
 
@@ -148,13 +150,3 @@ def _read_notes(path: Path) -> dict[str, Any]:
             f"version {FORMAT_VERSION}."
         )
     return notes
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from skops.io.exceptions import UntrustedTypesFoundException
 
-from fairgrad.audit.export import write_whole
+from fairgrad.files import write_whole
 from fairgrad.persistence.portable import Packing, unpack
 from fairgrad.persistence.trusted import TRUSTED
 

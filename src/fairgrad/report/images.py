@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.export import write_whole
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     import os

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.export import write_whole
+from fairgrad.files import write_whole
 from fairgrad.report import sections
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
