@@ -12,6 +12,7 @@ from fairgrad.datasets import load
 from fairgrad.evaluate import fairness_levels
 from fairgrad.methods import methods
 from fairgrad.methods.weighted_erm import group_weights
+from fairgrad.sklearn import FairGradClassifier
 
 SMALL_BATCHES = ({"batch_size": 64},)
 
@@ -68,6 +69,26 @@ def test_fairgrad_is_fairer_than_the_plain_model(measure, make_task, judge, plai
     accuracy, unfairness = judge(task, methods()["fairgrad"].train(task), measure)
     assert unfairness < plain[measure][1] / 2
     assert accuracy > 0.6
+
+
+@pytest.mark.parametrize(("rate", "becomes_negative"), [(0.001, False), (0.2, True)])
+def test_clipping_weights_matters_once_they_would_be_negative(rate, becomes_negative, make_task):
+    own = ({"batch_size": 64, "fairness_rate": rate},)
+    task = make_task("demographic_parity", rows=2000, epochs=10, combinations=own)
+    signed, clipped = (
+        np.stack([found.test for found in methods()[name].train(task)])
+        for name in ("fairgrad", "fairgrad_clipped")
+    )
+    assert (signed != clipped).any() == becomes_negative
+
+
+def test_the_stable_row_is_the_estimator_with_its_defaults(make_task):
+    task = make_task("demographic_parity", rows=400)
+    train, _, test = task.splits[1]
+    estimator = FairGradClassifier("demographic_parity", compare_plain=False, random_state=1)
+    estimator.fit(train.X, train.y, sensitive_features=train.s)
+    (found,) = methods()["fairgrad_stable"].train(task)
+    np.testing.assert_array_equal(found.test, estimator.predict(test.X))
 
 
 def test_more_slack_is_less_fair_and_more_accurate(make_task, judge):

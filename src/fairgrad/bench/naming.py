@@ -13,6 +13,8 @@ METHODS = {
     "reduction": "Reduction",
     "fairgrad": "FairGrad",
     "fairgrad_epsilon": "FairGrad (epsilon)",
+    "fairgrad_clipped": "FairGrad (no negative weights)",
+    "fairgrad_stable": "FairGrad (estimator)",
 }
 MEASURES = {
     "accuracy_parity": "AP",

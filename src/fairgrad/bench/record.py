@@ -43,7 +43,7 @@ class Record:
         status: "finished", "skipped" (the method cannot do it) or "failed".
         reason: why it was skipped or failed.
         trace: where it failed.
-        seconds: it took.
+        seconds: processor time it took.
         finished_at: seconds since 1970.
         needs_s_to_predict: whether the method's predictions need the sensitive value.
         full_grid: whether all of the paper's combinations were trained.

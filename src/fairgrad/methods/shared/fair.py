@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 FAIRNESS_RATE = 0.01
 
 
-def train_fair(task: Task, combinations: Sequence[Settings]) -> list[Candidate]:
+def train_fair(
+    task: Task, combinations: Sequence[Settings], *, negative_weights: bool = True
+) -> list[Candidate]:
     """Trains the paper's algorithm; combinations may set epsilon and the fairness rate."""
-    fairness: Settings = {"fairness_measure": task.measure, "y_desirable": task.y_desirable}
-    return train_stacked(task, combinations, fairness_rate=FAIRNESS_RATE, **fairness, **SGD)
+    fairness: Settings = {
+        "fairness_measure": task.measure,
+        "fairness_rate": FAIRNESS_RATE,
+        "negative_weights": negative_weights,
+        "y_desirable": task.y_desirable,
+    }
+    return train_stacked(task, combinations, **fairness, **SGD)
 
 
 def unsupported(task: Task) -> str | None:
