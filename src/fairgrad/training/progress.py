@@ -15,15 +15,16 @@ PATIENCE = 2.0
 
 
 class EpochBar:
-    """Counts epochs and shows what the caller says of each.
+    """Counts epochs, or other units of work, and shows what the caller says of each.
 
     Args:
         n_epochs: how many there will be.
         enabled: True shows the bar at once, False never, None on a terminal when the work lasts.
+        unit: what is counted.
     """
 
-    def __init__(self, n_epochs: int, *, enabled: bool | None) -> None:
-        self.n_epochs, self.enabled = n_epochs, enabled
+    def __init__(self, n_epochs: int, *, enabled: bool | None, unit: str = "epochs") -> None:
+        self.n_epochs, self.enabled, self.unit = n_epochs, enabled, unit
         self.text = ""
         self._bar: Progress | None = None
 
@@ -54,5 +55,5 @@ class EpochBar:
         self._bar = Progress(
             *Progress.get_default_columns(), "{task.fields[text]}", console=console
         )
-        self._bar.add_task("epochs", total=self.n_epochs, text=self.text)
+        self._bar.add_task(self.unit, total=self.n_epochs, text=self.text)
         self._bar.start()

@@ -1,0 +1,243 @@
+"""Fine-tuning of the head alone: one pass over the network, then a whole frontier of heads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairgrad.finetune.features import LARGE, compute_features
+from fairgrad.finetune.heads import find_head, linear_layer, with_head
+from fairgrad.frontier import Frontier
+from fairgrad.frontier.parts import as_columns_of
+from fairgrad.sklearn import FairGradClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pandas as pd
+    from numpy.typing import NDArray
+    from torch import nn
+
+    from fairgrad.finetune.outputs import Reading
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFrontier:
+    """Heads of one network for many epsilons, judged, and the choice of one.
+
+    Attributes:
+        network: the network the features are of; it is never changed.
+        head: the name of its head.
+        frontier: the heads as linear classifiers on the features, with all that
+            `fairgrad.frontier.Frontier` offers: points, audits, charts.
+    """
+
+    network: nn.Module
+    head: str
+    frontier: Frontier
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """One row per head: epsilon, seed, accuracy and unfairness with their intervals."""
+        found: pd.DataFrame = self.frontier.points_
+        return found
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels in the order of the outputs; with one output, above 0 is the second."""
+        found: NDArray[Any] = self.frontier.classes_
+        return found
+
+    def module(self, position: int) -> nn.Module:
+        """A copy of the network with the head of a point: an ordinary module.
+
+        Args:
+            position: of the point in `points`.
+        """
+        model = self.frontier.estimators_[position]
+        layer = linear_layer(model, find_head(self.network, self.head))
+        return with_head(self.network, self.head, layer)
+
+    def select(
+        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+    ) -> nn.Module:
+        """A network chosen by its figures on the validation rows, as `Frontier.select` does.
+
+        Args:
+            max_unfairness: takes the most accurate one that is at most so unfair.
+            min_accuracy: takes the fairest one that is at least so accurate.
+
+        Raises:
+            ValueError: if none qualifies; the message names the best there is.
+        """
+        bounds = {"max_unfairness": max_unfairness, "min_accuracy": min_accuracy}
+        return self.module(self.frontier.choose(**bounds))
+
+
+def finetune_head(
+    module: nn.Module,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *,
+    fairness_measure: Any = "equalized_odds",
+    epsilons: Any = 16,
+    estimator: FairGradClassifier | None = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    head: str | None = None,
+    transform: Callable[[Any], Any] | None = None,
+    output: Reading | None = None,
+    batch_size: int = 256,
+    cache: str | Path | None = None,
+    large: int = LARGE,
+    progress: bool | None = None,
+    **settings: Any,
+) -> HeadFrontier:
+    """Trains the head of a network for many epsilons in one pass; all other layers stay.
+
+    Every row goes through the network once. The heads, one per epsilon, are then trained as one
+    stack on the features, which takes seconds where an epoch of the network takes minutes.
+
+    Args:
+        module: the network, which is left as it is; what it returns must be its head's outputs.
+        X: rows, as in `finetune`.
+        y: (n,) labels of any kind.
+        sensitive_features: (n,) sensitive values, or a table with one column per attribute.
+        fairness_measure: as in `fairgrad.torch.FairLoss`.
+        epsilons: how many heads, from exact fairness to the plain one; or a list of epsilons.
+        estimator: settings of the training; a linear `FairGradClassifier`.
+        sample_weight: (n,) non-negative weights.
+        validation: (X, y, sensitive_features) to judge and choose on; by default a part of the
+            rows is held out.
+        test: (X, y, sensitive_features) to judge on besides.
+        head: name of the head; by default the last linear layer.
+        transform: applied to every batch.
+        output: how to read logits off what the network returns.
+        batch_size: rows that go through the network at a time.
+        cache: a folder in which features are kept, as in `compute_features`.
+        large: bytes of features beyond which they are kept in a file.
+        progress: True shows a bar, None only when it takes long and on a terminal.
+        settings: further arguments of `fairgrad.frontier.Frontier`, such as random_state.
+
+    Raises:
+        ValueError: if the head is not found, or an argument is not allowed.
+
+    Example:
+        >>> import torch
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(2000) % 2
+        >>> X = torch.randn(2000, 4) + 0.5 * s[:, None]
+        >>> y = (X.sum(1) > 1).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 10)
+        ... )
+        >>> found = finetune_head(
+        ...     network, X, y, s, fairness_measure="demographic_parity", epsilons=6, random_state=0
+        ... )
+        >>> found.points[["epsilon", "validation_unfairness"]].shape
+        (6, 2)
+        >>> found.select(max_unfairness=0.1)(X).shape
+        torch.Size([2000, 2])
+    """
+
+    def features(rows: Any) -> NDArray[Any]:
+        return compute_features(
+            module,
+            rows,
+            head=head,
+            transform=transform,
+            output=output,
+            batch_size=batch_size,
+            cache=cache,
+            large=large,
+            progress=progress,
+        )
+
+    def judged(given: Any, name: str) -> Any:
+        if given is None:
+            return None
+        rows, *columns = as_columns_of(given, name)
+        return (features(rows), *columns)
+
+    return train_heads(
+        module,
+        features(X),
+        y,
+        sensitive_features,
+        fairness_measure=fairness_measure,
+        epsilons=epsilons,
+        estimator=estimator,
+        sample_weight=sample_weight,
+        validation=judged(validation, "validation"),
+        test=judged(test, "test"),
+        head=head,
+        **settings,
+    )
+
+
+def train_heads(
+    module: nn.Module,
+    features: Any,
+    y: Any,
+    sensitive_features: Any,
+    *,
+    fairness_measure: Any = "equalized_odds",
+    epsilons: Any = 16,
+    estimator: FairGradClassifier | None = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    head: str | None = None,
+    **settings: Any,
+) -> HeadFrontier:
+    """The same on features that `compute_features` gave before, for other splits or settings.
+
+    Args:
+        module: the network the features are of.
+        features: (n, features); those of `validation` and `test` likewise.
+        y: (n,) labels of any kind.
+        sensitive_features: (n,) sensitive values, or a table with one column per attribute.
+        fairness_measure: as in `fairgrad.torch.FairLoss`.
+        epsilons: how many heads, or a list of epsilons.
+        estimator: settings of the training; a linear `FairGradClassifier`.
+        sample_weight: (n,) non-negative weights.
+        validation: (features, y, sensitive_features) to judge and choose on.
+        test: (features, y, sensitive_features) to judge on besides.
+        head: name of the head; by default the last linear layer.
+        settings: further arguments of `fairgrad.frontier.Frontier`.
+
+    Raises:
+        ValueError: if the features do not fit the head, or the estimator is not linear.
+    """
+    found = find_head(module, head)
+    n_features = found.layer.in_features
+    if getattr(features, "ndim", None) != 2 or features.shape[1] != n_features:
+        raise ValueError(
+            f"features: expected shape (rows, {n_features}) as the head takes them, got "
+            f"{getattr(features, 'shape', type(features).__name__)}."
+        )
+    estimator = FairGradClassifier() if estimator is None else estimator
+    frontier = Frontier(_linear(estimator), fairness_measure, epsilons, **settings)
+    frontier.fit(
+        features,
+        y,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        validation=validation,
+        test=test,
+    )
+    return HeadFrontier(module, found.name, frontier)
+
+
+def _linear(estimator: Any) -> Any:
+    """Refuses what does not end as one linear layer."""
+    is_own = isinstance(estimator, FairGradClassifier)
+    if not is_own or estimator.module is not None or tuple(estimator.hidden_layer_sizes):
+        raise ValueError(
+            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
+            f"got {estimator!r}."
+        )
+    return estimator
