@@ -1,0 +1,77 @@
+"""A leaf for TensorBoard: ``from fairgrad.tensorboard import add_fairness``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from fairgrad.torch import FairLoss
+from fairgrad.torch.monitor import numbers_of
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+__all__ = ["add_fairness", "fairness_charts"]
+
+TITLES = {"level": "Levels of fairness", "multiplier": "Multipliers", "weight": "Weights of cells"}
+
+
+def add_fairness(
+    writer: SummaryWriter, criterion: FairLoss, step: int, prefix: str = "fairness"
+) -> None:
+    """Writes where training stands, as scalars.
+
+    They are "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...", one for
+    each constraint or cell, and "fairness/negative_share", the share of the training rows whose
+    weight is below 0. The levels are the loss's own estimates: without error memory those of the
+    last batch, so smooth them in TensorBoard. On an accelerator a call waits for the device once.
+
+    Args:
+        writer: PyTorch's `SummaryWriter`.
+        criterion: the fair loss.
+        step: the number of the step.
+        prefix: what the names of the scalars start with.
+
+    Raises:
+        TypeError: if the criterion is not a fair loss.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from torch.utils.tensorboard import SummaryWriter
+        >>> from fairgrad.torch import CrossEntropyLoss
+        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = CrossEntropyLoss(y, s, "equalized_odds")
+        >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+        ...     writer.add_custom_scalars(fairness_charts())
+        ...     for step in range(3):
+        ...         loss = criterion(torch.randn(4, 2, requires_grad=True), y, s)
+        ...         add_fairness(writer, criterion, step)
+    """
+    if not isinstance(criterion, FairLoss):
+        raise TypeError(
+            f"criterion: expected a loss of fairgrad.torch, got {type(criterion).__name__}."
+        )
+    for name, number in numbers_of(criterion).items():
+        writer.add_scalar(f"{prefix}/{name}", number, step)
+
+
+def fairness_charts(prefix: str = "fairness") -> dict[str, dict[str, list[Any]]]:
+    """Charts with one line per group or cell, for ``writer.add_custom_scalars``.
+
+    TensorBoard shows them under "Custom Scalars". A run has one layout: if you have charts of your
+    own, give ``{**own, **fairness_charts()}``.
+
+    Args:
+        prefix: as in `add_fairness`.
+
+    Example:
+        >>> list(fairness_charts()["fairness"])
+        ['Levels of fairness', 'Multipliers', 'Weights of cells']
+    """
+    # TensorBoard reads these as regular expressions that must match from the start.
+    return {
+        prefix: {
+            title: ["Multiline", [f"{re.escape(prefix)}/{kind}/.*"]]
+            for kind, title in TITLES.items()
+        }
+    }
