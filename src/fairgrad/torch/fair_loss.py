@@ -102,6 +102,7 @@ class FairLoss(nn.Module):
         groups = _groups(y_train, s_train, sample_weight_train)
         self.groups = ranks.merge(groups) if sharded else ranks.check_equal(groups)
         check_several_groups(fairness_measure, self.groups, "s_train")
+        self.fairness_measure, self.y_desirable = fairness_measure, y_desirable
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
