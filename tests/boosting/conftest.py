@@ -1,4 +1,4 @@
-"""A table on which groups differ, with a third attribute to be unknown in places."""
+"""Tables on which groups differ, with a third attribute to be unknown in places."""
 
 from types import SimpleNamespace
 
@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="session")
-def hiring():
-    rng = np.random.default_rng(0)
-    n = 3000
+def draw(n, seed=0):
+    """Rows of people who apply; those of one sex are judged with more noise."""
+    rng = np.random.default_rng(seed)
     sex = rng.choice(["F", "M"], n)
     race = rng.choice(["a", "b", "c"], n)
     X = rng.normal(size=(n, 4))
@@ -24,5 +23,18 @@ def hiring():
         decision=np.where(score > np.median(score), "hired", "refused"),
         sex=sex,
         race=race,
-        train=np.arange(n) < 2000,
+        train=np.arange(n) < 2 * n // 3,
     )
+
+
+@pytest.fixture(scope="session")
+def hiring():
+    return draw(3000)
+
+
+@pytest.fixture(scope="session")
+def many():
+    """So many rows that what is fair on them is fair, not lucky: a third to learn from."""
+    people = draw(30_000, seed=1)
+    people.train = np.arange(30_000) < 6_000
+    return people

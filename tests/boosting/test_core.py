@@ -39,11 +39,44 @@ def test_gradients_and_hessians_are_derivatives_of_the_log_loss(n_classes):
         np.testing.assert_allclose(hessian[pick], second, atol=1e-5)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_a_row_of_negative_weight_is_to_get_another_label(n_classes):
+    """Derivatives of ``|w| * -log(1 - p_y)`` where w < 0, against finite differences."""
+    rng = np.random.default_rng(n_classes)
+    label = rng.integers(n_classes, size=40)
+    scores = rng.normal(size=40 if n_classes == 2 else (40, n_classes))
+    weight = rng.normal(size=40) * 2
+
+    def weighted(at):
+        own = np.exp(-log_loss(at, label))
+        return np.where(weight < 0, weight * np.log(1 - own), -weight * np.log(own))
+
+    found, hessian = weigh(*log_loss_gradients(scores, label, weight < 0), weight)
+    assert (hessian > 0).all()
+    step = 1e-5
+    for column in range(1 if n_classes == 2 else n_classes):
+        move = np.zeros(n_classes)
+        move[column] = step
+        move = step if n_classes == 2 else move
+        expected = (weighted(scores + move) - weighted(scores - move)) / (2 * step)
+        pick = slice(None) if n_classes == 2 else (slice(None), column)
+        np.testing.assert_allclose(found[pick], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_opposed_rows_that_are_certain_have_finite_gradients(dtype):
+    scores = np.array([[500.0, 0.0, 0.0], [-500.0, 0.0, 0.0], [0.0, 0.0, 0.0]], dtype=dtype)
+    gradient, _ = log_loss_gradients(scores, np.zeros(3, dtype=int), np.ones(3, dtype=bool))
+    assert np.isfinite(gradient).all()
+    assert (gradient[:, 0] >= 0).all()
+    np.testing.assert_allclose(gradient[2], [1 / 3, -1 / 6, -1 / 6], rtol=1e-6)
+
+
 def test_one_round_by_hand():
     # Two groups of 4; group 0 has 1 wrong of 4, group 1 has 3 of 4: F = (.25, -.25).
     y, s = np.array([0, 0, 1, 1] * 2), np.repeat([0, 1], 4)
     scores = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
-    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0)
+    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0, proportional_rate=0.0)
     gradient, hessian = objective.gradients(scores)
     np.testing.assert_allclose(objective.rounds.levels, [0.25, -0.25])
     np.testing.assert_allclose(objective.rounds.net_multipliers, [0.5, -0.5])
@@ -53,7 +86,20 @@ def test_one_round_by_hand():
     weights = np.repeat([0.0, 2.0], 4)
     np.testing.assert_allclose(gradient, weights * (p - y), atol=1e-12)
     np.testing.assert_allclose(hessian, np.repeat([1.0, 2.0], 4) * p * (1 - p), atol=1e-12)
-    objective.gradients(scores)  # the same errors once more: multipliers twice as large
+    # The same errors once more: multipliers twice as large, and group 0 is to be wrong.
+    gradient, _ = objective.gradients(scores)
+    np.testing.assert_allclose(objective.rounds.weights, [-1.0, 3.0], atol=1e-12)
+    wanted = np.where(s == 0, 1 - y, y)
+    np.testing.assert_allclose(gradient, np.repeat([1.0, 3.0], 4) * (p - wanted), atol=1e-12)
+
+
+def test_the_proportional_term_comes_on_top():
+    # As above, F = (.25, -.25): multipliers .5, of which the weights see .5 + 2 * .25 more.
+    y, s = np.array([0, 0, 1, 1] * 2), np.repeat([0, 1], 4)
+    scores = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0, proportional_rate=2.0)
+    objective.gradients(scores)
+    np.testing.assert_allclose(objective.rounds.net_multipliers, [0.5, -0.5])
     np.testing.assert_allclose(objective.rounds.weights, [-1.0, 3.0], atol=1e-12)
 
 
@@ -65,7 +111,13 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
     y[:6], s[:6] = [0, 1] * 3, [0, 0, 1, 1, 2, 2]  # no cell is empty
     weight = rng.uniform(0.5, 2, size=n) if weighted else None
     objective = BoostingObjective(
-        y, s, measure, epsilon=epsilon, fairness_rate=0.3, sample_weight=weight
+        y,
+        s,
+        measure,
+        epsilon=epsilon,
+        fairness_rate=0.3,
+        proportional_rate=0.0,
+        sample_weight=weight,
     )
     multipliers = [0.0, 0.0]
     for _ in range(3):
@@ -89,8 +141,9 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
     expected = 1 + (C.T @ (multipliers[0] - multipliers[1])) / mass
     np.testing.assert_allclose(objective.rounds.weights, expected, atol=1e-6)
     p = 1 / (1 + np.exp(-scores))
-    rows = expected[cell] * (1 if weight is None else weight)
-    np.testing.assert_allclose(gradient, rows * (p - y), atol=1e-6)
+    wanted = np.where(expected[cell] < 0, 1 - y, y)
+    rows = np.abs(expected[cell]) * (1 if weight is None else weight)
+    np.testing.assert_allclose(gradient, rows * (p - wanted), atol=1e-6)
 
 
 def test_rows_of_unknown_groups_have_weight_one_and_are_in_no_level():
@@ -199,14 +252,14 @@ def test_scores_of_another_shape(scores):
 
 
 @given(st.integers(0, 1000))
-def test_negative_weights_turn_gradients_and_keep_hessians_positive(seed):
+def test_no_row_moves_its_leaf_further_than_in_plain_boosting(seed):
     rng = np.random.default_rng(seed)
     gradient, hessian = rng.normal(size=50), rng.uniform(0.01, 0.25, size=50)
     weight = rng.normal(size=50) * 3
-    turned, kept = weigh(gradient, hessian, weight)
-    np.testing.assert_allclose(turned, weight * gradient)
-    # No row moves its leaf further than in plain boosting: |w g| / (max(|w|, 1) h) <= |g| / h.
-    assert (np.abs(turned) / kept <= np.abs(gradient) / hessian + 1e-9).all()
+    weighted, kept = weigh(gradient, hessian, weight)
+    np.testing.assert_allclose(weighted, np.abs(weight) * gradient)
+    # |w g| / (max(|w|, 1) h) <= |g| / h
+    assert (np.abs(weighted) / kept <= np.abs(gradient) / hessian + 1e-9).all()
     assert (kept > 0).all()
 
 

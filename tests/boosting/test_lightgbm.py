@@ -19,12 +19,8 @@ from fairgrad.lightgbm import FairGradLGBMClassifier, FairObjective
 
 QUIET = {"n_jobs": 1, "verbose": -1, "random_state": 0}
 SMALL = {**QUIET, "n_estimators": 60, "num_leaves": 7}
-RATES = {
-    "accuracy_parity": 0.5,  # the groups' noise differs: fairness asks for much
-    "equalized_odds": 0.2,
-    "equality_of_opportunity": 0.2,
-    "demographic_parity": 0.2,
-}
+NO_FAIRNESS = {"fairness_rate": 0.0, "proportional_rate": 0.0}
+MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
 
 
 def unfairness(model, data, measure, rows, s=None):
@@ -32,44 +28,52 @@ def unfairness(model, data, measure, rows, s=None):
     return fairness_levels(data.y[rows], model.predict(data.X[rows]), s[rows], measure).mean_abs
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.02])
-@pytest.mark.parametrize("measure", RATES)
-def test_models_become_fair_on_new_rows(hiring, measure, epsilon):
-    rows, new = hiring.train, ~hiring.train
-    model = FairGradLGBMClassifier(measure, epsilon=epsilon, fairness_rate=RATES[measure], **SMALL)
-    model.fit(hiring.X[rows], hiring.y[rows], sensitive_features=hiring.sex[rows])
-    plain = LGBMClassifier(**SMALL).fit(hiring.X[rows], hiring.y[rows])
-    fair, unfair = (unfairness(m, hiring, measure, new) for m in (model, plain))
-    assert fair < 0.5 * unfair + 0.01
-    assert (model.predict(hiring.X[new]) == hiring.y[new]).mean() > 0.6
+@pytest.mark.parametrize("rate", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize(
+    ("measure", "epsilon"), [*((m, 0.0) for m in MEASURES), (MEASURES[3], 0.02)]
+)
+def test_models_become_fair_on_new_rows(many, measure, epsilon, rate):
+    """With 150 rounds any rate from 0.1: multipliers must have the time to grow.
+
+    Accuracy parity asks for the largest, as the labels of one group are noisier: 0.05 is too low
+    for it, and enough for the others.
+    """
+    rows, new = many.train, ~many.train
+    trees = {**QUIET, "n_estimators": 150, "num_leaves": 5, "min_child_samples": 50}
+    model = FairGradLGBMClassifier(measure, epsilon=epsilon, fairness_rate=rate, **trees)
+    model.fit(many.X[rows], many.y[rows], sensitive_features=many.sex[rows])
+    plain = LGBMClassifier(**trees).fit(many.X[rows], many.y[rows])
+    fair, unfair = (unfairness(m, many, measure, new) for m in (model, plain))
+    assert fair < epsilon + 0.35 * unfair
+    assert (model.predict(many.X[new]) == many.y[new]).mean() > 0.7
 
 
 def test_without_a_rate_it_is_lightgbm(hiring):
     X, y = hiring.X, hiring.decision
     plain = LGBMClassifier(**SMALL, boost_from_average=False).fit(X, y)
-    model = FairGradLGBMClassifier(fairness_rate=0.0, **SMALL)
+    model = FairGradLGBMClassifier(**NO_FAIRNESS, **SMALL)
     model.fit(X, y, sensitive_features=hiring.sex)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-4)
     assert model.classes_.tolist() == ["hired", "refused"]
     three = LGBMClassifier(**SMALL, boost_from_average=False).fit(X, hiring.grade)
-    model = FairGradLGBMClassifier(fairness_rate=0.0, **SMALL)
+    model = FairGradLGBMClassifier(**NO_FAIRNESS, **SMALL)
     model.fit(X, hiring.grade, sensitive_features=hiring.sex)
     np.testing.assert_allclose(model.predict_proba(X), three.predict_proba(X), atol=1e-3)
 
 
-def test_several_classes_become_fair(hiring):
-    rows, new = hiring.train, ~hiring.train
-    scores = []
-    for rate in (0.0, 0.2):
-        model = FairGradLGBMClassifier("equalized_odds", fairness_rate=rate, **SMALL)
-        model.fit(hiring.X[rows], hiring.grade[rows], sensitive_features=hiring.sex[rows])
-        assert model.predict_proba(hiring.X[new]).shape == (1000, 3)
-        levels = fairness_levels(
-            hiring.grade[new], model.predict(hiring.X[new]), hiring.sex[new], "equalized_odds"
-        )
-        scores.append(levels.mean_abs)
-    assert scores[1] < 0.6 * scores[0]
-    assert len(model.cell_names_) == 6
+def test_several_classes_become_fair(many):
+    rows, new = many.train, ~many.train
+
+    def judged(**rates):
+        model = FairGradLGBMClassifier("equalized_odds", **rates, **SMALL)
+        model.fit(many.X[rows], many.grade[rows], sensitive_features=many.sex[rows])
+        assert model.predict_proba(many.X[:5]).shape == (5, 3)
+        assert len(model.cell_names_) == 6
+        predicted = model.predict(many.X[new])
+        return fairness_levels(many.grade[new], predicted, many.sex[new], "equalized_odds").mean_abs
+
+    fair = [judged(fairness_rate=rate) for rate in (0.1, 0.2, 0.5)]
+    assert max(fair) < 0.5 * judged(**NO_FAIRNESS)
 
 
 def test_several_attributes_and_unknown_values(hiring):
@@ -121,7 +125,7 @@ def test_sample_weights_count_as_repeated_rows(hiring):
 
 
 def test_class_weights_change_the_loss_and_not_the_frequencies(hiring):
-    model = FairGradLGBMClassifier(fairness_rate=0.0, class_weight={0: 1, 1: 5}, **SMALL)
+    model = FairGradLGBMClassifier(**NO_FAIRNESS, class_weight={0: 1, 1: 5}, **SMALL)
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     plain = LGBMClassifier(class_weight={0: 1, 1: 5}, boost_from_average=False, **SMALL)
     plain.fit(hiring.X, hiring.y)

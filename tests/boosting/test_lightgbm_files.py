@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from fairgrad.boosting.fitted import beside
 from fairgrad.lightgbm import FairGradLGBMClassifier, load, save
-from fairgrad.lightgbm.files import beside
 
 SMALL = {"n_jobs": 1, "verbose": -1, "random_state": 0, "n_estimators": 20, "num_leaves": 7}
 

@@ -15,8 +15,12 @@ from fairgrad.measures import check_several_groups, constraints_of
 if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
 
-RATE = 0.1
-"""The fairness rate unless another is given."""
+RATE, PROPORTIONAL_RATE = 0.1, 0.5
+"""The rates unless others are given.
+
+Scores follow the weights only after some rounds, so multipliers alone run past their goal and back
+again. The proportional term falls with the level itself, before the multipliers turn: it damps.
+"""
 
 
 class BoostingObjective:
@@ -55,7 +59,7 @@ class BoostingObjective:
         >>> objective.rounds.levels
         array([ 0.25, -0.25])
         >>> objective.rounds.weights
-        array([0.75, 1.25])
+        array([0.5, 1.5])
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class BoostingObjective:
         epsilon: Any = 0.0,
         y_desirable: Any = (1,),
         fairness_rate: float = RATE,
-        proportional_rate: float = 0.0,
+        proportional_rate: float = PROPORTIONAL_RATE,
         error_memory: float = 0.0,
         negative_weights: bool = True,
         held_out: float = 0.0,
@@ -120,8 +124,9 @@ class BoostingObjective:
         loss_weight = self.weight if loss_weight is None else loss_weight
         if self._learns is not None:
             loss_weight = self._learns if loss_weight is None else loss_weight * self._learns
+        is_opposed = weights < 0 if cell_weights.min() < 0 else None
         return weigh(
-            *log_loss_gradients(scores, self.label),
+            *log_loss_gradients(scores, self.label, is_opposed),
             weights,
             1.0 if loss_weight is None else loss_weight,
         )

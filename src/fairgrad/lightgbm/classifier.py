@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lightgbm import LGBMClassifier
 
+from fairgrad.boosting.fitted import keep, state_to_go_on_from
+from fairgrad.boosting.inputs import OWN, objective_of, refuse_what_cannot_be_fair
+from fairgrad.boosting.objective import PROPORTIONAL_RATE, RATE
 from fairgrad.lightgbm.boosters import with_probabilities
 from fairgrad.lightgbm.evaluation import eval_pairs, evaluation_of
-from fairgrad.lightgbm.files import state_beside
-from fairgrad.lightgbm.inputs import objective_of, refuse_what_cannot_be_fair
+from fairgrad.lightgbm.files import FORMAT
+from fairgrad.lightgbm.objective import FairObjective
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fairgrad.lightgbm.objective import FairObjective
-
-OWN = (
-    "fairness_measure",
-    "epsilon",
-    "fairness_rate",
-    "proportional_rate",
-    "error_memory",
-    "held_out",
-    "y_desirable",
-    "negative_weights",
+OBJECTIVES = (None, "binary", "multiclass")
+UNBALANCED = dict.fromkeys(
+    ("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets"), "class_weight"
 )
-"""Parameters that LightGBM does not know."""
 
 
 class FairGradLGBMClassifier(LGBMClassifier):
@@ -90,8 +81,8 @@ class FairGradLGBMClassifier(LGBMClassifier):
         fairness_measure: Any = "equalized_odds",
         *,
         epsilon: Any = 0.0,
-        fairness_rate: float = 0.1,
-        proportional_rate: float = 0.0,
+        fairness_rate: float = RATE,
+        proportional_rate: float = PROPORTIONAL_RATE,
         error_memory: float = 0.0,
         held_out: float = 0.0,
         y_desirable: Any = None,
@@ -159,11 +150,13 @@ class FairGradLGBMClassifier(LGBMClassifier):
                 init_model=init_model,
                 **fit_options,
             )
-            self._keep(None)
+            keep(self, None)
             return self
-        refuse_what_cannot_be_fair(self.get_params(), sensitive_features, self.fairness_measure)
-        objective = objective_of(self, y, sensitive_features, sample_weight)
-        state = state_of(init_model)
+        refuse_what_cannot_be_fair(
+            self.get_params(), sensitive_features, objectives=OBJECTIVES, unbalanced=UNBALANCED
+        )
+        objective = objective_of(FairObjective, self, y, sensitive_features, sample_weight)
+        state = state_to_go_on_from(init_model, FORMAT)
         if state is not None:
             objective.rounds.load_state(state)
         classes = objective.groups.labels
@@ -185,7 +178,7 @@ class FairGradLGBMClassifier(LGBMClassifier):
             del self._fair_objective
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
         self._Booster = with_probabilities(self.booster_, self._n_classes)
-        self._keep(objective)
+        keep(self, objective)
         return self
 
     def _process_params(self, stage: str) -> dict[str, Any]:
@@ -198,24 +191,3 @@ class FairGradLGBMClassifier(LGBMClassifier):
             params["objective"] = objective
             params["metric"] = []  # LightGBM's default metrics would read scores as probabilities
         return params
-
-    def _keep(self, objective: FairObjective | None) -> None:
-        """Sets the fitted attributes about fairness."""
-        rounds = None if objective is None else objective.rounds
-        self.groups_ = None if objective is None else objective.groups
-        self.fairness_state_ = None if rounds is None else rounds.state()
-        self.levels_ = None if rounds is None else rounds.levels
-        self.multipliers_ = None if rounds is None else rounds.net_multipliers
-        self.cell_weights_ = None if rounds is None else rounds.weights
-        self.constraint_names_ = None if rounds is None else rounds.constraints.names
-        self.cell_names_ = None
-        if objective is not None:
-            self.cell_names_ = objective.groups.cell_names(objective.rounds.constraints.by_label)
-
-
-def state_of(init_model: Any) -> Mapping[str, Any] | None:
-    """The multipliers to go on from, if there are any."""
-    if isinstance(init_model, FairGradLGBMClassifier):
-        state: Mapping[str, Any] | None = init_model.fairness_state_
-        return state
-    return state_beside(init_model)

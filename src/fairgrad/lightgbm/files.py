@@ -12,6 +12,7 @@ from lightgbm import Booster
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.boosting.fitted import beside, notes_of, read_notes, restore
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -19,18 +20,8 @@ if TYPE_CHECKING:
 
     from fairgrad.lightgbm.classifier import FairGradLGBMClassifier
 
-FORMAT, FORMAT_VERSION = "fairgrad.lightgbm", 1
-"""What stands in the file beside. The version grows when older programs cannot read it."""
-
-
-def beside(path: str | os.PathLike[str]) -> Path:
-    """The file of the fairness state of a model's file.
-
-    Example:
-        >>> beside("model.txt").name
-        'model.txt.fairness.json'
-    """
-    return Path(f"{os.fspath(path)}.fairness.json")
+FORMAT = "fairgrad.lightgbm"
+"""What stands in the file beside."""
 
 
 def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
@@ -40,7 +31,8 @@ def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
 
     Args:
         model: a fitted `FairGradLGBMClassifier`.
-        path: the file of the trees; `beside` names the other one.
+        path: the file of the trees; the other one is called the same with
+            ``.fairness.json`` after it.
 
     Raises:
         TypeError: if the classes are neither strings nor numbers.
@@ -66,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
     """
     from fairgrad.lightgbm.classifier import FairGradLGBMClassifier  # noqa: PLC0415 - it uses us
 
-    notes = _read_notes(beside(path))
+    notes = read_notes(beside(path), FORMAT)
     booster = Booster(model_file=os.fspath(path))
     classes = np.asarray(notes["classes"], dtype=notes["dtype"])
     n_outputs = booster.num_model_per_iteration()
@@ -78,16 +70,9 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
     booster.best_iteration = notes["best_iteration"]
     measure = notes["fairness_measure"]
     model = FairGradLGBMClassifier(measure, epsilon=notes["epsilon"])
-    _restore(model, booster, classes, notes)
+    _restore(model, booster, classes)
+    restore(model, notes)
     return model
-
-
-def state_beside(init_model: Any) -> Mapping[str, Any] | None:
-    """The state saved beside a model's file; None if there is none, or it is no file."""
-    if not isinstance(init_model, (str, os.PathLike)) or not beside(init_model).exists():
-        return None
-    state: Mapping[str, Any] | None = _read_notes(beside(init_model))["state"]
-    return state
 
 
 def _notes(model: FairGradLGBMClassifier) -> dict[str, Any]:
@@ -96,27 +81,16 @@ def _notes(model: FairGradLGBMClassifier) -> dict[str, Any]:
         isinstance(value, (str, int, float)) for value in classes.tolist()
     ):
         raise TypeError(f"classes: expected strings or numbers, got {classes.tolist()}.")
-    measure = model.fairness_measure
-    epsilon = np.asarray(model.epsilon, dtype=np.float64)
-    return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "fairness_measure": measure if isinstance(measure, str) else None,
-        "epsilon": epsilon.tolist(),
+    own: Mapping[str, Any] = {
         "classes": classes.tolist(),
         "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
         "best_iteration": model.booster_.best_iteration,
-        "levels": None if model.levels_ is None else model.levels_.tolist(),
-        "net_multipliers": None if model.multipliers_ is None else model.multipliers_.tolist(),
-        "cells": None if model.cell_names_ is None else list(model.cell_names_),
-        "state": model.fairness_state_,
     }
+    return {**notes_of(model, FORMAT), **own}
 
 
-def _restore(
-    model: FairGradLGBMClassifier, booster: Booster, classes: Any, notes: Mapping[str, Any]
-) -> None:
-    """Sets what a fit would have set."""
+def _restore(model: FairGradLGBMClassifier, booster: Booster, classes: Any) -> None:
+    """Sets what LightGBM's fit would have set."""
     model._Booster = booster  # noqa: SLF001 - LightGBM has no public way to give a model its trees
     model._classes, model._n_classes = classes, len(classes)  # noqa: SLF001 - as above
     model._le = LabelEncoder().fit(classes)  # noqa: SLF001 - as above
@@ -125,28 +99,3 @@ def _restore(
     model._n_features = model.n_features_in_ = booster.num_feature()  # noqa: SLF001 - as above
     model._best_iteration = booster.best_iteration  # noqa: SLF001 - as above
     model.fitted_ = True
-    state = notes["state"]
-    model.groups_ = None
-    model.fairness_state_ = state
-    model.levels_, model.multipliers_ = (
-        None if notes[name] is None else np.asarray(notes[name], dtype=np.float64)
-        for name in ("levels", "net_multipliers")
-    )
-    model.cell_weights_ = None if state is None else np.asarray(state["weights"])
-    model.constraint_names_ = None if state is None else tuple(state["constraints"])
-    model.cell_names_ = None if notes["cells"] is None else tuple(notes["cells"])
-
-
-def _read_notes(path: Path) -> dict[str, Any]:
-    try:
-        notes = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        notes = None
-    if not isinstance(notes, dict) or notes.get("format") != FORMAT:
-        raise ValueError(f"{path}: expected the fairness state of a saved model, in JSON.")
-    if notes.get("version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path}: written in version {notes.get('version')} of the format; this program reads "
-            f"version {FORMAT_VERSION}."
-        )
-    return notes

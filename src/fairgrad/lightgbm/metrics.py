@@ -1,22 +1,17 @@
-"""What eval sets are judged by: losses from raw scores, and how fair the predictions are."""
+"""Metrics of eval sets, in the form that LightGBM's estimators take."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.boosting.gradients import predictions, probabilities
-from fairgrad.evaluate import levels_of
-from fairgrad.groups import Groups
-from fairgrad.measures import constraints_of
+from fairgrad.boosting.judging import NEED_GROUPS, NO_GROUPS, is_wrong, key, log_loss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.boosting.judging import EvalGroups
 
 SYNONYMS = {
     **dict.fromkeys(("logloss", "binary_logloss", "multi_logloss"), "logloss"),
@@ -28,8 +23,6 @@ SYNONYMS = {
 
 RANKING = ("auc", "average_precision", "auc_mu")
 """LightGBM's own metrics that see only the order of the scores."""
-
-NEED_GROUPS = ("unfairness", "fair_error")
 
 
 def split_metrics(names: Sequence[Any], *, knows_groups: bool) -> tuple[list[str], list[Any]]:
@@ -51,38 +44,8 @@ def split_metrics(names: Sequence[Any], *, knows_groups: bool) -> tuple[list[str
             )
     lacking = [name for name in own if name in NEED_GROUPS]
     if lacking and not knows_groups:
-        raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")
+        raise ValueError(NO_GROUPS.format(name=lacking[0]))
     return list(dict.fromkeys(own)), others
-
-
-@dataclass(frozen=True, eq=False)
-class EvalGroups:
-    """Who is who in an eval set, with the frequencies of that set."""
-
-    groups: Groups
-    constraints: Constraints
-    cell: Ints
-
-    @classmethod
-    def of(cls, y: Any, s: Any, measure: Any, epsilon: Any, y_desirable: Any) -> EvalGroups:
-        """Of the rows of an eval set."""
-        groups = Groups.from_data(y, s)
-        constraints = constraints_of(measure, groups, epsilon=epsilon, y_desirable=y_desirable)
-        group = groups.group_index(s)
-        cell = groups.label_index(y) * groups.n_groups + group if constraints.by_label else group
-        return cls(groups, constraints, cell)
-
-    def levels(self, wrong: Any) -> Floats:
-        """(J,) levels of fairness, NaN where a group has no rows."""
-        mass = np.bincount(self.cell, minlength=self.constraints.C.shape[1])
-        errors = np.bincount(self.cell, wrong, minlength=len(mass)) / np.maximum(mass, 1)
-        return levels_of(self.constraints, errors).values
-
-    def violation(self, wrong: Any) -> float:
-        """Mean over the constraints of what is beyond their bounds."""
-        level = self.levels(wrong)
-        beyond = np.maximum(level - self.constraints.upper, self.constraints.lower - level)
-        return float(np.nanmean(np.maximum(beyond, 0.0)))
 
 
 class EvalMetric:
@@ -101,27 +64,11 @@ class EvalMetric:
     def __call__(self, y_true: Any, y_pred: Any, weight: Any) -> list[tuple[str, float, bool]]:
         """Name, value, and that higher is not better; nothing for sets of unknown groups."""
         label = np.asarray(y_true).astype(np.int64)
-        wrong = predictions(y_pred) != label
+        wrong = is_wrong(y_pred, label)
         if self.name not in NEED_GROUPS:
             value = log_loss(y_pred, label) if self.name == "logloss" else wrong
             return [(self.name, float(np.average(value, weights=weight)), False)]
         groups = self.groups.get(key(y_true))
-        if groups is None:
-            return []
-        if self.name == "unfairness":
-            return [(self.name, float(np.nanmean(np.abs(groups.levels(wrong)))), False)]
-        error = float(np.average(wrong, weights=weight))
-        return [(self.name, error + groups.violation(wrong), False)]
-
-
-def log_loss(scores: Floats, label: Ints) -> Floats:
-    """(n,) each row's log loss."""
-    p = probabilities(scores)
-    hit = np.where(label == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(label)), label]
-    loss: Floats = -np.log(np.maximum(hit, 1e-15))
-    return loss
-
-
-def key(label: Any) -> bytes:
-    """What tells eval sets apart: LightGBM gives a metric their labels, not their names."""
-    return np.asarray(label, dtype=np.float32).tobytes()
+        return (
+            [] if groups is None else [(self.name, groups.metric(self.name, wrong, weight), False)]
+        )

@@ -1,33 +1,52 @@
-"""What the user gives to the classifier -> a checked objective."""
+"""What the user gives to a boosted classifier -> a checked objective."""
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from fairgrad.boosting.objective import BoostingObjective
 from fairgrad.columns import as_columns
-from fairgrad.lightgbm.objective import FairObjective
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairgrad.lightgbm.classifier import FairGradLGBMClassifier
+Objective = TypeVar("Objective", bound=BoostingObjective)
 
-OBJECTIVES = (None, "binary", "multiclass")
 MAX_SEED = 2**31 - 1
-UNBALANCED = ("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets")
+OWN = (
+    "fairness_measure",
+    "epsilon",
+    "fairness_rate",
+    "proportional_rate",
+    "error_memory",
+    "held_out",
+    "y_desirable",
+    "negative_weights",
+)
+"""Parameters of the estimators that the boosting libraries do not know."""
 
 
 def refuse_what_cannot_be_fair(
-    params: Mapping[str, Any], sensitive_features: Any, measure: Any
+    params: Mapping[str, Any],
+    sensitive_features: Any,
+    *,
+    objectives: Sequence[str | None],
+    unbalanced: Mapping[str, str],
 ) -> None:
-    """Refuses parameters that would have no effect here.
+    """Refuses parameters that would have no effect in a fair fit.
+
+    Args:
+        params: of the estimator.
+        sensitive_features: as given to fit.
+        objectives: the library's names of the log loss.
+        unbalanced: its parameters that weigh the classes, and what to use instead.
 
     Raises:
         ValueError: naming the first of them, or the sensitive values if they are missing.
@@ -35,28 +54,29 @@ def refuse_what_cannot_be_fair(
     if sensitive_features is None:
         raise ValueError(
             "sensitive_features: required, one value per row, as fairness_measure is "
-            f"{measure!r}; pass fit(X, y, sensitive_features=...), or fairness_measure=None for a "
-            "plain model."
+            f"{params['fairness_measure']!r}; pass fit(X, y, sensitive_features=...), or "
+            "fairness_measure=None for a plain model."
         )
-    if params.get("objective") not in OBJECTIVES:
+    if params.get("objective") not in objectives:
         raise ValueError(
-            f"objective: expected one of {OBJECTIVES} (the log loss), got {params['objective']!r}."
+            f"objective: expected one of {tuple(objectives)} (the log loss), got "
+            f"{params['objective']!r}."
         )
-    for name in UNBALANCED:
+    for name, instead in unbalanced.items():
         if params.get(name) not in {None, False, 1.0}:
-            raise ValueError(f"{name}: not together with fairness_measure; use class_weight.")
+            raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
 
 
 def objective_of(
-    model: FairGradLGBMClassifier, y: Any, sensitive_features: Any, sample_weight: Any
-) -> FairObjective:
-    """The objective that the model's parameters ask for, for these rows."""
+    make: type[Objective], model: Any, y: Any, sensitive_features: Any, sample_weight: Any
+) -> Objective:
+    """The objective that a classifier's parameters (`OWN`) ask for, for these rows."""
     label = column_or_1d(y)
     check_classification_targets(label)
     classes = np.unique(label)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
-    return FairObjective(
+    return make(
         label,
         named_columns(sensitive_features, len(label), "sensitive_features", "X"),
         model.fairness_measure,
@@ -96,7 +116,7 @@ def named_columns(sensitive: Any, n_rows: int, argument: str, other: str) -> dic
 
 
 def _seed(random_state: Any) -> int:
-    """A seed, without using up a generator from which LightGBM draws its own."""
+    """A seed, without using up a generator from which the library draws its own."""
     if isinstance(random_state, np.random.Generator):
         return int(copy.deepcopy(random_state).integers(MAX_SEED))
     if isinstance(random_state, np.random.RandomState):

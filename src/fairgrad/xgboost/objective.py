@@ -1,4 +1,4 @@
-"""A leaf for XGBoost: ``from fairgrad.xgboost import FairObjective``."""
+"""The objective for `xgboost.train`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from fairgrad.boosting import BoostingObjective
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
-
-__all__ = ["FairObjective"]
 
 
 class FairObjective(BoostingObjective):
