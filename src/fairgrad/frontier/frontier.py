@@ -200,7 +200,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         return hypervolume(accuracy, unfairness, worst if reference is None else reference)
 
     def report_data(self, on: str = PART, chosen: int | None = None) -> FrontierData:
-        """The frontier for `fairgrad.report.Report(frontier=...)`.
+        """The frontier for ``fairgrad.report.Report(frontier=...)``.
 
         Args:
             on: "validation" or "test".

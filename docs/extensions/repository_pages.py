@@ -1,0 +1,56 @@
+"""Pages that live in the repository for readers of the code, shown on the site as well.
+
+Their links into the repository become links between pages, or plain names where there is no page.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+WHOLE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+"""Pages whose text is a file of the repository's root."""
+
+PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "README.md": "index.md",
+    "docs/architecture.md": "architecture.md",
+    "docs/reproduction.md": "reproduction.md",
+}
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def with_links_of_the_site(text: str) -> str:
+    """The text with its links turned.
+
+    Example:
+        >>> with_links_of_the_site("See [how](../CONTRIBUTING.md) and [results/](../results).")
+        'See [how](contributing.md) and `results/`.'
+    """
+
+    def turned(link: re.Match[str]) -> str:
+        words, target, anchor = link[1], link[2].removeprefix("../"), link[3] or ""
+        if "://" in target or target in PAGES.values():
+            return link[0]
+        if target in PAGES:
+            return f"[{words}]({PAGES[target]}{anchor})"
+        return f"`{words.strip('`')}`"
+
+    return LINK.sub(turned, text)
+
+
+def turn_links(_app: Any, docname: str, source: list[str]) -> None:
+    """Reads the files of the root, and turns the links of all pages of the repository."""
+    if docname in WHOLE:
+        source[0] = (REPOSITORY / WHOLE[docname]).read_text(encoding="utf-8")
+    if docname in {*WHOLE, "architecture", "reproduction"}:
+        source[0] = with_links_of_the_site(source[0])
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Registers the reader."""
+    app.connect("source-read", turn_links)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,92 @@
+"""Tables of the committed results: ``{results}``. No figure is copied by hand.
+
+The argument is a file of `results/`, or a pattern of several. Options say which command made it,
+which columns to show (those the file has) and which rows (``column=value``). A file that is not
+there yet leaves a sentence with its command.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+from tables import table_of
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def read(name: str) -> pd.DataFrame:
+    """A file of the results."""
+    return pd.read_csv(RESULTS / name)
+
+
+def has(name: str) -> bool:
+    """Whether there is such a file."""
+    return (RESULTS / name).exists()
+
+
+def narrowed(frame: pd.DataFrame, columns: list[str], where: list[str]) -> pd.DataFrame:
+    """Some columns and rows; columns that hold nothing are left out.
+
+    Example:
+        >>> frame = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": [None, None]})
+        >>> narrowed(frame, ["b", "c", "d"], ["a=2"])
+           b
+        1  4
+    """
+    for condition in where:
+        name, _, value = condition.partition("=")
+        if name in frame:
+            frame = frame[frame[name].astype(str) == value]
+    kept = [name for name in columns if name in frame] or list(frame)
+    return frame[kept].dropna(axis=1, how="all")
+
+
+class Results(SphinxDirective):
+    """The table of a file of results, and the command that made it."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "command": directives.unchanged_required,
+        "columns": directives.unchanged,
+        "where": directives.unchanged,
+        "digits": directives.positive_int,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """The tables, or what would make them."""
+        files = sorted(RESULTS.glob(self.arguments[0]))
+        command = self.options["command"]
+        if not files:
+            return [_sentence("There is no committed result yet. The command is {}.", command)]
+        found: list[nodes.Node] = []
+        for file in files:
+            self.env.note_dependency(str(file))
+            found.append(self.table(file))
+            found.append(_sentence(f"results/{file.name}, made by {{}}.", command))
+        return found
+
+    def table(self, file: Path) -> nodes.Node:
+        """One file."""
+        columns = self.options.get("columns", "").split()
+        where = (
+            re.split(r"\s*;\s*", self.options.get("where", "")) if "where" in self.options else []
+        )
+        return table_of(narrowed(pd.read_csv(file), columns, where), self.options.get("digits", 4))
+
+
+def _sentence(words: str, command: str) -> nodes.paragraph:
+    before, after = words.split("{}")
+    parts = [nodes.Text(before), nodes.literal(command, command), nodes.Text(after)]
+    return nodes.paragraph("", "", *parts, classes=["made-by"])
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Registers the directive."""
+    app.add_directive("results", Results)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,83 @@
+"""
+Two processes
+=============
+
+Processes that train one model share one set of multipliers. Two of them behave as one that sees the joined batches.
+"""
+
+# %%
+# What each process does is in a file of its own. Two lines differ from a single process: the model is wrapped, as
+# always in PyTorch, and ``sharded=True`` says that the rows given to the loss are this process's share.
+#
+# .. literalinclude:: /gallery/worker_two_processes.py
+#    :language: python
+#    :lines: 12-
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import altair as alt
+import pandas as pd
+import torch
+
+from fairgrad.datasets import load
+from fairgrad.torch import CrossEntropyLoss
+
+# %%
+# ``torchrun`` starts two of it on this machine; on a cluster it starts them on many.
+
+command = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "worker_two_processes.py"]
+with tempfile.TemporaryDirectory() as folder:
+    subprocess.run([sys.executable, "-m", *command, folder], check=True, capture_output=True)
+    ranks = [
+        json.loads(Path(folder, f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)
+    ]
+print("equal multipliers in both processes:", ranks[0] == ranks[1])
+
+# %%
+# The same in this process alone, with whole batches.
+
+train, _, _ = load("german").split(seed=10)
+x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
+torch.manual_seed(0)
+model = torch.nn.Linear(x_train.shape[1], 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = CrossEntropyLoss(y_train, s_train, "accuracy_parity")
+alone = []
+for epoch in range(8):
+    order = torch.randperm(len(x_train), generator=torch.Generator().manual_seed(epoch))
+    for batch in order.split(100):
+        optimizer.zero_grad()
+        criterion(model(x_train[batch]), y_train[batch], s_train[batch]).backward()
+        optimizer.step()
+        alone.append(criterion.multipliers.tolist())
+
+difference = (torch.tensor(alone) - torch.tensor(ranks[0])).abs().max().item()
+print(f"largest difference of a multiplier over {len(alone)} steps: {difference:.1e}")
+
+# %%
+
+records = [
+    {"who": who, "step": step + 1, "multiplier": multipliers[0]}
+    for who, steps in {"two processes": ranks[0], "one process": alone}.items()
+    for step, multipliers in enumerate(steps)
+]
+scale = alt.Scale(domain=["one process", "two processes"])
+alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
+    x="step:Q",
+    y=alt.Y("multiplier:Q", title=f"multiplier of {criterion.constraint_names[0]}"),
+    color=alt.Color("who:N", title=None, scale=scale),
+    strokeDash=alt.StrokeDash("who:N", title=None, scale=scale),
+).properties(
+    width=480,
+    height=240,
+    description="A multiplier over the steps of training: the dashed line of the two processes lies on the line of one "
+    "process.",
+)
+
+# %%
+# In every step the processes sum their counts of right and wrong predictions: two numbers per cell, one small all-reduce
+# beside that of the gradients. :doc:`/scale` says what that costs.
