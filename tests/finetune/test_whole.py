@@ -1,0 +1,241 @@
+"""Fine-tuning of whole networks: the loss's own loop, fairer, resumable, with clear refusals."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fairgrad import fairness_levels
+from fairgrad.finetune import finetune, predict_logits
+from fairgrad.torch import CrossEntropyLoss
+
+DP = "demographic_parity"
+
+
+def tune(network, rows, **options):
+    X, y, s = rows
+    settings = {"fairness_measure": DP, "learning_rate": 0.01, "epochs": 2, "random_state": 0}
+    return finetune(network, X, y, s, **settings | options)
+
+
+def convolutional():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 3, stride=2), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(),
+        nn.Linear(54, 7),
+    )  # fmt: skip
+
+
+def images(n, seed):
+    """8 x 8 images: one corner shows the label, brighter in the second group, another the group."""
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 2, (2, n))
+    pixels = rng.normal(size=(n, 1, 8, 8)).astype(np.float32)
+    pixels[:, :, :4, :4] += (0.6 * y + 0.6 * s)[:, None, None, None]
+    pixels[:, :, 4:, 4:] += s[:, None, None, None]
+    return pixels, y, s
+
+
+def test_a_convolutional_network_becomes_fairer():
+    network, data = convolutional(), images(3000, seed=0)
+    X, y, s = images(3000, seed=1)
+    found = {}
+    for name, rates in {"plain": (0.0, 0.0), "fair": (0.05, 0.5)}.items():
+        tuned = tune(network, data, epochs=6, fairness_rate=rates[0], proportional_rate=rates[1])
+        predicted = predict_logits(tuned.module, X).argmax(1).numpy()
+        found[name] = (fairness_levels(y, predicted, s, DP).mean_abs, (predicted == y).mean())
+    assert found["plain"][0] > 0.04
+    assert found["fair"][0] < 0.5 * found["plain"][0]
+    assert found["fair"][1] > 0.8
+
+
+def test_it_is_the_losss_own_loop(rows, make_network):
+    """The same steps written out: order, loss, learning rate, gradient norm."""
+    X, y, s = rows
+    network = make_network()
+    network.body[2].p = 0.0
+    tuned = finetune(
+        network, X, y, s, fairness_measure=DP, optimizer=torch.optim.SGD, learning_rate=0.1,
+        clip_norm=0.5, epochs=2, batch_size=100, random_state=7,
+    )  # fmt: skip
+    seed = int(np.random.RandomState(7).randint(np.iinfo(np.int32).max))
+    own = copy.deepcopy(network).train()
+    criterion = CrossEntropyLoss(y, s, DP, fairness_rate=0.05, error_memory=0.9)
+    optimizer = torch.optim.SGD(own.parameters(), lr=0.1)
+    X, y, s = (torch.from_numpy(part) for part in rows)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=24)
+    for epoch in range(2):
+        order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(1200))
+        for batch in order.split(100):
+            optimizer.zero_grad()
+            criterion(own(X[batch]), y[batch], s[batch]).backward()
+            nn.utils.clip_grad_norm_(own.parameters(), 0.5)
+            optimizer.step()
+            schedule.step()
+    for name, value in tuned.module.state_dict().items():
+        torch.testing.assert_close(value, own.state_dict()[name], atol=1e-5, rtol=1e-4)
+
+
+def test_without_a_measure_it_is_the_plain_loss(rows, network):
+    X, y, s = rows
+    plain = finetune(network, X, y, fairness_measure=None, random_state=0)
+    zero = finetune(network, X, y, s, fairness_rate=0.0, random_state=0)
+    for name, value in plain.module.state_dict().items():
+        torch.testing.assert_close(value, zero.module.state_dict()[name])
+    assert set(plain.history[0]) == {"loss"}
+
+
+def test_the_given_network_is_left_as_it_is(rows, network):
+    before = copy.deepcopy(network.state_dict())
+    tuned = tune(network, rows)
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+    assert network.training
+    assert not tuned.module.training
+    assert not torch.equal(tuned.module.body[0].weight, network.body[0].weight)
+
+
+def test_frozen_layers_stay(rows, network):
+    network.body.requires_grad_(requires_grad=False)
+    tuned = tune(network, rows)
+    assert torch.equal(tuned.module.body[0].weight, network.body[0].weight)
+    assert not torch.equal(tuned.module.classifier.weight, network.classifier.weight)
+
+
+def test_a_head_of_another_size_is_replaced(make_network, make_rows):
+    X, y, s = make_rows(600, seed=0, n_labels=3)
+    names = np.array(["a", "b", "c"])[y]
+    tuned = finetune(
+        make_network(n_outputs=10), X, names, s, learning_rate=0.03, epochs=8, random_state=0,
+        fairness_rate=0.0,
+    )  # fmt: skip
+    assert tuned.classes.tolist() == ["a", "b", "c"]
+    logits = predict_logits(tuned.module, X)
+    assert logits.shape == (600, 3)
+    assert (tuned.classes[logits.argmax(1).numpy()] == names).mean() > 0.6
+
+
+def test_one_output_is_the_logit_of_the_second_class(make_network, rows):
+    X, y, _ = rows
+    tuned = tune(make_network(n_outputs=1), rows, fairness_rate=0.0, epochs=5, validation=rows)
+    logits = predict_logits(tuned.module, X)
+    assert logits.shape == (1200, 1)
+    assert ((logits[:, 0] > 0).numpy() == y).mean() == tuned.history[-1]["accuracy"] > 0.75
+
+
+def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
+    validation = make_rows(300, seed=5)
+    tuned = tune(network, rows, validation=validation)
+    X, y, s = validation
+    predicted = predict_logits(tuned.module, X).argmax(1).numpy()
+    last = tuned.history[-1]
+    assert last["accuracy"] == (predicted == y).mean()
+    assert last["unfairness"] == fairness_levels(y, predicted, s, DP).mean_abs
+    assert tuned.epoch == 1
+
+
+def test_a_rule_chooses_the_epoch(rows, network):
+    tuned = tune(network, rows, validation=rows, epochs=5, selection="fairest")
+    unfairness = [entry["unfairness"] for entry in tuned.history]
+    assert tuned.epoch == int(np.argmin(unfairness))
+    X, y, s = rows
+    predicted = predict_logits(tuned.module, X).argmax(1).numpy()
+    assert fairness_levels(y, predicted, s, DP).mean_abs == min(unfairness)
+
+
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_path):
+    class StoppedError(RuntimeError):
+        pass
+
+    file = tmp_path / "run.pt"
+    whole = tune(network, rows, epochs=3)
+    batches = 0
+
+    def broken(x):
+        nonlocal batches
+        batches += 1
+        if batches == 45:  # in the third epoch of 19 batches each
+            raise StoppedError
+        return x
+
+    with pytest.raises(StoppedError):
+        tune(network, rows, epochs=3, checkpoint=file, transform=broken)
+    calls = []
+    resumed = tune(
+        network, rows, epochs=3, checkpoint=file, transform=lambda x: calls.append(1) or x
+    )
+    assert len(calls) == 19
+    for name, value in resumed.module.state_dict().items():
+        assert torch.equal(value, whole.module.state_dict()[name])
+    assert resumed.history == whole.history
+
+
+def test_a_checkpoint_of_other_settings_is_refused(rows, network, tmp_path):
+    tune(network, rows, checkpoint=tmp_path / "run.pt")
+    for other in ({"learning_rate": 0.02}, {"fairness_measure": "equalized_odds"}):
+        with pytest.raises(ValueError, match="checkpoint: run.pt is of another network"):
+            tune(network, rows, checkpoint=tmp_path / "run.pt", **other)
+
+
+def test_divergence_is_an_error(rows, network):
+    with pytest.raises(FloatingPointError, match=r"in epoch 0, step \d+: lower learning_rate"):
+        tune(network, rows, optimizer=torch.optim.SGD, learning_rate=1e30)
+
+
+def test_several_sensitive_columns_with_names(rows, network):
+    X, y, s = rows
+    columns = {"sex": np.array(["F", "M"])[s], "old": np.where(X[:, 2] > 0, 1, -1)}
+    tuned = finetune(network, X, y, columns, validation=(X, y, columns), random_state=0)
+    assert np.isfinite(tuned.history[-1]["unfairness"])
+
+
+def test_named_and_wrapped_outputs_are_read(rows):
+    class Tuple(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(6, 2)
+
+        def forward(self, x):
+            return x, self.head(x)
+
+    with pytest.raises(TypeError, match="module: expected it to return .* got tuple of 2"):
+        tune(Tuple(), rows)
+    assert tune(Tuple(), rows, output=lambda returned: returned[1]).history[0]["loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "epochs: expected a whole number of at least 1"),
+        ({"batch_size": 2.5}, "batch_size: expected a whole number"),
+        ({"learning_rate": -1.0}, "learning_rate: expected a finite number"),
+        ({"clip_norm": 0.0}, "clip_norm: expected a number above 0"),
+        ({"decay": "linear"}, "decay: expected one of"),
+        ({"selection": "fairest"}, "validation: required to choose an epoch"),
+        ({"selection": "best"}, "rule: expected one of"),
+        ({"head": "fc"}, "head: expected the name of a part"),
+        ({"y_desirable": [5]}, r"y_desirable: got \[5\], not among the classes"),
+        ({"validation": (1, 2)}, "validation: expected"),
+        ({"fairness_measure": "parity"}, "fairness_measure"),
+    ],
+)
+def test_what_is_not_allowed_is_refused(rows, network, options, message):
+    with pytest.raises(ValueError, match=message):
+        tune(network, rows, **options)
+    assert network.calls == 0
+
+
+def test_rows_that_do_not_fit_are_refused(rows, network):
+    X, y, s = rows
+    with pytest.raises(ValueError, match="y: expected one label per row of X"):
+        finetune(network, X, y[:-1], s)
+    with pytest.raises(ValueError, match="sensitive_features: expected one value per row"):
+        finetune(network, X, y, s[:-1])
+    with pytest.raises(ValueError, match="sensitive_features: required"):
+        finetune(network, X, y)
+    with pytest.raises(ValueError, match="not among the classes"):
+        finetune(network, X, y, s, validation=(X, y + 1, s))
+    network.requires_grad_(requires_grad=False)
+    with pytest.raises(ValueError, match="module: expected parameters that require a gradient"):
+        finetune(network, X, y, s)
