@@ -92,8 +92,15 @@ class Memory(NamedTuple):
 
     Attributes:
         rows: (..., K + 1) rows that each estimate rests on.
-        wrong: (..., K + 1) those of them that were predicted wrongly.
+        errors: (..., K + 1) the share of them that was predicted wrongly.
     """
+
+    rows: Array
+    errors: Array
+
+
+class Pooling(NamedTuple):
+    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows."""
 
     rows: Array
     wrong: Array
@@ -105,11 +112,11 @@ def nothing_remembered(n_cells: int, n_labels: int) -> Memory:
     The constant cell remembers, for ever, that it was wrong.
     """
     rows = np.append(np.full(n_cells, NOTHING), TINY)
-    return Memory(rows, np.append(rows[:-1] * (1 - 1 / n_labels), TINY))
+    return Memory(rows, np.append(np.full(n_cells, 1 - 1 / n_labels), 1.0))
 
 
-def pooling(n_cells: int, n_labels: int) -> Memory:
-    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows.
+def pooling(n_cells: int, n_labels: int) -> Pooling:
+    """The matrices that add the counts of a batch to what is remembered.
 
     Counts are (..., 2 K): rows predicted rightly in each cell, then those predicted wrongly. Each
     cell also gets a vanishing share of its label's rows: a cell that was never seen thereby
@@ -119,29 +126,24 @@ def pooling(n_cells: int, n_labels: int) -> Memory:
         n_cells: K.
         n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
     """
-    nothing = Memory(np.zeros((2 * n_cells, n_cells + 1)), np.zeros((2 * n_cells, n_cells + 1)))
-    added = _add_counts(nothing, np.eye(2 * n_cells), n_labels)
-    return Memory(added.rows.T, added.wrong.T)
+    nothing = np.zeros((2 * n_cells, n_cells + 1))
+    added = _add_counts(nothing, nothing, np.eye(2 * n_cells), n_labels)
+    return Pooling(added.rows.T, added.wrong.T)
 
 
-def _add_counts(memory: tuple[Array, Array], counts: Array, n_labels: int) -> Memory:
+def _add_counts(rows: Array, wrong: Array, counts: Array, n_labels: int) -> Pooling:
     """What the matrices of `pooling` do, without them: linear in K, but many operations."""
     shape = (*counts.shape[:-1], 2, counts.shape[-1] // 2)
     by_label = counts.reshape(*shape[:-1], n_labels, -1)
     pooled = (by_label + BORROWED * by_label.sum(-1)[..., None]).reshape(shape)
-    rows, wrong = memory[0] + 0, memory[1] + 0
+    rows, wrong = rows + 0, wrong + 0
     rows[..., :-1] += pooled.sum(-2)
     wrong[..., :-1] += pooled[..., 1, :]
-    return Memory(rows, wrong)
+    return Pooling(rows, wrong)
 
 
 def estimate_errors(
-    memory: tuple[Array, Array],
-    pooling: tuple[Array, Array] | int,
-    counts: Array,
-    keep: Array,
-    *,
-    is_settled: bool = False,
+    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: Array
 ) -> tuple[Array, Memory]:
     """Error rates of the cells after a batch, and what to remember for the next one.
 
@@ -155,24 +157,34 @@ def estimate_errors(
         counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
         keep: share of the rows to keep, from 0 (the paper) to below 1; one number, or a column
             (..., 1) for the members of a stack.
-        is_settled: whether nothing is to be kept and every cell that occurs has been seen: what is
-            remembered then weighs the same for ever, which saves an operation.
 
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
     """
+    kept_rows, last = memory
     if isinstance(pooling, int):
-        rows, wrong = _add_counts(memory, counts, pooling)
+        rows, wrong = _add_counts(kept_rows, kept_rows * last, counts, pooling)
     else:
-        rows = _plus_times(memory[0], pooling[0], counts)
-        wrong = _plus_times(memory[1], pooling[1], counts)
+        rows = _plus_times(kept_rows, pooling[0], counts)
+        wrong = _plus_times(kept_rows * last, pooling[1], counts)
     errors = wrong / rows
-    if is_settled:
-        return errors, Memory(memory[0], errors * memory[0])
     kept_rows = rows.clip(max=TINY)
     if not isinstance(keep, float) or keep > 0:
         kept_rows = (keep * rows).clip(min=kept_rows)
-    return errors, Memory(kept_rows, errors * kept_rows)
+    return errors, Memory(kept_rows, errors)
+
+
+def settled_errors(last: Array, rows: Array, pooling: tuple[Array, Array], counts: Array) -> Array:
+    """`estimate_errors` where nothing is kept and all cells weigh the same: fewer operations.
+
+    Args:
+        last: (..., K + 1) the errors before the batch.
+        rows: (..., K + 1) what they weigh: `TINY` rows each, now and for ever.
+        pooling: the matrices of `pooling`.
+        counts: (..., 2 K) as for `estimate_errors`.
+    """
+    wrong = _plus_times(last, pooling[1], counts, 1.0, TINY)
+    return wrong / _plus_times(rows, pooling[0], counts)
 
 
 def levels(c0: Array, C: Array, errors: Array) -> Array:
@@ -225,10 +237,11 @@ def _plus_times(
     base: Array, matrix: Array, vector: Array, scale: Array = 1.0, base_scale: float = 1.0
 ) -> Array:
     """``base_scale * base + scale * matrix @ vector``: a single operation on tensors."""
-    if type(base) is np.ndarray or vector.ndim > 2 or not isinstance(scale, float):
-        return base_scale * base + scale * _times(matrix, vector)
-    if vector.ndim == 1:
+    is_tensor = type(base) is not np.ndarray
+    if is_tensor and vector.ndim == 1:  # the hot path of the losses
         return base.addmv(matrix, vector, beta=base_scale, alpha=scale)
+    if not is_tensor or vector.ndim > 2 or not isinstance(scale, float):
+        return base_scale * base + scale * _times(matrix, vector)
     if matrix.ndim == 2:  # a stack whose members share the matrix
         return base.addmm(vector, matrix.T, beta=base_scale, alpha=scale)
     column = base[..., None].baddbmm(matrix, vector[..., None], beta=base_scale, alpha=scale)

@@ -98,7 +98,7 @@ class TestErrors:
     def run(batches, memory=0.0, dtype=np.float64):
         """The estimates after batches of (right, wrong) counts."""
         kept = dual.Memory(*(part.astype(dtype) for part in dual.nothing_remembered(4, 2)))
-        pooling = dual.Memory(*(part.astype(dtype) for part in dual.pooling(4, 2)))
+        pooling = dual.Pooling(*(part.astype(dtype) for part in dual.pooling(4, 2)))
         for right, wrong in batches:
             counts = np.concatenate([right, wrong]).astype(dtype)
             errors, kept = dual.estimate_errors(kept, pooling, counts, memory)
@@ -128,14 +128,12 @@ class TestErrors:
         kept, pooling = dual.nothing_remembered(4, 2), dual.pooling(4, 2)
         counts = [rng.integers(1, 5, 8), *rng.integers(0, 5, (5, 8))]
         _, kept = dual.estimate_errors(kept, pooling, counts[0].astype(float), 0.0)
-        short = kept
+        rows, settled = np.full(5, dual.TINY), kept.errors
         for batch in counts[1:]:
             errors, kept = dual.estimate_errors(kept, pooling, batch.astype(float), 0.0)
-            less, short = dual.estimate_errors(
-                short, pooling, batch.astype(float), 0.0, is_settled=True
-            )
-            np.testing.assert_allclose(less, errors, rtol=1e-7)
-            np.testing.assert_allclose(short, kept, rtol=1e-7)
+            settled = dual.settled_errors(settled, rows, pooling, batch.astype(float))
+            np.testing.assert_allclose(settled, errors, rtol=1e-7)
+            np.testing.assert_array_equal(kept.rows, rows)
 
     def test_a_label_never_seen_keeps_the_neutral_start(self):
         errors = self.run([([6, 1, 0, 0], [2, 1, 0, 0])])
@@ -175,20 +173,20 @@ def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
     c0, C = rng.normal(size=(*lead, J)), rng.normal(size=(*lead, J, K))
     epsilon = rng.choice([0.0, 0.1, np.inf], size=(*lead, J))
     p = rng.random((*lead, K))
-    rows, wrong = 1 + rng.random((*lead, K + 1)), rng.random((*lead, K + 1))
+    rows, last = 1 + rng.random((*lead, K + 1)), rng.random((*lead, K + 1))
     counts = rng.integers(0, 5, (*lead, 2 * K)).astype(float)
     sides = dual.sides(c0, C, -epsilon, epsilon)
     start = np.maximum(rng.normal(size=sides.floor.shape), sides.floor)
 
-    def run(ones, A, floor, influence, mu, rows, wrong, counts, pool_rows, pool_wrong):
-        pooling = dual.Memory(pool_rows, pool_wrong)
-        e, kept = dual.estimate_errors(dual.Memory(rows, wrong), pooling, counts, 0.5)
+    def run(ones, A, floor, influence, mu, rows, last, counts, pool_rows, pool_wrong):
+        pooling = dual.Pooling(pool_rows, pool_wrong)
+        e, kept = dual.estimate_errors(dual.Memory(rows, last), pooling, counts, 0.5)
         mu = dual.ascend(mu, A, e, floor, 0.3)
         used = dual.with_proportional(mu, A, e, floor, 1.5)
         return mu, dual.cell_weights(ones, influence, used, 0.5), e, *kept
 
     ones, influence = np.ones((*lead, K)), dual.influence(sides.A, p)
-    inputs = (ones, sides.A, sides.floor, influence, start, rows, wrong, counts)
+    inputs = (ones, sides.A, sides.floor, influence, start, rows, last, counts)
     shared = dual.pooling(K, 1)
     stacked = run(*inputs, *shared)
     tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in (*inputs, *shared)))

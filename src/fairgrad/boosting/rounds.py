@@ -90,7 +90,7 @@ class Rounds:
     @property
     def errors(self) -> Floats:
         """(K,) the estimate of the cells' error rates before the last round."""
-        errors: Floats = (self.memory.wrong / self.memory.rows)[:-1]
+        errors: Floats = self.memory.errors[:-1]
         return errors
 
     @property
@@ -113,7 +113,7 @@ class Rounds:
             "multipliers": self.multipliers.tolist(),
             "weights": self.weights.tolist(),
             "remembered_rows": self.memory.rows.tolist(),
-            "remembered_wrong": self.memory.wrong.tolist(),
+            "remembered_errors": self.memory.errors.tolist(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ class Rounds:
                 f"state: expected multipliers of the constraints {ours}, got those of "
                 f"{list(state['constraints'])}."
             )
-        names = ("multipliers", "weights", "remembered_rows", "remembered_wrong")
+        names = ("multipliers", "weights", "remembered_rows", "remembered_errors")
         loaded = [np.asarray(state[name], dtype=np.float64) for name in names]
         current = (self.multipliers, self.weights, *self.memory)
         for name, new, old in zip(names, loaded, current, strict=True):

@@ -41,7 +41,7 @@ def flat_labels(target: Any, n_examples: int) -> Tensor:
 
 
 def flat_sensitive(s: Any, n_examples: int, n_columns: int) -> Tensor:
-    """(N,) or (N, columns) integer sensitive values.
+    """(N,) integer sensitive values, or (N, columns) of several attributes.
 
     Raises:
         ValueError: if they are missing or not one per example.
@@ -60,7 +60,7 @@ def flat_sensitive(s: Any, n_examples: int, n_columns: int) -> Tensor:
     if s.ndim not in {1, 2} or len(s) != n_examples or columns != n_columns:
         expected = f"({n_examples},)" if n_columns == 1 else f"({n_examples}, {n_columns})"
         raise ValueError(f"s: expected shape {expected}, got {tuple(s.shape)}.")
-    return s if s.dtype == torch.int64 else s.long()
+    return (s.reshape(-1) if n_columns == 1 else s).long()
 
 
 def flat_weights(sample_weight: Any, n_examples: int) -> Tensor | None:

@@ -110,16 +110,19 @@ class FairLoss(nn.Module):
         has_weight = getattr(self.base_loss, "weight", None) is not None
         self._has_class_weight = self.ignore_index is not None and has_weight
         self.lookup = CellLookup(
-            self.groups, by_label=self.constraints.by_label, ignore_index=self.ignore_index
+            self.groups,
+            by_label=self.constraints.by_label,
+            ignore_index=self.ignore_index,
+            checks_labels=self.reading.checks_labels,
         )
         self.state = Multipliers(
             self.groups,
             self.constraints,
+            self.lookup,
             fairness_rate=fairness_rate,
             proportional_rate=proportional_rate,
             error_memory=error_memory,
             negative_weights=negative_weights,
-            n_ignored=self.lookup.n_cells - self.constraints.C.shape[1],
             ranks=ranks,
         )
         # Modules find and call their submodules slowly, and this is the hot path.
@@ -155,7 +158,9 @@ class FairLoss(nn.Module):
         """
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
-        self.reading.check(input)
+        reading = self.reading
+        if not reading.fits(input):
+            raise ValueError(reading.refusal(input))
         n = input.shape[0]
         label = flat_labels(target, n)
         if sample_weight is not None:
@@ -199,8 +204,13 @@ class FairLoss(nn.Module):
         ignoring: bool,
     ) -> Tensor:
         """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        _, state, base_loss = self._hot
-        slot = self._slots(input, label, s, ignoring)
+        lookup, state, base_loss = self._hot
+        by_class = None if ignoring else self._by_class
+        if by_class is not None and input.shape[1] == by_class.n_codes:
+            slot = lookup.slots(label, input.argmax(1), s, by_class)  # the usual case, and faster
+        else:
+            outcomes = lookup.by_flag_or_ignored if ignoring else lookup.by_flag
+            slot = lookup.slots(label, self.reading.wrong(input, label), s, outcomes)
         losses = base_loss(input, target)
         if losses.shape != label.shape:
             losses = flat_losses(losses, label.shape[0])
@@ -222,16 +232,6 @@ class FairLoss(nn.Module):
         if sample_weight is not None:
             factor = factor * sample_weight
         return self._reduce(losses, factor)
-
-    def _slots(self, scores: Tensor, label: Tensor, s: Tensor, ignoring: bool) -> Tensor:
-        """(N,) where each row is counted: its cell, and whether its prediction is wrong."""
-        lookup, reading = self._hot[0], self.reading
-        if ignoring:
-            return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag_or_ignored)
-        by_class = self._by_class
-        if by_class is not None and scores.shape[1] == by_class.n_codes:
-            return lookup.slots(label, scores.argmax(1), s, by_class)  # the usual case, and faster
-        return lookup.slots(label, reading.wrong(scores, label), s, lookup.by_flag)
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
@@ -270,7 +270,7 @@ class FairLoss(nn.Module):
     @property
     def cell_weights(self) -> Tensor:
         """(K,) current weights of the cells, named by `cell_names`."""
-        return self.state.weights[: self.state.n_cells].clone()
+        return self.state.cell_weights
 
     @property
     def plain_loss(self) -> Tensor | None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Groups
+    from fairgrad.groups import Floats, Groups
+    from fairgrad.torch.lookup import CellLookup
 
 
 FEW_CELLS = 64
@@ -32,11 +33,11 @@ class Multipliers(nn.Module):
     Args:
         groups: of the training set.
         constraints: on the cells of these groups, all of them defined.
+        lookup: where rows are counted; cells beyond those of the constraints have weight 1.
         fairness_rate: step size of the multipliers.
         proportional_rate: how strongly the weights react to what is broken in this batch alone.
         error_memory: share of the rows of earlier batches kept in the error estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
-        n_ignored: extra cells at the end that are in no constraint and have weight 1.
         ranks: the processes that share one set of multipliers.
     """
 
@@ -44,7 +45,8 @@ class Multipliers(nn.Module):
     C: Tensor
     sign: Tensor
     rows: Tensor
-    wrong: Tensor
+    errors: Tensor
+    first_slot: Tensor
     multipliers: Tensor
     fingerprint: Tensor
 
@@ -52,12 +54,12 @@ class Multipliers(nn.Module):
         self,
         groups: Groups,
         constraints: Constraints,
+        lookup: CellLookup,
         *,
         fairness_rate: float = 0.01,
         proportional_rate: float = 0.0,
         error_memory: float = 0.0,
         negative_weights: bool = True,
-        n_ignored: int = 0,
         ranks: Ranks | None = None,
     ) -> None:
         super().__init__()
@@ -67,42 +69,51 @@ class Multipliers(nn.Module):
         self.error_memory = error_memory
         self.negative_weights = negative_weights
         self.n_cells = constraints.C.shape[1]
-        self.n_label_rows = (len(groups.labels) if constraints.by_label else 1) + bool(n_ignored)
+        self.n_label_rows = lookup.n_cells // groups.n_groups
+        self.has_few_cells = lookup.n_cells <= FEW_CELLS
 
+        n_ignored = lookup.n_cells - self.n_cells
         C = np.pad(constraints.C, [(0, 0), (0, n_ignored)])
         lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
         sides = dual.sides(constraints.c0, C, lower, upper)
         mass = np.pad(groups.cell_mass(constraints.by_label), (0, n_ignored))
-        n_cells = len(mass)
-        self.has_few_cells = n_cells <= FEW_CELLS
-        pooling = dual.pooling(n_cells, self.n_label_rows) if self.has_few_cells else (None, None)
-        # Rows look their weights up by slot: cells of right predictions, then those of wrong ones.
-        copies = 2 if self.has_few_cells else 1
-        start = dual.nothing_remembered(n_cells, len(groups.labels))
         constants = {
             "c0": constraints.c0,
             "C": constraints.C,
             "A": sides.A,
-            "influence": np.tile(dual.influence(sides.A, mass / mass.sum()), (copies, 1)),
             "floor": None if np.isneginf(sides.floor).all() else sides.floor,
             "sign": sides.sign,
-            "ones": np.ones(copies * n_cells),
-            "zeros": np.zeros(2 * n_cells),
-            "pool_rows": pooling[0],
-            "pool_wrong": pooling[1],
+            "zeros": np.zeros(len(lookup.cell)),
+            **self._by_slot(lookup, dual.influence(sides.A, mass / mass.sum())),
         }
         for name, value in constants.items():
-            self.register_buffer(name, _float32(value), persistent=False)
-        multipliers = np.zeros(len(sides.A))
-        state = {"rows": start.rows, "wrong": start.wrong, "multipliers": multipliers}
+            self.register_buffer(name, _tensor(value), persistent=False)
+        start = dual.nothing_remembered(lookup.n_cells, len(groups.labels))
+        state = {**start._asdict(), "multipliers": np.zeros(len(sides.A))}
         for name, value in state.items():
-            self.register_buffer(name, _float32(value))
+            self.register_buffer(name, _tensor(value))
         data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
         self.register_buffer("fingerprint", _fingerprint(*data))
         self._ones: dict[int, Tensor] = {}
         self._is_settled = False
-        self._may_settle = not error_memory  # what is kept from batch to batch changes for ever
+        self._may_settle = self._can_settle
         self._n_occurring = int((mass > 0).sum()) + 1  # the constant cell is among the rows
+
+    def _by_slot(self, lookup: CellLookup, influence: Floats) -> dict[str, Any]:
+        """Constants between slots and cells.
+
+        Few cells have matrices that take slots in and give slots out. Many cells are pooled and
+        weighted as cells, since such matrices would be large.
+        """
+        count = lookup.cell + lookup.n_cells * lookup.is_wrong
+        first_slot = np.unique(lookup.cell, return_index=True)[1]
+        if not self.has_few_cells:
+            own = {"count_of_slot": count, "cell_of_slot": lookup.cell, "influence": influence}
+            return own | {"ones": np.ones(lookup.n_cells), "first_slot": first_slot}
+        rows, wrong = dual.pooling(lookup.n_cells, self.n_label_rows)
+        own = {"pool_rows": rows[:, count], "pool_wrong": wrong[:, count]}
+        own |= {"influence": influence[lookup.cell], "ones": np.ones(len(count))}
+        return own | {"first_slot": first_slot}
 
     def step(self, slot: Tensor, sample_weight: Tensor | None, scale: float = 1.0) -> Tensor:
         """Takes in the predictions of a batch, updates the state, gives the new weights.
@@ -115,40 +126,55 @@ class Multipliers(nn.Module):
             scale: what the weights are multiplied by.
 
         Returns:
-            (2 K,) the weight of each slot, which is that of its cell.
+            (slots,) the weight of each slot, which is that of its cell.
         """
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
-        rows = self._row_counts(slot) if sample_weight is None else sample_weight
+        rows = sample_weight
+        if rows is None:
+            rows = self._ones.get(slot.shape[0])
+            rows = self._new_ones(slot) if rows is None else rows
         counts = own["zeros"].index_add(0, slot, rows)
         if not self.ranks.is_alone:
             counts = self.ranks.sum(counts)
-        errors, (own["rows"], own["wrong"]) = dual.estimate_errors(
-            (own["rows"], own["wrong"]),
-            (own["pool_rows"], own["pool_wrong"]) if self.has_few_cells else self.n_label_rows,
-            counts,
-            self.error_memory,
-            is_settled=self._is_settled,
-        )
-        if self._may_settle and slot.is_cpu and not torch.compiler.is_compiling():
-            self._settle(own["rows"])
+        if self._is_settled:
+            errors = dual.settled_errors(own["errors"], own["rows"], self._pooling(), counts)
+            own["errors"] = errors
+        else:
+            errors = self._estimate(counts)
         own["multipliers"] = dual.ascend(
             own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
         )
         return self._weights(errors, scale)
 
+    def _pooling(self) -> tuple[Tensor, Tensor]:
+        own: dict[str, Any] = self._buffers
+        return own["pool_rows"], own["pool_wrong"]
+
+    def _estimate(self, counts: Tensor) -> Tensor:
+        """The errors after a batch, until every cell that occurs has been seen."""
+        own: dict[str, Any] = self._buffers
+        pooling: Any = self._pooling() if self.has_few_cells else self.n_label_rows
+        if not self.has_few_cells:
+            of_cells = counts.new_zeros(2 * len(own["ones"]))
+            counts = of_cells.index_add(0, own["count_of_slot"], counts)
+        errors, (own["rows"], own["errors"]) = dual.estimate_errors(
+            (own["rows"], own["errors"]), pooling, counts, self.error_memory
+        )
+        if self._may_settle and counts.is_cpu and not torch.compiler.is_compiling():
+            self._settle(own["rows"])
+        return errors
+
     def _settle(self, rows: Tensor) -> None:
-        """Notes when every cell that occurs has been seen."""
+        """Once every cell that occurs has been seen, all are remembered with the same weight."""
         if int((rows >= dual.TINY).sum()) >= self._n_occurring:
             self._is_settled, self._may_settle = True, False
+            self._buffers["rows"] = torch.full_like(rows, dual.TINY)
 
-    def _row_counts(self, slot: Tensor) -> Tensor:
-        """Ones, one per row: made once, as batches are mostly of one size."""
-        n = slot.shape[0]
-        if n in self._ones:
-            return self._ones[n]
-        ones = torch.ones(n, device=slot.device)
+    def _new_ones(self, slot: Tensor) -> Tensor:
+        """Ones, one per row: kept, as batches are mostly of one size."""
+        ones = torch.ones(slot.shape[0], device=slot.device)
         if not torch.compiler.is_compiling():
-            self._ones = {n: ones}
+            self._ones = {slot.shape[0]: ones}
         return ones
 
     def _weights(self, errors: Tensor, scale: float) -> Tensor:
@@ -161,22 +187,27 @@ class Multipliers(nn.Module):
         weights: Tensor = dual.cell_weights(own["ones"], own["influence"], multipliers, scale)
         if not self.negative_weights:
             weights = weights.clip(min=0)
-        return weights if self.has_few_cells else weights.repeat(2)
+        return weights if self.has_few_cells else weights.index_select(0, own["cell_of_slot"])
+
+    @property
+    def _can_settle(self) -> bool:
+        """Whether what is remembered weighs the same for ever once all cells have been seen."""
+        return self.has_few_cells and not self.error_memory
 
     @property
     def weights(self) -> Tensor:
-        """(2 K,) the current weights of the slots; the first half are those of the cells."""
-        return self._weights(self.wrong / self.rows, 1.0)
+        """(slots,) the current weights of the slots."""
+        return self._weights(self.errors, 1.0)
 
     @property
-    def errors(self) -> Tensor:
-        """(K,) the current estimate of the cells' error rates."""
-        return (self.wrong / self.rows)[: self.n_cells]
+    def cell_weights(self) -> Tensor:
+        """(K,) the current weights of the cells."""
+        return self.weights.index_select(0, self.first_slot[: self.n_cells])
 
     @property
     def levels(self) -> Tensor:
         """(J,) the current estimate of the levels of fairness."""
-        level: Tensor = dual.levels(self.c0, self.C, self.errors)
+        level: Tensor = dual.levels(self.c0, self.C, self.errors[: self.n_cells])
         return level
 
     @property
@@ -203,12 +234,16 @@ class Multipliers(nn.Module):
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
-        self._is_settled, self._may_settle = False, not self.error_memory
+        self._is_settled, self._may_settle = False, self._can_settle
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _float32(array: Any) -> Tensor | None:
-    return None if array is None else torch.as_tensor(np.asarray(array), dtype=torch.float32)
+def _tensor(array: Any) -> Tensor | None:
+    """Floats in single precision, integers as they are."""
+    if array is None:
+        return None
+    tensor = torch.as_tensor(np.asarray(array))
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _fingerprint(*arrays: Any) -> Tensor:

@@ -58,27 +58,28 @@ class Reading:
     Attributes:
         predict: from the input to predicted labels.
         fits: whether an input has the right shape; its docstring names the shape.
+        checks_labels: whether the loss refuses labels that are no class by itself.
     """
 
     predict: Callable[[Tensor], Tensor]
     fits: Callable[[Tensor], bool] = any_shape
+    checks_labels: bool = False
 
     def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) 1 where the prediction is wrong, else 0."""
         predicted = self.predict(scores)
         return (predicted.reshape(-1) != label).long()
 
-    def check(self, scores: Tensor) -> None:
-        """Refuses an input of the wrong shape before anything is computed from it."""
-        if not self.fits(scores):
-            expected = str(self.fits.__doc__).rstrip(".")
-            raise ValueError(f"input: expected shape {expected}; got {tuple(scores.shape)}.")
+    def refusal(self, scores: Tensor) -> str:
+        """What to say of an input of the wrong shape."""
+        expected = str(self.fits.__doc__).rstrip(".")
+        return f"input: expected shape {expected}; got {tuple(scores.shape)}."
 
 
 READINGS: dict[type[nn.Module], Reading] = {
-    nn.CrossEntropyLoss: Reading(best_class, class_scores),
-    nn.NLLLoss: Reading(best_class, class_scores),
-    nn.MultiMarginLoss: Reading(best_class, class_scores),
+    nn.CrossEntropyLoss: Reading(best_class, class_scores, checks_labels=True),
+    nn.NLLLoss: Reading(best_class, class_scores, checks_labels=True),
+    nn.MultiMarginLoss: Reading(best_class, class_scores, checks_labels=True),
     nn.BCEWithLogitsLoss: Reading(positive_logit, one_score),
     nn.BCELoss: Reading(likely, one_score),
     nn.SoftMarginLoss: Reading(sign, one_score),
