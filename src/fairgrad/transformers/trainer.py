@@ -1,0 +1,255 @@
+"""Hugging Face's trainer with a fair loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import safetensors.torch
+import torch
+from transformers import Trainer
+from transformers.trainer_utils import get_last_checkpoint
+
+from fairgrad.columns import UNKNOWN
+from fairgrad.files import write_whole
+from fairgrad.torch.hosting import join_processes
+from fairgrad.torch.monitor import check_finite, numbers_of
+from fairgrad.transformers.metrics import FairMetrics
+from fairgrad.transformers.outputs import logits_of
+from fairgrad.transformers.settings import check_criterion, check_trainer, label_name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor, nn
+    from transformers.trainer_utils import EvalLoopOutput, PredictionOutput, TrainOutput
+
+    from fairgrad.torch import FairLoss
+
+STATE_FILE = "fairness.safetensors"
+"""What a checkpoint has beside Hugging Face's own files."""
+
+NO_ITEM = -100
+"""The label that Hugging Face leaves out when it counts items."""
+
+
+class FairTrainer(Trainer):
+    """A `transformers.Trainer` whose classifier is trained with a fair loss.
+
+    - The sensitive column travels in the batch; ``remove_unused_columns`` keeps it, and the model
+      never sees it. Nor does the model see the labels: it gives logits (as "logits" of its output,
+      first of a tuple, or alone), and the loss is the criterion's.
+    - Evaluation gives the plain loss, "eval_accuracy" and "eval_unfairness", which is the mean |F|
+      of the criterion's measure on the evaluation rows: with ``metric_for_best_model="unfairness"``
+      and ``greater_is_better=False`` the fairest checkpoint is kept. Your ``compute_metrics`` sees
+      the logits and labels it would see without fairness, and its values are added.
+    - Checkpoints hold the multipliers; ``resume_from_checkpoint`` goes on as if nothing had
+      happened. With ``model_init`` every call of ``train`` starts with new multipliers.
+    - With gradient accumulation each micro-batch is a step of its own for the multipliers. The
+      gradient is that of the mean over all rows of the accumulated batch, on all processes.
+    - Several processes share one set of multipliers, whenever the criterion was made.
+    - Levels, multipliers, weights and the share of negative weights are logged with the training
+      loss, as "fairness/...". Training that diverges is stopped there.
+
+    Args:
+        *args: as in `transformers.Trainer`.
+        criterion: a loss of `fairgrad.torch` with ``reduction="mean"``.
+        sensitive: the column of the data set with each row's sensitive value, as integers
+            (``criterion.groups.encode`` gives them). Several columns, in the order of the
+            criterion's attributes, if those are several and integers.
+        **kwargs: as in `transformers.Trainer`. Label smoothing belongs to the criterion, and
+            ``compute_loss_func``, ``batch_eval_metrics`` and ``eval_do_concat_batches=False`` have
+            no place here.
+
+    Raises:
+        ValueError: if a setting has no place here, and, before anything is trained, if a batch has
+            no sensitive column. Prediction needs none.
+        TypeError: if the criterion is not a fair loss.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
+        >>> from fairgrad.torch import CrossEntropyLoss
+        >>> y, sex = [0, 1] * 8, [0] * 8 + [1] * 8
+        >>> rows = [
+        ...     {"input_ids": [2, 5 + y[i], 7 + sex[i], 3], "labels": y[i], "sex": sex[i]}
+        ...     for i in range(16)
+        ... ]
+        >>> model = BertForSequenceClassification(BertConfig(
+        ...     vocab_size=10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        ...     intermediate_size=8))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trainer = FairTrainer(
+        ...         model,
+        ...         TrainingArguments(folder, max_steps=2, report_to="none", disable_tqdm=True,
+        ...                           use_cpu=True, logging_strategy="no", save_strategy="no"),
+        ...         train_dataset=rows,
+        ...         eval_dataset=rows,
+        ...         criterion=CrossEntropyLoss(y, sex, "equalized_odds"),
+        ...         sensitive="sex",
+        ...     )
+        ...     _ = trainer.train()
+        ...     sorted(trainer.evaluate())
+        {'train_runtime': ...
+        ['epoch', 'eval_accuracy', 'eval_loss', ..., 'eval_unfairness']
+    """
+
+    loss_is_scaled_for_ga = True  # by `_share`
+
+    def __init__(
+        self, *args: Any, criterion: FairLoss, sensitive: str | Sequence[str], **kwargs: Any
+    ) -> None:
+        check_criterion(criterion)
+        self.criterion = criterion
+        self.sensitive = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+        super().__init__(*args, **kwargs)
+        check_trainer(self)
+        self.label_name = label_name_of(self.label_names)
+        # What Trainer takes for labels is kept by `remove_unused_columns` and gathered over
+        # processes beside the predictions, which is all the sensitive columns need.
+        self.label_names = [self.label_name, *self.sensitive]
+        self.model_accepts_loss_kwargs = True  # lets the items of a batch be counted, for `_share`
+        self.compute_metrics = FairMetrics(criterion, self.compute_metrics)
+        join_processes(criterion)
+        criterion.to(self.args.device)
+        self._first_state = {name: value.clone() for name, value in criterion.state_dict().items()}
+        self._may_lack_sensitive = False
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The fair loss of a micro-batch in training, the plain loss in evaluation.
+
+        Raises:
+            ValueError: if the batch lacks labels or, in training, a sensitive column.
+        """
+        inputs = dict(inputs)
+        labels = inputs.pop(self.label_name, None)
+        if labels is None:
+            raise ValueError(f"inputs: expected labels as {self.label_name!r}, got {list(inputs)}.")
+        s = self._take_sensitive(inputs) if model.training else None
+        logits = logits_of(model(**self._without_sensitive(inputs)))
+        self.criterion.train(model.training)
+        loss = self.criterion(logits, labels, s)
+        if model.training:
+            loss = loss * self._share(labels, num_items_in_batch)
+        return (loss, {"logits": logits}) if return_outputs else loss
+
+    def _share(self, labels: Tensor, num_items_in_batch: Tensor | int | None) -> Tensor | float:
+        """The part of a micro-batch in the mean over all that one step of the optimiser sees."""
+        if num_items_in_batch is None or self.args.n_gpu > 1:
+            return 1 / self.current_gradient_accumulation_steps
+        share = labels.ne(NO_ITEM).sum() / num_items_in_batch
+        # Gradients are averaged over processes, but the items are those of all of them.
+        over_all = self.args.average_tokens_across_devices
+        return share * self.accelerator.num_processes if over_all else share
+
+    def _take_sensitive(self, inputs: dict[str, Any]) -> Tensor:
+        """(N,) or (N, attributes) sensitive values of a batch."""
+        missing = [name for name in self.sensitive if inputs.get(name) is None]
+        if missing:
+            raise ValueError(
+                f"sensitive: the batch has no column {missing[0]!r}, only {sorted(inputs)}. Is it "
+                "in the data set under that name, as integers, and does the data collator keep it?"
+            )
+        columns = [inputs[name] for name in self.sensitive]
+        return columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
+
+    def _without_sensitive(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in inputs.items() if name not in self.sensitive}
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> tuple[Tensor | None, Any, Any]:
+        """Loss, logits and labels of a batch; labels are followed by the sensitive columns."""
+        labels = inputs.get(self.label_name)
+        if labels is None:
+            return self._logits_only(model, inputs, prediction_loss_only)
+        if self._may_lack_sensitive:
+            unknown = torch.full((len(labels),), UNKNOWN, device=labels.device)
+            inputs = {**dict.fromkeys(self.sensitive, unknown), **inputs}
+        self._take_sensitive(inputs)  # an error if one is missing
+        return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+
+    def _logits_only(
+        self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool
+    ) -> tuple[None, Tensor | None, None]:
+        inputs = self._prepare_inputs(self._without_sensitive(inputs))
+        with torch.no_grad(), self.compute_loss_context_manager():
+            logits = logits_of(model(**inputs))
+        return None, None if prediction_loss_only else logits.detach(), None
+
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
+        """As Trainer's; the labels come back alone."""
+        output = super().evaluation_loop(*args, **kwargs)
+        if isinstance(output.label_ids, tuple):
+            output = output._replace(label_ids=output.label_ids[0])
+        return output
+
+    def predict(self, *args: Any, **kwargs: Any) -> PredictionOutput:
+        """As Trainer's; the data need no sensitive column, and then there is no unfairness."""
+        self._may_lack_sensitive = True
+        try:
+            return super().predict(*args, **kwargs)
+        finally:
+            self._may_lack_sensitive = False
+
+    def train(
+        self,
+        resume_from_checkpoint: str | bool | None = None,
+        trial: Any = None,
+        ignore_keys_for_eval: list[str] | None = None,
+    ) -> TrainOutput:
+        """As Trainer's; the multipliers go on from the checkpoint, too.
+
+        Raises:
+            ValueError: if the checkpoint has no multipliers, or those of another problem.
+        """
+        checkpoint = resume_from_checkpoint
+        if checkpoint is True:
+            checkpoint = get_last_checkpoint(self.args.output_dir)  # type: ignore[no-untyped-call] # theirs
+        if isinstance(checkpoint, str):
+            self._load_multipliers(Path(checkpoint))
+        elif self.model_init is not None:
+            self.criterion.load_state_dict(self._first_state)
+        return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+
+    def _load_multipliers(self, checkpoint: Path) -> None:
+        file = checkpoint / STATE_FILE
+        if not file.exists():
+            raise ValueError(
+                f"resume_from_checkpoint: expected {STATE_FILE} in {checkpoint}, which FairTrainer "
+                "writes; this is no checkpoint of a training with FairTrainer."
+            )
+        self.criterion.load_state_dict(safetensors.torch.load(file.read_bytes()))
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """As Trainer's; checkpoints, which are saved while training, get the multipliers."""
+        super().save_model(output_dir, _internal_call)
+        if self.is_in_train and self.args.should_save:
+            state = {
+                name: value.detach().cpu().contiguous()
+                for name, value in self.criterion.state_dict().items()
+            }
+            folder = Path(str(output_dir or self.args.output_dir))
+            write_whole(folder / STATE_FILE, safetensors.torch.save(state))
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """As Trainer's; fairness stands beside the training loss.
+
+        Raises:
+            FloatingPointError: if training has diverged.
+        """
+        if "loss" in logs and self.criterion.plain_loss is not None:
+            check_finite(self.criterion.plain_loss, self.criterion, self.state.global_step)
+            numbers = numbers_of(self.criterion)
+            logs.update({f"fairness/{name}": number for name, number in numbers.items()})
+        super().log(logs, start_time)
