@@ -3,9 +3,12 @@
 Test accuracy / mean |F| and processor seconds per fit (one thread), on the paper's splits; ratios
 are to plain LightGBM with the same trees, fitted in turn.
 
-    python benchmarks/boosting.py quality [--data adult compas dutch folktables] [--seeds 3]
-    python benchmarks/boosting.py hessian   # other rules for the hessians of weighted rows
+    python benchmarks/boosting.py quality [--data adult compas dutch folktables] [--seeds 5]
+    python benchmarks/boosting.py negative  # other rules for rows of negative or small weight
     python benchmarks/boosting.py growth    # rounds, rows and groups
+
+The first and the last also write results/boosting.csv and results/boosting_growth.csv, with
+--out into another folder. `fairgbm.py` adds the rows of FairGBM.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.reductions import DemographicParity, EqualizedOdds, ExponentiatedGradient
 from lightgbm import LGBMClassifier
@@ -41,6 +46,8 @@ SMOOTH = {
 }
 """Trees that fit less of the training rows' noise, chosen on Adult's validation rows."""
 
+RESULTS = Path(__file__).parents[1] / "results"
+KEYS = ["dataset", "measure", "method"]
 MOMENTS = {"equalized_odds": EqualizedOdds, "demographic_parity": DemographicParity}
 PLAIN, PLAIN_SMOOTH = "plain LightGBM", "plain, smooth trees"
 Row = tuple[float, float, float]
@@ -108,13 +115,35 @@ def judge(method: Callable[[Split, str], Any], split: Split, measure: str) -> Ro
     return float(np.mean(predicted == test.y)), levels.mean_abs, seconds
 
 
-def show(name: str, rows: list[Row], reference: list[Row] | None = None) -> None:
-    """Prints the means over the seeds, and the time in times of the reference's."""
-    accuracy, unfairness, seconds = np.mean(rows, axis=0)
-    ratio = ""
-    if reference is not None:
-        ratio = f"  {seconds / np.mean(reference, axis=0)[2]:6.2f}x plain"
-    print(f"  {name:30s} {accuracy:.4f} / {unfairness:.4f}   {seconds:6.2f} s{ratio}", flush=True)
+def summary(data: str, measure: str, name: str, rows: list[Row], plain_rows: list[Row]) -> Any:
+    """Means and deviations over the seeds as one row of the table, and prints it."""
+    (accuracy, unfairness, seconds), spread = np.mean(rows, axis=0), np.std(rows, axis=0)
+    ratio = seconds / np.mean(plain_rows, axis=0)[2]
+    print(
+        f"  {name:30s} {accuracy:.4f} / {unfairness:.4f}   {seconds:6.2f} s  {ratio:6.2f}x plain",
+        flush=True,
+    )
+    return {
+        "dataset": data,
+        "measure": measure,
+        "method": name,
+        "accuracy": round(accuracy, 4),
+        "accuracy_std": round(spread[0], 4),
+        "mean_abs_fairness": round(unfairness, 4),
+        "mean_abs_fairness_std": round(spread[1], 4),
+        "seconds_ratio_to_plain": round(ratio, 2),
+        "seeds": len(rows),
+    }
+
+
+def keep(found: list[dict[str, Any]], path: Path, keys: list[str]) -> None:
+    """Writes rows to a table, in the place of earlier ones of the same keys."""
+    table = pd.DataFrame(found)
+    if path.exists():
+        before = pd.read_csv(path)
+        table = pd.concat([before, table]).drop_duplicates(keys, keep="last")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
 
 
 def quality(arguments: argparse.Namespace) -> None:
@@ -130,33 +159,56 @@ def quality(arguments: argparse.Namespace) -> None:
             for split in splits:
                 for name in names:
                     rows[name].append(judge(METHODS[name], split, measure))
-            for name in names:
-                show(name, rows[name], rows[PLAIN_SMOOTH if "smooth" in name else PLAIN])
+            found = [
+                summary(
+                    data,
+                    measure,
+                    name,
+                    rows[name],
+                    rows[PLAIN_SMOOTH if "smooth" in name else PLAIN],
+                )
+                for name in names
+            ]
+            keep(found, arguments.out / "boosting.csv", KEYS)
 
 
-def hessian(arguments: argparse.Namespace) -> None:
-    """What other hessians would do: the same fits with another function for the weights."""
-    rules: dict[str, Callable[[Any], Any]] = {
-        "max(|w|, 1) h, the rule": lambda w: np.maximum(np.abs(w), 1.0),
-        "|w| h": np.abs,
-        "h, not weighted": np.ones_like,
-        "max(w, 0.01) h, a floor": lambda w: np.maximum(w, 0.01),
+def negative(arguments: argparse.Namespace) -> None:
+    """What other rules for rows of negative or small weight would do, in the same fits."""
+    objective = fairgrad.boosting.objective
+    gradients, weigh = objective.log_loss_gradients, objective.weigh
+    rules: dict[str, tuple[Any, Any]] = {
+        "-log(1 - p), max(|w|, 1) h: the rule": (gradients, weigh),
+        "w log p, max(|w|, 1) h": (
+            _without_opposing(gradients),
+            _with_hessian(_floor_1, sign=True),
+        ),
+        "w log p, |w| h": (_without_opposing(gradients), _with_hessian(np.abs, sign=True)),
+        "-log(1 - p), |w| h": (gradients, _with_hessian(np.abs)),
+        "-log(1 - p), h not weighted": (gradients, _with_hessian(np.ones_like)),
     }
-    weigh = fairgrad.boosting.objective.weigh
     splits = [load("adult").split(seed=seed) for seed in PAPER_SEEDS[: arguments.seeds]]
     for measure in MOMENTS:
         for rate in (0.1, 0.2):
             print(f"\nadult, {measure}, fairness rate {rate}")
-            for name, size in rules.items():
-                fairgrad.boosting.objective.weigh = _with_hessian(size)
-                method = ours({**TREES, "min_child_samples": 100}, fairness_rate=rate)
-                show(name, [judge(method, split, measure) for split in splits])
-    fairgrad.boosting.objective.weigh = weigh
+            for name, (objective.log_loss_gradients, objective.weigh) in rules.items():
+                method = ours(SMOOTH, fairness_rate=rate)
+                rows = [judge(method, split, measure) for split in splits]
+                summary("adult", measure, name, rows, rows)
+    objective.log_loss_gradients, objective.weigh = gradients, weigh
 
 
-def _with_hessian(size: Callable[[Any], Any]) -> Callable[..., Any]:
+def _floor_1(weight: Any) -> Any:
+    return np.maximum(np.abs(weight), 1.0)
+
+
+def _without_opposing(gradients: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda scores, label, _: gradients(scores, label)
+
+
+def _with_hessian(size: Callable[[Any], Any], *, sign: bool = False) -> Callable[..., Any]:
     def weigh(gradient: Any, hessian: Any, weight: Any, loss_weight: Any = 1.0) -> Any:
-        return loss_weight * weight * gradient, loss_weight * size(weight) * hessian
+        factor = weight if sign else np.abs(weight)
+        return loss_weight * factor * gradient, loss_weight * size(weight) * hessian
 
     return weigh
 
@@ -166,12 +218,16 @@ def growth(arguments: argparse.Namespace) -> None:
     base = {"rounds": 100, "rows": 20_000, "groups": 2}
     grown = {"rounds": (50, 200, 400), "rows": (5_000, 40_000, 80_000), "groups": (5, 20, 50)}
     print("\n  rounds    rows  groups    plain     fair   ratio")
-    for what, values in grown.items():
-        for value in (base[what], *values):
-            _grow(**{**base, what: value}, repeats=arguments.repeats)
+    found = [
+        _grow(**{**base, what: value}, repeats=arguments.repeats)
+        for what, values in grown.items()
+        for value in (base[what], *values)
+    ]
+    keep(found, arguments.out / "boosting_growth.csv", list(base))
 
 
-def _grow(rounds: int, rows: int, groups: int, repeats: int) -> None:
+def _grow(rounds: int, rows: int, groups: int, repeats: int) -> dict[str, Any]:
+    """One point, the smallest of some times of each fit, taken in turn."""
     rng = np.random.default_rng(0)
     s = rng.integers(groups, size=rows)
     X = rng.normal(size=(rows, 20)).astype(np.float32)
@@ -193,19 +249,28 @@ def _grow(rounds: int, rows: int, groups: int, repeats: int) -> None:
         f"  {rounds:6d} {rows:7d} {groups:7d} {one:7.2f} s {fair:7.2f} s {fair / one:6.2f}x",
         flush=True,
     )
+    return {
+        "rounds": rounds,
+        "rows": rows,
+        "groups": groups,
+        "plain_seconds": round(one, 3),
+        "fair_seconds": round(fair, 3),
+        "ratio": round(fair / one, 2),
+    }
 
 
 def main() -> None:
     """Runs one of the parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["quality", "hessian", "growth"])
+    parser.add_argument("part", choices=["quality", "negative", "growth"])
     parser.add_argument("--data", nargs="+", default=["adult", "compas", "dutch", "folktables"])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--without", nargs="+", default=[], choices=list(METHODS)[2:])
+    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # fairlearn's, about versions
-    {"quality": quality, "hessian": hessian, "growth": growth}[arguments.part](arguments)
+    {"quality": quality, "negative": negative, "growth": growth}[arguments.part](arguments)
 
 
 if __name__ == "__main__":

@@ -46,4 +46,4 @@ def test_the_program_knows_the_command():
     program = [sys.executable, "-m", "fairgrad.cli", "bench", "run", "--models", "cubic"]
     found = subprocess.run(program, capture_output=True, text=True, env=os.environ, check=False)
     assert found.returncode == 2
-    assert "['linear', 'nonlinear'], got ['cubic']" in found.stderr
+    assert "['linear', 'nonlinear', 'lightgbm'], got ['cubic']" in found.stderr

@@ -292,6 +292,14 @@ def test_bad_input_is_refused_before_anything_is_fitted(hiring, settings, option
     assert not hasattr(model, "levels_")
 
 
+def test_features_that_cannot_be_split(hiring):
+    few = {**SMALL, "min_child_samples": 50}
+    with pytest.raises(ValueError, match="X: no feature can be split"):
+        FairGradLGBMClassifier(**few).fit(
+            hiring.X[:60], hiring.y[:60], sensitive_features=hiring.sex[:60]
+        )
+
+
 def test_eval_sets_that_cannot_be_told_apart(hiring):
     pair = (hiring.X, hiring.y)
     with pytest.raises(ValueError, match="eval_set: two sets have the same labels"):

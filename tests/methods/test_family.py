@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fairgrad.methods import methods
+from fairgrad.methods.interface import MODELS
 
 MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity")
 SHAPES = ((2, 2), (2, 3), (3, 2))
@@ -14,6 +15,7 @@ SHAPES = ((2, 2), (2, 3), (3, 2))
 pytest.importorskip("fairlearn")
 pytest.importorskip("fairret")
 pytest.importorskip("cooper")
+pytest.importorskip("lightgbm")
 
 each_method = pytest.mark.parametrize("name", list(methods()))
 
@@ -44,7 +46,7 @@ def _check(task, candidates):
 
 
 @each_method
-@pytest.mark.parametrize("model", ["linear", "nonlinear"])
+@pytest.mark.parametrize("model", MODELS)
 def test_trains_or_gives_a_reason(name, model, make_task):
     method = methods()[name]
     measures = MEASURES if method.uses_measure else (None,)
@@ -61,14 +63,15 @@ def test_trains_or_gives_a_reason(name, model, make_task):
 
 
 @each_method
-@pytest.mark.parametrize("model", ["linear", "nonlinear"])
+@pytest.mark.parametrize("model", MODELS)
 def test_unknown_groups_are_welcome_or_a_reason(name, model, make_task):
     method = methods()[name]
     task = _task(make_task, method, "equality_of_opportunity", model=model, some_unknown=True)
     task = replace(task, combinations=_one(method, model))
     if method.unsupported(task) is None:
         _check(task, method.train(task))
-    if name in {"unconstrained", "weighted_erm", "fairgrad", "fairret"}:
+    welcome = {"unconstrained", "weighted_erm", "fairgrad"}
+    if name in (welcome if model == "lightgbm" else {*welcome, "fairret"}):
         assert method.unsupported(task) is None
 
 
@@ -80,6 +83,17 @@ def test_supports_two_labels_and_groups(name, make_task):
         for model in ("linear", "nonlinear")
     ]
     assert None in reasons
+
+
+@each_method
+def test_who_trains_boosted_trees(name, make_task):
+    method = methods()[name]
+    task = _task(make_task, method, "equalized_odds", model="lightgbm")
+    reason = method.unsupported(task)
+    if name in {"constant", "unconstrained", "weighted_erm", "fairgrad", "reduction", "threshold"}:
+        assert reason is None
+    else:
+        assert "not lightgbm" in reason or "linear models only" in reason
 
 
 @each_method
@@ -100,7 +114,7 @@ def test_same_task_gives_same_models(name, make_task):
 @each_method
 def test_grids_are_combinations_and_quick_is_smaller(name):
     method = methods()[name]
-    for model in ("linear", "nonlinear"):
+    for model in MODELS:
         paper, quick = (method.settings(model, grid) for grid in ("paper", "quick"))
         for grid in (paper, quick):
             assert len({tuple(sorted(one.items())) for one in grid}) == len(grid) >= 1

@@ -34,7 +34,11 @@ DATASETS = (
     "twitter",
     "folktables",
 )
-MODELS = {"linear": "Linear Models", "nonlinear": "Non Linear Models"}
+MODELS = {
+    "linear": "Linear Models",
+    "nonlinear": "Non Linear Models",
+    "lightgbm": "Boosted Trees (LightGBM)",
+}
 
 
 def method_title(name: str) -> str:

@@ -10,7 +10,7 @@ from fairgrad.bench.sources import find_method, parse_dataset
 from fairgrad.bench.unit import MEASURES, Unit
 from fairgrad.datasets import PAPER_SEEDS
 from fairgrad.methods import methods
-from fairgrad.methods.interface import GRIDS, MODELS
+from fairgrad.methods.interface import GRIDS, MODELS, NETWORKS
 
 TABULAR = (
     "adult",
@@ -33,7 +33,7 @@ class Plan:
     Attributes:
         name: what it is called.
         datasets: names, with options after a colon.
-        models: "linear", "nonlinear".
+        models: "linear", "nonlinear", "lightgbm"; by default the paper's, which are the first two.
         methods: names; empty for all.
         measures: names.
         seeds: of the splits.
@@ -53,7 +53,7 @@ class Plan:
 
     name: str = "paper"
     datasets: tuple[str, ...] = TABULAR
-    models: tuple[str, ...] = MODELS
+    models: tuple[str, ...] = NETWORKS
     methods: tuple[str, ...] = ()
     measures: tuple[str, ...] = MEASURES
     seeds: tuple[int, ...] = PAPER_SEEDS

@@ -24,7 +24,7 @@ class Unit:
 
     Attributes:
         dataset: the name of a data set, with options after a colon: "gaussian:rows=2000".
-        model: "linear" or "nonlinear".
+        model: "linear", "nonlinear" or "lightgbm".
         method: the name of a method, or "module:NAME" for one that lies elsewhere.
         measure: what the method is asked to be fair by; None if it does not use it.
         grid: "paper" or "quick", which of the method's combinations.

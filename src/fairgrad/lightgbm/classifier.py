@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lightgbm import LGBMClassifier
+from lightgbm.basic import LightGBMError
 
 from fairgrad.boosting.fitted import keep, state_to_go_on_from
 from fairgrad.boosting.inputs import OWN, objective_of, refuse_what_cannot_be_fair
@@ -136,7 +137,8 @@ class FairGradLGBMClassifier(LGBMClassifier):
             **fit_options: whatever else `LGBMClassifier.fit` takes.
 
         Raises:
-            ValueError: if sensitive_features are missing, or an argument is not allowed.
+            ValueError: if sensitive_features are missing, or an argument is not allowed, or no
+                feature can be split.
         """
         if self.fairness_measure is None:
             super().fit(
@@ -174,6 +176,8 @@ class FairGradLGBMClassifier(LGBMClassifier):
                 init_model=init_model,
                 **fit_options,
             )
+        except LightGBMError as error:
+            raise _explained(error) from error
         finally:
             del self._fair_objective
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
@@ -191,3 +195,13 @@ class FairGradLGBMClassifier(LGBMClassifier):
             params["objective"] = objective
             params["metric"] = []  # LightGBM's default metrics would read scores as probabilities
         return params
+
+
+def _explained(error: LightGBMError) -> Exception:
+    """LightGBM's error, in words where it stops at a check of its own."""
+    if "num_features" not in str(error):
+        return error
+    return ValueError(
+        "X: no feature can be split: all are constant, or there are too few rows for "
+        "min_child_samples rows on either side."
+    )

@@ -77,7 +77,7 @@ def parts_for(shape: TwoHeads) -> Callable[[Sequence[Settings]], Parts]:
 def _unsupported(task: Task) -> str | None:
     if task.model == "linear":
         return "it needs hidden features, which linear models do not have"
-    return support.no_table(task) or support.unknown_groups(task)
+    return support.no_network(task) or support.unknown_groups(task)
 
 
 def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nonlinear only

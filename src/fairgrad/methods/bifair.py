@@ -37,7 +37,7 @@ MOST_ROW_STEPS = 200_000
 
 def _unsupported(task: Task) -> str | None:
     return (
-        support.no_table(task)
+        support.no_network(task)
         or support.other_measure(task, MEASURES)
         or support.more_labels(task)
         or support.more_groups(task)

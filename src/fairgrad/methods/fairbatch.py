@@ -123,7 +123,7 @@ class FairBatches:
 def _unsupported(task: Task) -> str | None:
     only_two = task.measure == "demographic_parity"
     return (
-        support.no_table(task)
+        support.no_network(task)
         or support.other_measure(task, MEASURES)
         or (support.more_labels(task) if only_two else None)
         or support.unknown_groups(task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.fair import train_fair, unsupported
+from fairgrad.methods.shared.fair import train_fair, unsupported_by_networks
 from fairgrad.methods.shared.grids import batch_and_decay, combinations
 
 
@@ -16,7 +16,7 @@ METHOD = Method(
     description="FairGrad with the cells' weights clipped at 0: what negative weights are worth.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported,
+    unsupported=unsupported_by_networks,
     settings=batch_and_decay,
     train=_train,
 )

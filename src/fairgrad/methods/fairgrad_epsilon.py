@@ -7,7 +7,7 @@ a candidate say which epsilon it had.
 from __future__ import annotations
 
 from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared.fair import train_fair, unsupported
+from fairgrad.methods.shared.fair import train_fair, unsupported_by_networks
 from fairgrad.methods.shared.grids import batch_and_decay, combinations, crossed
 
 EPSILONS = {"paper": (0.005, 0.01, 0.02, 0.05, 0.1), "quick": (0.01, 0.05)}
@@ -27,7 +27,7 @@ METHOD = Method(
     description="FairGrad with a slack of epsilon for every level of fairness.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported,
+    unsupported=unsupported_by_networks,
     settings=_settings,
     train=_train,
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared.fair import unsupported
+from fairgrad.methods.shared.fair import unsupported_by_networks
 from fairgrad.methods.shared.learners import HIDDEN
 from fairgrad.sklearn import FairGradClassifier
 
@@ -46,7 +46,7 @@ METHOD = Method(
     description="FairGrad with the estimator's defaults: one model, no selection.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported,
+    unsupported=unsupported_by_networks,
     settings=_settings,
     train=_train,
 )

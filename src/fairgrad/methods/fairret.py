@@ -102,7 +102,7 @@ def _or_nothing(loss: Any, margin: Tensor, groups: Tensor, *label: Tensor) -> An
 
 def _unsupported(task: Task) -> str | None:
     return (
-        support.no_table(task)
+        support.no_network(task)
         or support.other_measure(task, [*STATISTICS])
         or support.more_labels(task)
         or support.other_desirable(task)

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from fairgrad.datasets import Split
 
-MODELS = ("linear", "nonlinear")
+NETWORKS = ("linear", "nonlinear")
+"""The paper's models."""
+
+MODELS = (*NETWORKS, "lightgbm")
 GRIDS = ("paper", "quick")
 
 Settings = dict[str, Any]
@@ -25,8 +28,8 @@ class Task:
 
     Attributes:
         splits: for each seed its train, validation and test part, features standardised.
-        model: "linear", or "nonlinear" for hidden layers 128-64-32 with ReLU, batch normalisation
-            and dropout 0.2.
+        model: "linear", "nonlinear" for hidden layers 128-64-32 with ReLU, batch normalisation and
+            dropout 0.2, or "lightgbm" for boosted trees.
         measure: the name of a fairness measure; None if the method does not use it.
         grid: "paper" or "quick", which of the method's combinations to train.
         epochs: passes over the training rows, for methods that make such passes.

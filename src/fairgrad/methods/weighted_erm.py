@@ -6,14 +6,16 @@ groups that are known: the inverse of the group's share, scaled to a mean of 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.grids import batch_and_decay, combinations
+from fairgrad.methods.shared.grids import combinations, usual
 from fairgrad.methods.shared.stacked import SGD, train_stacked
 from fairgrad.methods.shared.support import no_table
+from fairgrad.methods.shared.trees import train_trees
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
@@ -39,6 +41,9 @@ def _of_split(split: Split) -> Floats:
 
 
 def _train(task: Task) -> list[Candidate]:
+    if task.model == "lightgbm":
+        plain = replace(task, measure=None)
+        return train_trees(plain, combinations(METHOD, task), weight_of=_of_split)
     return train_stacked(task, combinations(METHOD, task), weight_of=_of_split, **SGD)
 
 
@@ -48,6 +53,6 @@ METHOD = Method(
     uses_measure=False,
     needs_s_to_predict=False,
     unsupported=no_table,
-    settings=batch_and_decay,
+    settings=usual,
     train=_train,
 )

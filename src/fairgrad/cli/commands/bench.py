@@ -60,7 +60,7 @@ def bench() -> None:
 @bench.command()
 @click.option("--plan", type=click.Choice(PLANS), default="paper", show_default=True, help="Plan.")
 @click.option("--datasets", type=Several(), help='Data sets, such as "adult,gaussian:rows=2000".')
-@click.option("--models", type=Several(), help="linear, nonlinear or both.")
+@click.option("--models", type=Several(), help="linear, nonlinear, lightgbm, or several.")
 @click.option("--measures", type=Several(), help="Fairness measures.")
 @click.option("--methods", type=Several(), help="Methods; module:NAME for your own.")
 @click.option("--seeds", type=Seeds(), help="Seeds of the splits.")

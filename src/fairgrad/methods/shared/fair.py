@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairgrad.groups import Groups
 from fairgrad.measures import constraints_of
 from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.methods.shared.support import no_table
+from fairgrad.methods.shared.support import no_network, no_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,11 @@ def train_fair(
         "y_desirable": task.y_desirable,
     }
     return train_stacked(task, combinations, **fairness, **SGD)
+
+
+def unsupported_by_networks(task: Task) -> str | None:
+    """Why a method that trains networks cannot do a task for any measure, or None."""
+    return no_network(task) or unsupported(task)
 
 
 def unsupported(task: Task) -> str | None:

@@ -31,6 +31,18 @@ def batch_and_decay(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - 
     return crossed(batch_size=(64, 512), weight_decay=(0.0, 0.001, 0.01))
 
 
+def size_of_trees(grid: str) -> list[Settings]:
+    """Six sizes of boosted trees, or one of them."""
+    if grid == "quick":
+        return crossed(num_leaves=(15,), min_child_samples=(50,))
+    return crossed(num_leaves=(15, 31), min_child_samples=(20, 50, 100))
+
+
+def usual(model: str, grid: str) -> list[Settings]:
+    """Batch size and weight decay of networks, the size of trees."""
+    return size_of_trees(grid) if model == "lightgbm" else batch_and_decay(model, grid)
+
+
 def combinations(method: Method, task: Task) -> list[Settings]:
     """Those the task asks for, or else those of its grid."""
     if task.combinations is not None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairgrad.methods.interface import NETWORKS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,6 +33,13 @@ def no_table(task: Task) -> str | None:
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             return "its models take rows of numbers, not images"
     return None
+
+
+def no_network(task: Task) -> str | None:
+    """For methods that train networks in batches: neither images nor boosted trees."""
+    if task.model not in NETWORKS:
+        return f"it trains networks in batches of rows, not {task.model}"
+    return no_table(task)
 
 
 def more_labels(task: Task) -> str | None:
