@@ -93,9 +93,9 @@ class Run(SphinxDirective):
             raise ExtensionError(f"{where}: {type(error).__name__}: {error}", error) from error
         if expected is not None:
             raise ExtensionError(f"{where}: expected {expected}, but nothing was raised.")
-        spec = as_spec(value)
-        if spec is not None:
-            return [*output_if(printed), self.picture(spec, place)]
+        specs = [as_spec(part) for part in (value if isinstance(value, list) else [value])]
+        if specs and None not in specs:
+            return [*output_if(printed), *(self.picture(spec, place) for spec in specs)]
         if isinstance(value, pd.DataFrame):
             return [*output_if(printed), table_of(value)]
         return output_if(printed + ("" if value is None else f"{value!r}\n"))

@@ -1,7 +1,8 @@
 """Tables of the committed results: ``{results}``. No figure is copied by hand.
 
 The argument is a file of `results/`, or a pattern of several. Options say which command made it,
-which columns to show (those the file has) and which rows (``column=value``). A file that is not
+which columns to show (those the file has), which rows (``column=value``) and whether to
+show means of the rows that share some columns. A file that is not
 there yet leaves a sentence with its command.
 """
 
@@ -47,6 +48,22 @@ def narrowed(frame: pd.DataFrame, columns: list[str], where: list[str]) -> pd.Da
     return frame[kept].dropna(axis=1, how="all")
 
 
+def means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Means over all rows that share the keys, and how many they are.
+
+    Example:
+        >>> frame = pd.DataFrame({"method": ["a", "a"], "seed": [1, 2], "accuracy": [0.8, 0.9]})
+        >>> means(frame, ["method"])
+          method  runs  accuracy
+        0      a     2      0.85
+    """
+    groups = frame.groupby(keys, sort=False)
+    figures = frame.select_dtypes("number").columns.difference(["seed", *keys], sort=False)
+    found = groups[list(figures)].mean()
+    found.insert(0, "runs", groups.size())
+    return found.reset_index()
+
+
 class Results(SphinxDirective):
     """The table of a file of results, and the command that made it."""
 
@@ -56,6 +73,7 @@ class Results(SphinxDirective):
         "columns": directives.unchanged,
         "where": directives.unchanged,
         "digits": directives.positive_int,
+        "mean-by": directives.unchanged,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -73,11 +91,14 @@ class Results(SphinxDirective):
 
     def table(self, file: Path) -> nodes.Node:
         """One file."""
+        frame = pd.read_csv(file)
+        keys = [name for name in self.options.get("mean-by", "").split() if name in frame]
+        frame = means(frame, keys) if keys else frame
         columns = self.options.get("columns", "").split()
         where = (
             re.split(r"\s*;\s*", self.options.get("where", "")) if "where" in self.options else []
         )
-        return table_of(narrowed(pd.read_csv(file), columns, where), self.options.get("digits", 4))
+        return table_of(narrowed(frame, columns, where), self.options.get("digits", 4))
 
 
 def _sentence(words: str, command: str) -> nodes.paragraph:

@@ -1,5 +1,4 @@
-"""
-Fit a table
+"""Fit a table
 ===========
 
 One estimator, one more argument in ``fit``. Then a look at how the training went.
@@ -24,8 +23,8 @@ model = FairGradClassifier("demographic_parity", random_state=0)
 model.fit(X_train, y_train, sensitive_features=sex_train)
 
 # %%
-# Demographic parity asks that the same share of every group is predicted to earn much. It is the most
-# expensive of the measures here, as women and men did not earn alike in 1994.
+# Demographic parity asks that the same share of every group is predicted to earn much. It is the
+# most expensive of the measures here, as women and men did not earn alike in 1994.
 
 plain = FairGradClassifier(None, random_state=0).fit(X_train, y_train)
 rows = [
@@ -42,8 +41,8 @@ rows = [
 pd.DataFrame(rows).round(3)
 
 # %%
-# The history holds the levels and multipliers of every epoch. The levels start apart and meet at 0 while the
-# multipliers settle at what it takes to hold them there: the price of each constraint.
+# The history holds the levels and multipliers of every epoch. The levels start apart and meet at 0
+# while the multipliers settle at what it takes to hold them there: the price of each constraint.
 
 history = pd.DataFrame(
     [
@@ -61,8 +60,8 @@ levels
 multipliers
 
 # %%
-# Predictions need no sensitive value, and the coefficients are those of a linear model, in the units of the
-# features as they came.
+# Predictions need no sensitive value, and the coefficients are those of a linear model, in the
+# units of the features as they came.
 
 names = adult.encoder().fit(adult.frame).get_feature_names_out()
 change = pd.Series(model.coef_[0] - plain.coef_[0], names)

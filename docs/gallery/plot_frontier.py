@@ -1,13 +1,13 @@
-"""
-Choose a point on the frontier
+"""Choose a point on the frontier
 ==============================
 
-How much accuracy does fairness cost here? Train models from exactly fair to plain in one pass, look, and choose.
+How much accuracy does fairness cost here? Train models from exactly fair to plain in one pass,
+look, and choose.
 """
 
 # %%
-# Thirty-two linear models, one for each epsilon (the largest level that is tolerated), trained side by side as one
-# stack. That takes little longer than a single model.
+# Thirty-two linear models, one for each epsilon (the largest level that is tolerated), trained
+# side by side as one stack. That takes little longer than a single model.
 
 from sklearn.model_selection import train_test_split
 
@@ -26,15 +26,15 @@ frontier.points_[["epsilon", "validation_accuracy", "validation_unfairness"]].il
 # %%
 # A rule first, then a model
 # --------------------------
-# Decide what you need before you look at test figures: "at most 0.02 unfair", or "at least 84 % accurate". The choice
-# is made on validation rows, which no model was trained on.
+# Decide what you need before you look at test figures: "at most 0.02 unfair", or "at least 84 %
+# accurate". The choice is made on validation rows, which no model was trained on.
 
 chosen = frontier.choose(max_unfairness=0.02)
 frontier.plot(chosen=chosen)
 
 # %%
-# Then look once at the test rows. Validation figures of a chosen model are a little too good, since it was chosen for
-# them; the test rows say what to expect.
+# Then look once at the test rows. Validation figures of a chosen model are a little too good,
+# since it was chosen for them; the test rows say what to expect.
 
 frontier.points_.loc[
     [chosen],
@@ -50,7 +50,8 @@ model.predict(X_test[:5])
 # %%
 # If nothing qualifies
 # --------------------
-# A wish that no model meets is an error that names the best there is, not a model that is nearly right.
+# A wish that no model meets is an error that names the best there is, not a model that is nearly
+# right.
 
 try:
     frontier.select(min_accuracy=0.9)

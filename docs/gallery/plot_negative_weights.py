@@ -1,13 +1,13 @@
-"""
-Why negative weights are needed
+"""Why negative weights are needed
 ===============================
 
-Lemma 1 of the paper as a picture: sometimes no model that minimises a loss with weights at or above 0 is fair.
+Lemma 1 of the paper as a picture: sometimes no model that minimises a loss with weights at or
+above 0 is fair.
 """
 
 # %%
-# Two groups, one feature, and models that are a threshold on it. In group A the feature separates the labels well; in
-# group B it says less, and fewer people have label 1.
+# Two groups, one feature, and models that are a threshold on it. In group A the feature separates
+# the labels well; in group B it says less, and fewer people have label 1.
 
 import altair as alt
 import numpy as np
@@ -26,9 +26,9 @@ errors = pd.DataFrame(
 )
 
 # %%
-# Every model is a point: the error of A across, the error of B up. Fair by accuracy parity are those on the diagonal.
-# The best model *for group B* is marked, and even there B is worse off than A: it lies above the diagonal. So every
-# fair model is worse for both groups than some unfair one.
+# Every model is a point: the error of A across, the error of B up. Fair by accuracy parity are
+# those on the diagonal. The best model *for group B* is marked, and even there B is worse off than
+# A: it lies above the diagonal. So every fair model is worse for both groups than some unfair one.
 
 errors["gap"] = (errors["A"] - errors["B"]).abs()
 marked = pd.concat(
@@ -65,14 +65,16 @@ points = (
 alt.layer(path, fair, points).properties(
     width=380,
     height=380,
-    description="Errors of two groups for all thresholds: the models with small errors lie above the diagonal of fair "
-    "models; the curve meets the diagonal only where both errors are larger.",
+    description="Errors of two groups for all thresholds: the models with small errors lie above "
+    "the diagonal of fair models; the curve meets the diagonal only where both errors "
+    "are larger.",
 )
 
 # %%
-# Minimising a weighted error means sliding a straight line down until it touches the curve. With weights at or above 0
-# the line falls from left to right, and touches the lower left end of the curve: never the diagonal. For every weight
-# of group A, here is the model that the weighted error is least for:
+# Minimising a weighted error means sliding a straight line down until it touches the curve. With
+# weights at or above 0 the line falls from left to right, and touches the lower left end of the
+# curve: never the diagonal. For every weight of group A, here is the model that the weighted error
+# is least for:
 
 
 def best_for(weight):
@@ -96,13 +98,14 @@ alt.Chart(gaps).mark_line(strokeWidth=3).encode(
 ).properties(
     width=480,
     height=220,
-    description="The gap between the groups' errors of the best model, over the weight of group A: it stays above 0.1 for "
-    "weights of 0 or above, and changes sign only for a negative one.",
+    description="The gap between the groups' errors of the best model, over the weight of group "
+    "A: it stays above 0.1 for weights of 0 or above, and changes sign only for a "
+    "negative one.",
 )
 
 # %%
-# The gap changes sign only where the weight of A is negative. (Errors are counted here, so the best model jumps across
-# the diagonal; a smooth loss can stop on it.)
+# The gap changes sign only where the weight of A is negative. (Errors are counted here, so the
+# best model jumps across the diagonal; a smooth loss can stop on it.)
 
 # %%
 # Training agrees
@@ -159,5 +162,6 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# Fairness was reached, and look at whose cost: nobody's error fell, A's rose to meet B's. That is *levelling down*, and
-# on such data every fair model does it. :doc:`/understand/levelling_down` says what to do about it.
+# Fairness was reached, and look at whose cost: nobody's error fell, A's rose to meet B's. That is
+# *levelling down*, and on such data every fair model does it. :doc:`/understand/levelling_down`
+# says what to do about it.

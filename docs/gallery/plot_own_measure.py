@@ -1,20 +1,20 @@
-"""
-A measure of your own
+"""A measure of your own
 =====================
 
-A measure is a short function. This one does not compare groups at all: it sets a standard that every group must
-meet.
+A measure is a short function. This one does not compare groups at all: it sets a standard that
+every group must meet.
 """
 
 # %%
-# Equality of opportunity asks that those who deserve the good outcome get it equally often in every group. It can be
-# met by treating one group worse. Suppose that is not what you want. You want: *nobody's group may have more than a
-# third of its deserving people overlooked.* A level per group,
+# Equality of opportunity asks that those who deserve the good outcome get it equally often in
+# every group. It can be met by treating one group worse. Suppose that is not what you want. You
+# want: *nobody's group may have more than a third of its deserving people overlooked.* A level per
+# group,
 #
 # .. math:: F_r = \frac{1}{3} - P(h = 0 \mid y = 1, s = r) \ge 0,
 #
-# is linear in the error rates of the cells, so it can be trained for. The function gets the groups and gives the
-# constants, the coefficients and the bounds.
+# is linear in the error rates of the cells, so it can be trained for. The function gets the groups
+# and gives the constants, the coefficients and the bounds.
 
 import altair as alt
 import numpy as np
@@ -92,8 +92,8 @@ alt.layer(bars, limit, data=found).properties(width=420).facet(
         header=alt.Header(labelAngle=0, labelAlign="left"),
     )
 ).properties(
-    description="Share of well-paid women and men who are overlooked: the plain model overlooks nearly half of the women, "
-    "the own measure brings both groups to about a third."
+    description="Share of well-paid women and men who are overlooked: the plain model overlooks "
+    "nearly half of the women, the own measure brings both groups to about a third."
 )
 
 # %%
@@ -103,5 +103,5 @@ found.pivot_table(
 ).round(3)
 
 # %%
-# The accuracy pays for it, as more people are predicted to earn much who do not. Whether that is a fair price is not a
-# question for software.
+# The accuracy pays for it, as more people are predicted to earn much who do not. Whether that is a
+# fair price is not a question for software.

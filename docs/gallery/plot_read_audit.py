@@ -1,9 +1,8 @@
-"""
-Read an audit
+"""Read an audit
 =============
 
-An audit takes labels, predictions and groups of any classifier. This one is a random forest that knows nothing
-of fairness.
+An audit takes labels, predictions and groups of any classifier. This one is a random forest that
+knows nothing of fairness.
 """
 
 # %%
@@ -26,17 +25,17 @@ audit = Audit(y_test, forest.predict(X_test), {"sex": sex_test}, tolerance=0.05)
 # %%
 # Verdicts first
 # --------------
-# Each measure is judged by its worst level. *Unfair* and *fair within tolerance* are said only where the whole
-# interval lies on one side of the tolerance; otherwise the verdict is *undecided*, and ``more_rows`` says how
-# many more people per group would settle it.
+# Each measure is judged by its worst level. *Unfair* and *fair within tolerance* are said only
+# where the whole interval lies on one side of the tolerance; otherwise the verdict is *undecided*,
+# and ``more_rows`` says how many more people per group would settle it.
 
 audit.to_frame("verdicts")[["measure", "verdict", "judged", "judged_low", "judged_high"]].round(3)
 
 # %%
 # Rates of the groups
 # -------------------
-# Every rate comes with an exact (Clopper-Pearson) interval. The true positive rate is the share of those who
-# do earn much that is recognised.
+# Every rate comes with an exact (Clopper-Pearson) interval. The true positive rate is the share of
+# those who do earn much that is recognised.
 
 report = Report(audit, title="A random forest on the census")
 next(
@@ -48,26 +47,27 @@ next(
 # %%
 # Levels
 # ------
-# A level is the distance of a group's rate from the mean over all groups. The bars are intervals that hold for all
-# levels at once with 95 % confidence; the band is the tolerance.
+# A level is the distance of a group's rate from the mean over all groups. The bars are intervals
+# that hold for all levels at once with 95 % confidence; the band is the tolerance.
 
 report.figures[1]
 
 # %%
 # Figures other tools report
 # --------------------------
-# The differences and ratios of fairlearn and AIF360, with intervals, for papers and forms that ask for them.
+# The differences and ratios of fairlearn and AIF360, with intervals, for papers and forms that ask
+# for them.
 
 audit.to_frame("figures").round(3)
 
 # %%
 # Warnings
 # --------
-# What to know before trusting the figures: unknown values, tiny groups, constant predictions, levelling down
-# against a baseline, and so on. Here there is nothing to warn of.
+# What to know before trusting the figures: unknown values, tiny groups, constant predictions,
+# levelling down against a baseline, and so on. Here there is nothing to warn of.
 
 print(audit.warnings or "no warnings")
 
 # %%
-# ``report.save("report.html")`` writes all of it into one page, ``audit.to_json()`` for machines, and
-# ``fairgrad audit`` does the same from the command line.
+# ``report.save("report.html")`` writes all of it into one page, ``audit.to_json()`` for machines,
+# and ``fairgrad audit`` does the same from the command line.

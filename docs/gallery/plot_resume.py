@@ -1,8 +1,8 @@
-"""
-Resume from a checkpoint
+"""Resume from a checkpoint
 ========================
 
-The multipliers are state of the loss. Save them with the model, and training goes on as if it had never stopped.
+The multipliers are state of the loss. Save them with the model, and training goes on as if it had
+never stopped.
 """
 
 # %%
@@ -50,7 +50,8 @@ unbroken = new_run()
 records = train_epochs("unbroken", unbroken, range(1, 17))
 
 # %%
-# Then with a checkpoint after eight epochs: model, optimiser and loss. A new process would load it like this.
+# Then with a checkpoint after eight epochs: model, optimiser and loss. A new process would load it
+# like this.
 
 before = new_run()
 records += train_epochs("resumed", before, range(1, 9))
@@ -67,8 +68,8 @@ print("same weights:", torch.equal(unbroken[0].weight, resumed[0].weight))
 print("same multipliers:", torch.equal(unbroken[2].multipliers, resumed[2].multipliers))
 
 # %%
-# And with a checkpoint that forgot the loss, which starts again from 0: what it had learnt about the price of each
-# constraint is lost.
+# And with a checkpoint that forgot the loss, which starts again from 0: what it had learnt about
+# the price of each constraint is lost.
 
 checkpoint.seek(0)
 forgetful = new_run()
@@ -85,15 +86,15 @@ alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
 ).properties(
     width=480,
     height=260,
-    description="A multiplier over sixteen epochs: the resumed run lies exactly on the unbroken one, the run whose loss was "
-    "not saved falls back to 0 at epoch 9.",
+    description="A multiplier over sixteen epochs: the resumed run lies exactly on the unbroken "
+    "one, the run whose loss was not saved falls back to 0 at epoch 9.",
 )
 
 # %%
 # The state knows what it belongs to
 # ----------------------------------
-# A fingerprint of data, measure and bounds travels with it. Loading the state of another problem is an error, not a
-# silent mistake.
+# A fingerprint of data, measure and bounds travels with it. Loading the state of another problem
+# is an error, not a silent mistake.
 
 other = CrossEntropyLoss(y_train, s_train, "demographic_parity")
 try:

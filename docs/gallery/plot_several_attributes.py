@@ -1,5 +1,4 @@
-"""
-Several attributes at once
+"""Several attributes at once
 ==========================
 
 Fair by sex and fair by race is not fair by sex and race. Two ways to ask, and what each gives.
@@ -27,8 +26,8 @@ people.value_counts().reset_index(name="people")
 # %%
 # Apart, or crossed
 # -----------------
-# ``On`` names the attribute a measure speaks of. A list of them constrains each attribute by itself, with a slack of
-# its own; a plain name constrains all combinations, here four groups.
+# ``On`` names the attribute a measure speaks of. A list of them constrains each attribute by
+# itself, with a slack of its own; a plain name constrains all combinations, here four groups.
 
 first, second = people.columns
 asked = {
@@ -77,8 +76,9 @@ alt.Chart(found).mark_bar().encode(
     color=alt.Color("groups:N", legend=None, sort=views),
 ).properties(
     width=420,
-    description="Unfairness of three models by sex, by race and by both crossed: the plain model is unfair in all, the "
-    "model with each attribute apart is fair in each alone and less so crossed, the crossed one is fair in all.",
+    description="Unfairness of three models by sex, by race and by both crossed: the plain model "
+    "is unfair in all, the model with each attribute apart is fair in each alone and "
+    "less so crossed, the crossed one is fair in all.",
 )
 
 # %%
@@ -88,6 +88,7 @@ found.pivot_table(
 ).round(4)
 
 # %%
-# Which one to ask for? Crossed groups protect people at the crossing, whom the separate demands can miss. But
-# groups multiply and shrink: with five attributes of three values there are 243, many too small to say anything about
-# (:doc:`plot_small_groups`). A row whose value is missing in one attribute still counts in the others.
+# Which one to ask for? Crossed groups protect people at the crossing, whom the separate demands
+# can miss. But groups multiply and shrink: with five attributes of three values there are 243,
+# many too small to say anything about (:doc:`plot_small_groups`). A row whose value is missing in
+# one attribute still counts in the others.

@@ -1,12 +1,13 @@
-"""
-Small groups and uncertainty
+"""Small groups and uncertainty
 ============================
 
-With few people in a group nobody can say whether a model is fair. An audit that says so is worth more than a figure.
+With few people in a group nobody can say whether a model is fair. An audit that says so is worth
+more than a figure.
 """
 
 # %%
-# A model judged on one thousand people of German credit data, two hundred of them to test. Is it fair to women and men?
+# A model judged on one thousand people of German credit data, two hundred of them to test. Is it
+# fair to women and men?
 
 import altair as alt
 import numpy as np
@@ -25,17 +26,17 @@ audit = Audit(test.y, predicted, {"sex": sex}, measures="equality_of_opportunity
 audit.to_frame("verdicts")[["verdict", "judged", "judged_low", "judged_high"]].round(3)
 
 # %%
-# Undecided: the level may be anywhere in the interval. The audit says how many more people of each group would settle
-# it, were the rates to stay as they are.
+# Undecided: the level may be anywhere in the interval. The audit says how many more people of each
+# group would settle it, were the rates to stay as they are.
 
 print(audit.findings[0].more_rows)
 
 # %%
 # How the interval shrinks
 # ------------------------
-# Suppose a model that treats two groups a little differently: it recognises 80 % of one and 74 % of the other, so that
-# the levels are +0.03 and -0.03, within a tolerance of 0.05. The groups have equally many people. Ten draws of each
-# size:
+# Suppose a model that treats two groups a little differently: it recognises 80 % of one and 74 %
+# of the other, so that the levels are +0.03 and -0.03, within a tolerance of 0.05. The groups have
+# equally many people. Ten draws of each size:
 
 rng = np.random.default_rng(1)
 rates, draws = {"A": 0.80, "B": 0.74}, []
@@ -72,13 +73,14 @@ alt.Chart(counts).mark_bar().encode(
 ).properties(
     width=480,
     height=220,
-    description="Verdicts of ten draws by group size: mostly undecided up to two thousand people per group, always fair "
-    "within tolerance from five thousand on.",
+    description="Verdicts of ten draws by group size: mostly undecided up to two thousand people "
+    "per group, always fair within tolerance from five thousand on.",
 )
 
 # %%
-# Below a few thousand people per group the honest answer is "undecided". The figure itself jumps about, as the next
-# picture shows: a small sample can look perfectly fair, or quite unfair, by luck.
+# Below a few thousand people per group the honest answer is "undecided". The figure itself jumps
+# about, as the next picture shows: a small sample can look perfectly fair, or quite unfair, by
+# luck.
 
 observed = (
     alt.Chart(draws)
@@ -92,8 +94,8 @@ true_level = alt.Chart().mark_rule(strokeDash=[4, 4]).encode(y=alt.datum(0.03))
 alt.layer(observed, true_level, data=draws).properties(
     width=480,
     height=220,
-    description="The largest observed level by group size: between 0 and 0.12 with fifty people per group, close to the true "
-    "0.03 with many.",
+    description="The largest observed level by group size: between 0 and 0.12 with fifty people "
+    "per group, close to the true 0.03 with many.",
 )
 
 # %%
@@ -101,6 +103,6 @@ alt.layer(observed, true_level, data=draws).properties(
 # ----------------------------
 # - Merge groups that are alike for the question at hand, or collect more people of the small ones.
 # - Split with ``split(stratified=True)``, so that every part has its share of every cell.
-# - Train with ``error_memory``, so that rare cells pool over batches, and with an ``epsilon`` no smaller than what the
-#   data can show.
+# - Train with ``error_memory``, so that rare cells pool over batches, and with an ``epsilon`` no
+#   smaller than what the data can show.
 # - Report the interval, not the figure.

@@ -1,8 +1,8 @@
-"""
-Swap the loss
+"""Swap the loss
 =============
 
-The paper's Figure 1, drawn: one training loop, run twice, with PyTorch's cross entropy and with ours.
+The paper's Figure 1, drawn: one training loop, run twice, with PyTorch's cross entropy and with
+ours.
 """
 
 # %%
@@ -55,8 +55,8 @@ criterion = CrossEntropyLoss(y_train, s_train, MEASURE, fairness_rate=0.01)
 fair = train_model("fair", criterion)
 
 # %%
-# With the plain loss the gaps stay where they are. With the fair one they close, and the accuracy hardly
-# moves.
+# With the plain loss the gaps stay where they are. With the fair one they close, and the accuracy
+# hardly moves.
 
 records = pd.DataFrame(plain + fair)
 title = "cell: label y, sex s (0 is female)"
@@ -69,8 +69,8 @@ alt.Chart(records).mark_line(strokeWidth=3).encode(
 ).properties(
     width=260,
     height=260,
-    description="Levels of fairness over twenty epochs: with the plain loss the four levels stay between "
-    "-0.1 and 0.05, with the fair loss they approach 0.",
+    description="Levels of fairness over twenty epochs: with the plain loss the four levels stay "
+    "between -0.1 and 0.05, with the fair loss they approach 0.",
 )
 
 # %%
@@ -81,8 +81,8 @@ last.groupby("loss", sort=False).agg(
 ).round(4)
 
 # %%
-# What the loss did: the weight of one example of each cell in the last step. Cells that were ahead weigh
-# less than 1, cells that were behind more.
+# What the loss did: the weight of one example of each cell in the last step. Cells that were ahead
+# weigh less than 1, cells that were behind more.
 
 for name, weight in zip(criterion.cell_names, criterion.cell_weights.tolist(), strict=True):
     print(f"{name}: {weight:+.2f}")

@@ -1,13 +1,14 @@
-"""
-Two processes
+"""Two processes
 =============
 
-Processes that train one model share one set of multipliers. Two of them behave as one that sees the joined batches.
+Processes that train one model share one set of multipliers. Two of them behave as one that sees
+the joined batches.
 """
 
 # %%
-# What each process does is in a file of its own. Two lines differ from a single process: the model is wrapped, as
-# always in PyTorch, and ``sharded=True`` says that the rows given to the loss are this process's share.
+# What each process does is in a file of its own. Two lines differ from a single process: the model
+# is wrapped, as always in PyTorch, and ``sharded=True`` says that the rows given to the loss are
+# this process's share.
 #
 # .. literalinclude:: /gallery/worker_two_processes.py
 #    :language: python
@@ -74,10 +75,10 @@ alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
 ).properties(
     width=480,
     height=240,
-    description="A multiplier over the steps of training: the dashed line of the two processes lies on the line of one "
-    "process.",
+    description="A multiplier over the steps of training: the dashed line of the two processes "
+    "lies on the line of one process.",
 )
 
 # %%
-# In every step the processes sum their counts of right and wrong predictions: two numbers per cell, one small all-reduce
-# beside that of the gradients. :doc:`/scale` says what that costs.
+# In every step the processes sum their counts of right and wrong predictions: two numbers per
+# cell, one small all-reduce beside that of the gradients. :doc:`/scale` says what that costs.
