@@ -130,8 +130,9 @@ class FairLoss(nn.Module):
             self.lookup,
             self.state,
             getattr(self.base_loss, "forward", self.base_loss),
+            self.lookup.by_class if self.reading.predict is best_class else None,
+            self.reduction == "mean" and not self._has_class_weight,
         )
-        self._by_class = self.lookup.by_class if self.reading.predict is best_class else None
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
@@ -177,20 +178,20 @@ class FairLoss(nn.Module):
             sample_weight,
             mode == "train" and torch.is_grad_enabled(),
         )
-        can_ignore = self.ignore_index is not None
         if torch.compiler.is_compiling() or not input.is_cpu:
-            return self._weighted(*batch, ignoring=can_ignore)
+            return self._weighted(*batch, self.ignore_index is not None)
         # On the CPU an index beyond a table raises, so what is rare need not be looked for.
         try:
-            return self._weighted(*batch, ignoring=False)
+            return self._weighted(*batch)
         except (IndexError, RuntimeError) as error:
+            can_ignore = self.ignore_index is not None
             outcomes = self.lookup.by_flag_or_ignored if can_ignore else self.lookup.by_flag
             problem = self.lookup.explain(label, s, outcomes)
             if problem is not None:
                 raise ValueError(problem) from error
             if not can_ignore or not bool(label.eq(self.ignore_index).any()):
                 raise
-        return self._weighted(*batch, ignoring=True)
+        return self._weighted(*batch, True)  # noqa: FBT003 - the batch is the argument
 
     def _weighted(
         self,
@@ -200,38 +201,32 @@ class FairLoss(nn.Module):
         s: Tensor,
         sample_weight: Tensor | None,
         update: bool,
-        *,
-        ignoring: bool,
+        ignoring: bool = False,
     ) -> Tensor:
         """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        lookup, state, base_loss = self._hot
-        by_class = None if ignoring else self._by_class
-        if by_class is not None and input.shape[1] == by_class.n_codes:
+        lookup, state, base_loss, by_class, divides_by_rows = self._hot
+        if by_class is not None and not ignoring and input.shape[1] == by_class.n_codes:
             slot = lookup.slots(label, input.argmax(1), s, by_class)  # the usual case, and faster
         else:
             outcomes = lookup.by_flag_or_ignored if ignoring else lookup.by_flag
             slot = lookup.slots(label, self.reading.wrong(input, label), s, outcomes)
-        losses = base_loss(input, target)
+        losses: Tensor = base_loss(input, target)
         if losses.shape != label.shape:
             losses = flat_losses(losses, label.shape[0])
-        # Dividing K weights is cheaper than dividing the loss, and scaling them costs nothing.
-        scale, divisor = 1.0, None
-        if self.reduction == "mean":
-            if sample_weight is None and not ignoring and not self._has_class_weight:
-                scale = 1 / label.shape[0]
-            else:
-                divisor = self._divisor(label, sample_weight, ignoring=ignoring)
+        # Dividing few weights is cheaper than dividing the loss; scaling them costs nothing.
+        is_scaled = divides_by_rows and sample_weight is None and not ignoring
+        scale = 1 / label.shape[0] if is_scaled else 1.0
         if update:
             weights = state.step(slot, sample_weight, scale)
             self._last[:] = losses.detach(), label, sample_weight
         else:
             weights = state.weights * scale
-        if divisor is not None:
-            weights = weights / divisor
+        if is_scaled and losses.dtype == weights.dtype:
+            return losses.dot(weights.index_select(0, slot))
+        if not is_scaled and self.reduction == "mean":
+            weights = weights / self._divisor(label, sample_weight, ignoring=ignoring)
         factor = weights.index_select(0, slot)
-        if sample_weight is not None:
-            factor = factor * sample_weight
-        return self._reduce(losses, factor)
+        return self._reduce(losses, factor if sample_weight is None else factor * sample_weight)
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None

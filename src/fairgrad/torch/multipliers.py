@@ -157,6 +157,7 @@ class Multipliers(nn.Module):
         if not self.has_few_cells:
             of_cells = counts.new_zeros(2 * len(own["ones"]))
             counts = of_cells.index_add(0, own["count_of_slot"], counts)
+        errors: Tensor
         errors, (own["rows"], own["errors"]) = dual.estimate_errors(
             (own["rows"], own["errors"]), pooling, counts, self.error_memory
         )
