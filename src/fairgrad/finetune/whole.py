@@ -181,7 +181,9 @@ def finetune(
         )
         loop.judge = _judge(judged, output, batch_size, fairness_measure, desirable)
         if checkpoint is not None:
-            loop.use_checkpoint(Path(checkpoint), fairness_measure, epsilon, fairness_rate)
+            measure = getattr(fairness_measure, "__qualname__", fairness_measure)
+            rates = (fairness_rate, proportional_rate, error_memory)
+            loop.use_checkpoint(Path(checkpoint), measure, epsilon, rates)
         loop.go(progress)
     return loop.outcome(as_rule(selection), rows.classes)
 
@@ -282,9 +284,11 @@ class Loop:
         Raises:
             ValueError: if the file is of another network, other rows or other settings.
         """
-        own = (self.learning_rate, self.decay, self.clip_norm, self.epochs, self.batch_size)
-        labels = self.rows.label.numpy().tobytes()
-        self.file, self.key = file, weights_key(self.module, own, self.seed, settings, labels)
+        solver = type(self.optimizer).__name__
+        own = (solver, self.learning_rate, self.decay, self.clip_norm, self.epochs, self.batch_size)
+        codes = self.rows.sensitive_codes or {}
+        columns = [column.tobytes() for column in (self.rows.label.numpy(), *codes.values())]
+        self.file, self.key = file, weights_key(self.module, own, self.seed, settings, columns)
         saved = restore(file, self.key)
         if saved is None:
             return
