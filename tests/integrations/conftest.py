@@ -1,9 +1,14 @@
 """People of two groups that differ, small enough for every training framework."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `tiny`, which worker processes share
+collect_ignore = ["lightning_worker.py", "tiny.py", "transformers_worker.py"]  # not tests
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Hugging Face's trainer: the training of a plain loop, and what belongs to a trainer."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,22 +11,12 @@ import torch
 
 pytest.importorskip("transformers", reason="the extra 'transformers' is needed")
 pytest.importorskip("accelerate", reason="the extra 'transformers' is needed")
+import tiny
 from transformers import Trainer
 
 from fairgrad import On, fairness_levels
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.transformers import FairTrainer
-
-
-def _load_beside(name):
-    """A module of this folder, which is no package; the worker process shares it."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tiny = _load_beside("tiny")
 
 
 @pytest.fixture
