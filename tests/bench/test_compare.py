@@ -6,7 +6,7 @@ import pytest
 from fairgrad.bench import paper_results, verdict
 from fairgrad.bench.compare import compared, pooled_deviation
 from fairgrad.bench.paper import paper_batch_sizes
-from fairgrad.bench.pareto import beaten_by, tally
+from fairgrad.bench.pareto import beaten_by, duel, tally
 
 
 def row(accuracy, unfairness, deviation=0.001):
@@ -106,7 +106,7 @@ def test_the_papers_data_are_all_there():
     assert paper_batch_sizes()["batch_size"].tolist() == [2**k for k in range(3, 12)]
 
 
-def test_the_pareto_front_leaves_out_who_needs_the_sensitive_value():
+def test_the_pareto_front_leaves_out_who_needs_the_sensitive_value_and_own_variants():
     keys = ("method", "accuracy", "mean_abs_fairness", "needs_s_to_predict")
     rows = pd.DataFrame(
         [
@@ -115,6 +115,7 @@ def test_the_pareto_front_leaves_out_who_needs_the_sensitive_value():
             ("fairer", 0.79, 0.01, False),
             ("both", 0.80, 0.01, False),
             ("cheats", 0.90, 0.00, True),
+            ("fairgrad_stable", 0.90, 0.00, False),
         ],
         columns=keys,
     )
@@ -142,3 +143,18 @@ def test_the_tally_counts_cells():
 def test_a_method_that_was_not_measured_has_no_tally():
     case = ("adult", "linear", "constant", "equalized_odds")
     assert tally(compared(summary_of(case))).sentences() == []
+
+
+def test_a_duel_counts_the_cells_won_and_lost_in_both_figures():
+    figures = {"won": (0.9, 0.01), "lost": (0.7, 0.03), "traded": (0.9, 0.03), "same": (0.8, 0.02)}
+    rows = [
+        {"dataset": name, "model": "linear", "measure": "m", "method": method}
+        | dict(zip(("accuracy", "mean_abs_fairness"), found, strict=True))
+        for name, own in figures.items()
+        for method, found in (("fairgrad_stable", own), ("fairgrad", (0.8, 0.02)))
+    ]
+    rows.append({**rows[0], "dataset": "alone"})
+    sentence = duel(pd.DataFrame(rows))
+    assert "in 2 of 4 cells" in sentence
+    assert "in both in 1," in sentence
+    assert duel(pd.DataFrame(rows[-1:])) is None

@@ -108,7 +108,8 @@ def test_markdown_and_latex_hold_every_row(records, tmp_path):
         "0.8284 ± 0.0040",
         "0.0000 ± 0.0000",
     ]
-    assert cells[-1] == "better"
+    assert cells[-2:] == ["better", "0"]  # seconds
+    assert "| linear | fairgrad | " in text.partition("### What was run")[2]
     assert "| Threshold † | EOdds |" in text
     assert "| Constant ‡ | AP |" in text
     assert "| Unconstrained | AP |" in text

@@ -44,6 +44,7 @@ class Line:
     ours: tuple[Cell, ...]
     paper: tuple[Cell, ...]
     verdict: str
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def _line(row: dict[Any, Any]) -> Line:
         ours=tuple(_cell(row, figure) for figure in FIGURES),
         paper=tuple(_cell(row, f"paper_{figure}") for figure in FIGURES),
         verdict=row["verdict"],
+        seconds=float(row["seconds"]),
     )
 
 

@@ -32,7 +32,7 @@ def section(found: Section) -> str:
     for name in HEADINGS.values():
         headings += [name, "paper"]
     rows = [_row(line) for block in found.blocks for line in block]
-    return f"### {found.title}\n\n{table([*headings, 'VERDICT'], rows)}\n"
+    return f"### {found.title}\n\n{table([*headings, 'VERDICT', 'SECONDS'], rows)}\n"
 
 
 def legend() -> str:
@@ -41,7 +41,9 @@ def legend() -> str:
     return (
         "Figures are means over seeds ± standard deviations on the test part. MEAN ABS. is the "
         "mean absolute level of fairness, MAXIMUM the level of the best-off and MINIMUM that of "
-        f"the worst-off group. † {NEEDS_S}. ‡ {SHORT}.\n\nVerdicts, the first that fits:\n\n"
+        f"the worst-off group. † {NEEDS_S}. ‡ {SHORT}. SECONDS is the processor time of all models "
+        "that the row was chosen from, over all seeds, on one core; methods that do not use the "
+        "measure are trained once for all of them.\n\nVerdicts, the first that fits:\n\n"
         f"{verdicts}\n"
     )
 
@@ -57,7 +59,7 @@ def _row(line: Line) -> list[str]:
     cells = [f"{line.method}{marks}", line.measure]
     for ours, paper in zip(line.ours, line.paper, strict=True):
         cells += [_figure(ours), _figure(paper)]
-    return [*cells, line.verdict]
+    return [*cells, line.verdict, f"{line.seconds:.0f}"]
 
 
 def _figure(cell: Cell) -> str:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CELL = ["dataset", "model", "measure"]
+FAIRGRAD, ESTIMATOR = "fairgrad", "fairgrad_stable"
 
 
 def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
     """Methods that are at least as good in both figures, and better in one, within one cell.
 
-    Methods that need the sensitive value to predict solve an easier problem: they do not count.
+    Methods that need the sensitive value to predict solve an easier problem: they do not count;
+    nor do the variants of FairGrad, which are no other method.
 
     Example:
         >>> import pandas as pd
@@ -31,7 +33,8 @@ def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
     more_accurate = rows["accuracy"] - own["accuracy"]
     fairer = own["mean_abs_fairness"] - rows["mean_abs_fairness"]
     beats = (more_accurate >= 0) & (fairer >= 0) & ((more_accurate > 0) | (fairer > 0))
-    found: list[str] = rows[beats & ~rows["needs_s_to_predict"].astype(bool)]["method"].tolist()
+    is_other = ~rows["needs_s_to_predict"].astype(bool) & ~rows["method"].str.startswith(FAIRGRAD)
+    found: list[str] = rows[beats & is_other]["method"].tolist()
     return found
 
 
@@ -62,14 +65,15 @@ class Tally:
         verdicts = f"{title}: of {judged} cells that compare with the paper's {counts}."
         front = (
             f"{title} is on the Pareto front of the methods measured (those that need the "
-            f"sensitive value to predict left out) in {len(self.on_front)} of {cells} cells."
+            "sensitive value to predict and its own variants left out) in "
+            f"{len(self.on_front)} of {cells} cells."
         )
         lost = "; ".join(f"{cell} ({', '.join(by)})" for cell, by in self.beaten.items())
         beaten = f"At least as good in both figures and better in one is another method in: {lost}."
         return [verdicts, front, beaten] if lost else [verdicts, front]
 
 
-def tally(comparison: pd.DataFrame, method: str = "fairgrad") -> Tally:
+def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
     """Counts a method's verdicts and its places on the Pareto front."""
     found = Tally(method)
     for key, rows in comparison.groupby(CELL, sort=False):
@@ -84,3 +88,22 @@ def tally(comparison: pd.DataFrame, method: str = "fairgrad") -> Tally:
         else:
             found.on_front.append(cell)
     return found
+
+
+def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) -> str | None:
+    """In how many cells one method is better than another in both figures; None if in no cell."""
+    figures = comparison[comparison["method"].isin([one, other])].pivot_table(
+        index=CELL, columns="method", values=["accuracy", "mean_abs_fairness"]
+    )
+    if not {one, other} <= set(figures.columns.get_level_values(-1)):
+        return None
+    figures = figures.dropna()
+    accurate = figures["accuracy"][one] - figures["accuracy"][other]
+    fairer = figures["mean_abs_fairness"][other] - figures["mean_abs_fairness"][one]
+    better = int(((accurate >= 0) & (fairer >= 0)).sum())
+    worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
+    return (
+        f"{method_title(one)}, one model without any selection, is at least as good as "
+        f"{method_title(other)} in both figures in {better} of {len(figures)} cells, at most as "
+        f"good in both in {worse}, and another trade-off in the rest."
+    )
