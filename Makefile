@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-browser test-network lint format bench-overhead bench-smoke pictures clean
+.PHONY: demo test test-browser test-network lint format docs bench-overhead bench-smoke pictures clean
 
 .venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -43,6 +43,11 @@ lint: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+# The site: every example is run, a warning is an error, nothing is fetched.
+docs: .venv/dev
+	$(BIN)/pip install --quiet -e '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -j 2 -b html docs build/docs
 
 bench-overhead: .venv/dev
 	$(BIN)/python benchmarks/overhead.py

@@ -13,6 +13,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
 import psutil
 import torch
 from old_fairgrad import load_old_loss
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--only", default="", help="only networks whose name contains this")
     parser.add_argument("--without-old", action="store_true", help="leave fairgrad 0.2.0 out")
+    parser.add_argument("--out", default="", help="also write the ratios into this CSV file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     old = None if options.without_old else load_old_loss()
@@ -149,15 +151,22 @@ def main() -> None:
     table = Table(title="Time of a training step as a multiple of plain cross entropy")
     for column in ("network", "batch", "plain, µs", "ours", "0.2.0", "paper"):
         table.add_column(column, justify="left" if column == "network" else "right")
+    rows: list[dict[str, Any]] = []
     for case in cases():
         if options.only not in case.name:
             continue
         ratio = ratios_to_plain(case, losses, old, options.blocks, options.steps)
+        rows.append({"network": case.name, "batch": case.batch, **ratio, "paper": case.paper})
         shown = [f"{ratio[loss]:.2f}" if loss in ratio else "" for loss in ("ours", "0.2.0")]
         table.add_row(
             case.name, str(case.batch), f"{ratio['seconds'] * 1e6:.0f}", *shown, case.paper
         )
     Console(width=110).print(table)
+    if options.out:
+        columns = {"seconds": "plain_microseconds", "0.2.0": "fairgrad_0_2_0"}
+        frame = pd.DataFrame(rows).drop(columns="plain").rename(columns=columns)
+        frame["plain_microseconds"] *= 1e6
+        frame.round(2).to_csv(options.out, index=False)
     if not options.only:
         print_growth_with_groups(options.blocks, options.steps)
 
