@@ -201,3 +201,14 @@ def test_a_loss_that_is_already_reduced():
     reduced = FairLoss(lambda i, _: i.sum(), Y, S, "equalized_odds", predict=lambda i: i.argmax(1))
     with pytest.raises(ValueError, match="base_loss: expected one value per example .6."):
         reduced(LOGITS, Y, S)
+
+
+@pytest.mark.parametrize("outputs", [(LOGITS,), {"logits": LOGITS}], ids=["tuple", "dict"])
+def test_outputs_of_a_model_that_are_no_tensor(criterion, outputs):
+    before = criterion.multipliers
+    kind = type(outputs).__name__
+    with pytest.raises(
+        ValueError, match=rf"input: expected shape .* got a {kind}; pass the logits"
+    ):
+        criterion(outputs, Y, S)
+    assert torch.equal(criterion.multipliers, before)

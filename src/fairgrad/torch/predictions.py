@@ -43,12 +43,13 @@ def any_shape(_: Tensor) -> bool:
 
 def class_scores(scores: Tensor) -> bool:
     """(N, classes)."""
-    return scores.ndim == 2
+    return getattr(scores, "ndim", None) == 2  # a model's output may be no tensor at all
 
 
 def one_score(scores: Tensor) -> bool:
     """(N,) or (N, 1)."""
-    return scores.ndim == 1 or (scores.ndim == 2 and scores.shape[1] == 1)
+    n_axes = getattr(scores, "ndim", None)  # a model's output may be no tensor at all
+    return n_axes == 1 or (n_axes == 2 and scores.shape[1] == 1)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,10 @@ class Reading:
     def refusal(self, scores: Tensor) -> str:
         """What to say of an input of the wrong shape."""
         expected = str(self.fits.__doc__).rstrip(".")
-        return f"input: expected shape {expected}; got {tuple(scores.shape)}."
+        shape = getattr(scores, "shape", None)
+        kind = f"a {type(scores).__name__}; pass the logits alone"
+        got = kind if shape is None else tuple(shape)
+        return f"input: expected shape {expected}; got {got}."
 
 
 READINGS: dict[type[nn.Module], Reading] = {
