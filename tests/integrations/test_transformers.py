@@ -57,6 +57,19 @@ def test_training_is_that_of_a_plain_loop(people, tmp_path, micro_batch, accumul
     assert_same_weights(trainer.model, model)
 
 
+def test_rows_without_a_label_count_nowhere(people, tmp_path):
+    people.y[[0, 1, 2, 9, 30]] = tiny.IGNORED
+    args = tiny.arguments(tmp_path, gradient_accumulation_steps=3)
+    trainer = make_trainer(people, tmp_path, args=args)
+    trainer.train()
+    model, criterion = tiny.train_by_hand(people, 8, 3)
+    torch.testing.assert_close(trainer.criterion.multipliers, criterion.multipliers)
+    assert_same_weights(trainer.model, model)
+    kept = people.y != tiny.IGNORED
+    right = (model.eval()(people.ids).logits.argmax(1) == people.y)[kept]
+    assert trainer.evaluate()["eval_accuracy"] == pytest.approx(float(right.float().mean()))
+
+
 def test_the_model_sees_neither_sensitive_values_nor_labels(people, tmp_path):
     seen = set()
     model = tiny.make_model()

@@ -8,6 +8,7 @@ from transformers import BertConfig, BertForSequenceClassification, TrainingArgu
 from fairgrad.torch import CrossEntropyLoss
 
 LEARNING_RATE = 0.5
+IGNORED = -100
 
 
 def toy(n=40):
@@ -46,8 +47,9 @@ def make_model(*, dropout=0.0, **settings):
 
 
 def make_criterion(people, **settings):
+    kept = people.y != IGNORED
     return CrossEntropyLoss(
-        people.y, people.s, "equalized_odds", **{"fairness_rate": 0.5, **settings}
+        people.y[kept], people.s[kept], "equalized_odds", **{"fairness_rate": 0.5, **settings}
     )
 
 
@@ -74,7 +76,7 @@ def arguments(folder, **settings):
 def train_by_hand(people, micro_batch=8, accumulated=1, epochs=2):
     """The same training without Trainer: each micro-batch steps the multipliers.
 
-    The gradient is that of the mean over the rows of `accumulated` micro-batches.
+    The gradient is that of the mean over the labelled rows of `accumulated` micro-batches.
     """
     model, criterion = make_model().train(), make_criterion(people, process_group=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
@@ -83,6 +85,7 @@ def train_by_hand(people, micro_batch=8, accumulated=1, epochs=2):
             optimizer.zero_grad()
             for part in rows.split(micro_batch):
                 loss = criterion(model(people.ids[part]).logits, people.y[part], people.s[part])
-                (loss * len(part) / len(rows)).backward()
+                items = (people.y[part] != IGNORED).sum(), (people.y[rows] != IGNORED).sum()
+                (loss * items[0] / items[1]).backward()
             optimizer.step()
     return model, criterion
