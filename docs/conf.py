@@ -75,7 +75,7 @@ sphinx_gallery_conf = {
     "image_scrapers": (ChartScraper(),),
     "reset_modules": (),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"altair|fairgrad\.report\.figure",
+    "ignore_repr_types": r"altair|fairgrad\.|torch\.nn|lightgbm",
     "abort_on_example_error": False,
     "only_warn_on_example_error": False,
     "min_reported_time": 1e9,
@@ -86,7 +86,6 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "plot_gallery": True,
     "backreferences_dir": None,
-    "copyfile_regex": r"worker_.*\.py",
 }
 
 # The pages.
