@@ -19,7 +19,12 @@ UNKNOWN = -1
 
 
 class Codes(NamedTuple):
-    """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing."""
+    """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing.
+
+    Example:
+        >>> encode(["b", "a", None], "s")
+        Codes(codes=array([ 1,  0, -1]), values=array(['a', 'b'], dtype=object))
+    """
 
     codes: NDArray[np.int64]
     values: NDArray[Any]
@@ -29,6 +34,15 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
     """Splits one column, a matrix, a frame or a mapping of columns into named columns.
 
     A single unnamed column is called after the argument; the columns of a matrix are numbered.
+
+    Raises:
+        ValueError: if the data have more than two dimensions, or no column.
+
+    Example:
+        >>> sorted(as_columns({"sex": [0, 1], "race": [1, 1]}, "s"))
+        ['race', 'sex']
+        >>> list(as_columns([[0, 1], [1, 1]], "s"))
+        ['s0', 's1']
     """
     if isinstance(data, Mapping):
         return {str(name): column for name, column in data.items()}
@@ -53,7 +67,12 @@ def _is_series(data: Any) -> bool:
 
 
 def as_array(data: Any) -> NDArray[Any]:
-    """A tensor (on any device), list or array-like as a NumPy array."""
+    """A tensor (on any device), list or array-like as a NumPy array.
+
+    Example:
+        >>> as_array([1, 2])
+        array([1, 2])
+    """
     if hasattr(data, "detach"):
         data = data.detach().cpu()
     array: NDArray[Any] = np.asarray(data)
@@ -69,6 +88,11 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         column: a tensor, array, list or pandas series.
         argument: what to call the column in errors.
         unknown: the integer that means "missing", if there is one.
+
+    Example:
+        >>> codes, values = encode(["b", "a", None], "s")
+        >>> codes.tolist(), values.tolist()
+        ([1, 0, -1], ['a', 'b'])
     """
     if _is_series(column):  # pandas is much faster than sorting Python strings
         codes, values = column.factorize(sort=True)

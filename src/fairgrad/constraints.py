@@ -32,6 +32,9 @@ class Constraints:
         lower: (J,) lower bounds, ``-inf`` for none.
         upper: (J,) upper bounds, ``inf`` for none.
 
+    Raises:
+        ValueError: if the shapes do not fit, or a lower bound is above its upper bound.
+
     Example:
         >>> gap = Constraints(c0=[0.0], C=[[1.0, -1.0]], by_label=False, names=["gap of errors"])
         >>> gap.slacken(0.02).upper
@@ -123,6 +126,18 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
         coarse: the groups the constraints speak of.
         fine: the groups to speak of instead.
         member: (G,) the coarse group of each fine group, -1 for none.
+
+    Raises:
+        ValueError: if there is not one coefficient per cell of `coarse`.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> fine = Groups.from_data([0] * 4, {"sex": [0, 0, 1, 1], "race": [0, 1, 0, 1]})
+        >>> coarse = fine.marginal("sex")
+        >>> lift(accuracy_parity(coarse), coarse, fine, fine.parents("sex")).C
+        array([[-0.25, -0.25,  0.25,  0.25],
+               [ 0.25,  0.25, -0.25, -0.25]])
     """
     by_label = constraints.by_label
     coarse_mass = coarse.cell_mass(by_label)
@@ -143,7 +158,16 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
 
 
 def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
-    """Constraints on the groups' errors as constraints on the errors of (label, group) cells."""
+    """Constraints on the groups' errors as constraints on the errors of (label, group) cells.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> split_by_label(accuracy_parity(groups), groups).C
+        array([[-0.375,  0.125, -0.125,  0.375],
+               [ 0.375, -0.125,  0.125, -0.375]])
+    """
     if constraints.by_label:
         return constraints
     total = groups.mass.sum(axis=0)
@@ -153,7 +177,15 @@ def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
 
 
 def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
-    """Several sets of constraints on the cells of the same groups, as one."""
+    """Several sets of constraints on the cells of the same groups, as one.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity, equalized_odds
+        >>> groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
+        >>> stack([accuracy_parity(groups), equalized_odds(groups)], groups).C.shape
+        (6, 4)
+    """
     if any(part.by_label for part in parts):
         parts = [split_by_label(part, groups) for part in parts]
     return Constraints(

@@ -45,6 +45,11 @@ class Sides(NamedTuple):
         A: (..., M, K + 1) coefficients of the violations, those of the constant cell last.
         floor: (..., M) the least value of each multiplier: 0, or -inf where it is signed.
         sign: (M,) +1 for rows of upper bounds, -1 for rows of lower bounds.
+
+    Example:
+        >>> found = sides(np.zeros(1), np.array([[1.0, -1.0]]), np.zeros(1), np.zeros(1))
+        >>> found.A, found.floor, found.sign
+        (array([[ 1., -1.,  0.]]), array([-inf]), array([1.]))
     """
 
     A: Array
@@ -63,6 +68,12 @@ def sides(c0: Array, C: Array, lower: Array, upper: Array) -> Sides:
         C: (..., J, K) coefficients of the levels.
         lower: (..., J) lower bounds.
         upper: (..., J) upper bounds.
+
+    Example:
+        >>> c0, C = np.zeros(1), np.array([[1.0, -1.0]])
+        >>> sides(c0, C, np.array([-0.1]), np.array([0.1])).A
+        array([[ 1. , -1. , -0.1],
+               [-1. ,  1. , -0.1]])
     """
     exact = lower == upper
     above = np.concatenate([C, (c0 - np.minimum(upper, NEVER))[..., None]], axis=-1)
@@ -82,6 +93,11 @@ def influence(A: Array, p: Array) -> Array:
     """``A_mk / p_k`` as (..., K, M): what multiplier m does to the weight of cell k.
 
     NumPy arrays; 0 for cells without rows, whose weight stays 1.
+
+    Example:
+        >>> influence(np.array([[1.0, -1.0, 0.0]]), np.array([0.25, 0.75])).round(4)
+        array([[ 4.    ],
+               [-1.3333]])
     """
     A, p = A[..., :-1].swapaxes(-1, -2), p[..., None]
     return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0)
@@ -93,6 +109,10 @@ class Memory(NamedTuple):
     Attributes:
         rows: (..., K + 1) rows that each estimate rests on.
         errors: (..., K + 1) the share of them that was predicted wrongly.
+
+    Example:
+        >>> Memory(rows=np.array([10.0]), errors=np.array([0.2])).errors
+        array([0.2])
     """
 
     rows: Array
@@ -100,7 +120,14 @@ class Memory(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows."""
+    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows.
+
+    Example:
+        >>> pooling(n_cells=2, n_labels=1).wrong.round(4)
+        array([[0., 0., 1., 0.],
+               [0., 0., 0., 1.],
+               [0., 0., 0., 0.]])
+    """
 
     rows: Array
     wrong: Array
@@ -110,6 +137,11 @@ def nothing_remembered(n_cells: int, n_labels: int) -> Memory:
     """The memory at the start (NumPy arrays): chance level, weighing nothing.
 
     The constant cell remembers, for ever, that it was wrong.
+
+    Example:
+        >>> memory = nothing_remembered(n_cells=2, n_labels=2)
+        >>> memory.errors
+        array([0.5, 0.5, 1. ])
     """
     rows = np.append(np.full(n_cells, NOTHING), TINY)
     return Memory(rows, np.append(np.full(n_cells, 1 - 1 / n_labels), 1.0))
@@ -125,6 +157,12 @@ def pooling(n_cells: int, n_labels: int) -> Pooling:
     Args:
         n_cells: K.
         n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
+
+    Example:
+        >>> pooling(n_cells=2, n_labels=1).rows.round(4)
+        array([[1., 0., 1., 0.],
+               [0., 1., 0., 1.],
+               [0., 0., 0., 0.]])
     """
     nothing = np.zeros((2 * n_cells, n_cells + 1))
     added = _add_counts(nothing, nothing, np.eye(2 * n_cells), n_labels)
@@ -160,6 +198,16 @@ def estimate_errors(
 
     Returns:
         (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
+
+    Example:
+        >>> memory = nothing_remembered(2, 2)
+        >>> right, wrong = [8.0, 3.0], [2.0, 1.0]
+        >>> errors, memory = estimate_errors(memory, 1, np.array(right + wrong), keep=0.0)
+        >>> errors
+        array([0.2 , 0.25, 1.  ])
+        >>> errors, _ = estimate_errors(memory, 1, np.array([5.0, 0.0, 5.0, 0.0]), keep=0.0)
+        >>> errors.round(4)
+        array([0.5 , 0.25, 1.  ])
     """
     kept_rows, last = memory
     if isinstance(pooling, int):
@@ -182,23 +230,45 @@ def settled_errors(last: Array, rows: Array, pooling: tuple[Array, Array], count
         rows: (..., K + 1) what they weigh: `TINY` rows each, now and for ever.
         pooling: the matrices of `pooling`.
         counts: (..., 2 K) as for `estimate_errors`.
+
+    Example:
+        >>> counts = np.array([8.0, 0.0, 2.0, 0.0])  # cell 0: 8 right, 2 wrong; cell 1 is absent
+        >>> last, rows = np.array([0.5, 0.3, 1.0]), np.full(3, TINY)
+        >>> settled_errors(last, rows, pooling(2, 1), counts).round(4)
+        array([0.2, 0.3, 1. ])
     """
     wrong = _plus_times(last, pooling[1], counts, 1.0, TINY)
     return wrong / _plus_times(rows, pooling[0], counts)
 
 
 def levels(c0: Array, C: Array, errors: Array) -> Array:
-    """``F = c0 + C e``: (..., J), e without the constant cell."""
+    """``F = c0 + C e``: (..., J), e without the constant cell.
+
+    Example:
+        >>> levels(np.zeros(1), np.array([[1.0, -1.0]]), np.array([0.3, 0.1])).round(4)
+        array([0.2])
+    """
     return c0 + _times(C, errors)
 
 
 def violations(A: Array, errors: Array) -> Array:
-    """``v = A e``: (..., M), positive where a side is broken."""
+    """``v = A e``: (..., M), positive where a side is broken.
+
+    Example:
+        >>> violations(np.array([[1.0, -1.0, -0.05]]), np.array([0.3, 0.1, 1.0])).round(4)
+        array([0.15])
+    """
     return _times(A, errors)
 
 
 def ascend(multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array) -> Array:
-    """One step of ascent, ``mu = max(floor, mu + rate v)``; no floor if all are signed."""
+    """One step of ascent, ``mu = max(floor, mu + rate v)``; no floor if all are signed.
+
+    Example:
+        >>> A, errors = np.array([[1.0, -1.0, 0.0]]), np.array([0.3, 0.1, 1.0])
+        >>> ascend(np.zeros(1), A, errors, floor=None, rate=0.5).round(4)
+        array([0.1])
+    """
     moved = _plus_times(multipliers, A, errors, rate)
     return moved if floor is None else moved.clip(min=floor)
 
@@ -206,7 +276,13 @@ def ascend(multipliers: Array, A: Array, errors: Array, floor: Array | None, rat
 def with_proportional(
     multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array
 ) -> Array:
-    """``mu + rate * max(v, floor)``: reacts at once to what is broken now; it damps the swings."""
+    """``mu + rate * max(v, floor)``: reacts at once to what is broken now; it damps the swings.
+
+    Example:
+        >>> A, errors = np.array([[1.0, -1.0, 0.0]]), np.array([0.3, 0.1, 1.0])
+        >>> with_proportional(np.array([0.1]), A, errors, floor=None, rate=2.0).round(4)
+        array([0.5])
+    """
     violation = violations(A, errors)
     return multipliers + rate * (violation if floor is None else violation.clip(min=floor))
 
@@ -216,12 +292,22 @@ def cell_weights(ones: Array, influence: Array, multipliers: Array, scale: float
 
     Weights may be negative, and must be: without negative ones some problems have no fair
     solution (the paper's Lemma 1).
+
+    Example:
+        >>> C, p = np.array([[-0.5, 0.5, 0.0]]), np.array([0.5, 0.5])
+        >>> cell_weights(np.ones(2), influence(C, p), np.array([1.5]))
+        array([-0.5,  2.5])
     """
     return _plus_times(ones, influence, multipliers, scale, scale)
 
 
 def net_multipliers(multipliers: Array, sign: Array) -> Array:
-    """``lambda - delta``: (..., J), one multiplier per constraint."""
+    """``lambda - delta``: (..., J), one multiplier per constraint.
+
+    Example:
+        >>> net_multipliers(np.array([0.3, 0.1]), np.array([1.0, -1.0])).round(4)
+        array([0.2])
+    """
     signed = multipliers * sign
     n = int((sign > 0).sum())
     return signed if n == len(sign) else signed[..., :n] + signed[..., n:]

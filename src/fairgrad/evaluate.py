@@ -22,6 +22,13 @@ class Levels:
     Attributes:
         names: what each level speaks of.
         values: the levels, NaN where a group without rows leaves one undefined.
+
+    Example:
+        >>> levels = Levels(("women", "men"), np.array([-0.04, 0.02]))
+        >>> round(levels.mean_abs, 4), levels.max, levels.min
+        (0.03, 0.02, -0.04)
+        >>> Levels(("a", "b"), np.array([0.1, np.nan])).n_undefined
+        1
     """
 
     names: tuple[str, ...]
@@ -73,14 +80,31 @@ def fairness_levels(
 
 
 def levels_of(constraints: Constraints, errors: Floats) -> Levels:
-    """``F = c0 + C e`` with its names; e of an empty cell is never used."""
+    """``F = c0 + C e`` with its names; e of an empty cell is never used.
+
+    Example:
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 50})
+        >>> levels_of(accuracy_parity(groups), np.array([0.1, 0.3])).values.round(4)
+        array([ 0.1, -0.1])
+    """
     return Levels(constraints.names, constraints.c0 + constraints.C @ np.nan_to_num(errors))
 
 
 def cell_errors(
     groups: Groups, y_true: Any, y_pred: Any, s: Any, by_label: bool, sample_weight: Any = None
 ) -> Floats:
-    """(K,) error rate of each cell, NaN where it has no rows."""
+    """(K,) error rate of each cell, NaN where it has no rows.
+
+    Raises:
+        ValueError: if there is not one prediction per row, or a label or group was never seen.
+
+    Example:
+        >>> y, s = [0, 0, 1, 1], ["a", "b", "a", "b"]
+        >>> groups = Groups.from_data(y, s)
+        >>> cell_errors(groups, y, [0, 1, 1, 1], s, by_label=False)
+        array([0. , 0.5])
+    """
     label, predicted = groups.label_index(y_true), as_array(y_pred)
     if predicted.shape != label.shape:
         raise ValueError(

@@ -13,6 +13,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Args:
         path: the file, in a folder that exists; an existing file is replaced.
         content: bytes, or text to be written as UTF-8.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_whole(Path(folder) / "note.txt", "all of it")
+        ...     (Path(folder) / "note.txt").read_text()
+        'all of it'
     """
     data = content.encode(errors="replace") if isinstance(content, str) else content
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")

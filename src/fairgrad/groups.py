@@ -98,6 +98,9 @@ class Groups:
             counts: rows (or the sum of sample weights) of each ``(label, sensitive value, ...)``,
                 as a mapping or as what ``frame.groupby(["label", "sex", "race"]).size()`` gives.
 
+        Raises:
+            ValueError: if the counts are not such a mapping.
+
         Example:
             >>> Groups.from_counts({(0, "F"): 30, (0, "M"): 20, (1, "F"): 10, (1, "M"): 40}).mass
             array([[30., 20.],
@@ -285,7 +288,19 @@ class Groups:
 
 
 def check_weights(sample_weight: Any, n_rows: int, suffix: str = "") -> Floats | None:
-    """Sample weights as float64, or None; refused if they cannot be weights."""
+    """Sample weights as float64, or None; refused if they cannot be weights.
+
+    Raises:
+        ValueError: if their number differs, one is negative or not finite, or all are 0.
+
+    Example:
+        >>> check_weights([1, 2], 2)
+        array([1., 2.])
+        >>> check_weights([1, -2], 2)
+        Traceback (most recent call last):
+            ...
+        ValueError: sample_weight: expected finite weights of at least 0 that do not sum to 0; ...
+    """
     if sample_weight is None:
         return None
     weight = as_array(sample_weight).astype(np.float64)

@@ -29,6 +29,12 @@ def accuracy_parity(groups: Groups) -> Constraints:
     """The chance of a correct prediction is the same in every group.
 
     ``F_r = P(h = y | s = r) - P(h = y)``, one constraint per group.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (0, "b"): 70})
+        >>> accuracy_parity(groups).C
+        array([[-0.7,  0.7],
+               [ 0.3, -0.3]])
     """
     share = _shares(groups.mass.sum(axis=0))
     c0, C = _gap_to_mean(*_accuracies(groups.n_groups), share)
@@ -41,6 +47,14 @@ def equalized_odds(groups: Groups) -> Constraints:
     ``F_(l,r) = P(h = l | y = l, s = r) - P(h = l | y = l)``, one constraint per label and group.
     With more than two labels this constrains each label's recall only, not which of the other
     labels a mistake falls on.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> equalized_odds(groups).C
+        array([[-0.25,  0.25,  0.  ,  0.  ],
+               [ 0.75, -0.75,  0.  ,  0.  ],
+               [ 0.  ,  0.  , -0.75,  0.75],
+               [ 0.  ,  0.  ,  0.25, -0.25]])
     """
     n_labels, n_groups = groups.mass.shape
     n_cells = n_labels * n_groups
@@ -57,6 +71,17 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = (1,)) -> Constrai
 
     ``F_(l,r)`` as for equalized odds where l is desirable, 0 elsewhere: the other labels keep
     their (empty) constraints, so that the mean of |F| is over all labels and groups.
+
+    Raises:
+        ValueError: if a desirable label is none of the labels.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> equality_of_opportunity(groups).C
+        array([[ 0.  ,  0.  ,  0.  ,  0.  ],
+               [ 0.  ,  0.  ,  0.  ,  0.  ],
+               [ 0.  ,  0.  , -0.75,  0.75],
+               [ 0.  ,  0.  ,  0.25, -0.25]])
     """
     odds = equalized_odds(groups)
     is_desirable = np.isin(np.arange(len(groups.labels)), _desirable(groups, y_desirable))
@@ -73,6 +98,17 @@ def demographic_parity(groups: Groups) -> Constraints:
     """Each label is predicted at the same rate in every group. Two labels only.
 
     ``F_(l,r) = P(h = l | s = r) - P(h = l)``, one constraint per label and group.
+
+    Raises:
+        ValueError: if there are not two labels.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> measure = demographic_parity(groups)
+        >>> measure.c0
+        array([ 0.25, -0.25, -0.25,  0.25])
+        >>> measure.c0 + measure.C @ [0.0, 0.0, 1.0, 0.0]  # a's people with label 1 are missed
+        array([ 0.375, -0.375, -0.375,  0.375])
     """
     _require_binary(groups, "demographic_parity")
     share = _shares(groups.mass.sum(axis=0))
@@ -90,6 +126,15 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
 
     ``F_r = P(h = 1 | s = r) - 0.8 P(h = 1) >= 0``, one one-sided constraint per group, where 1
     stands for the desirable label.
+
+    Raises:
+        ValueError: if there are not two labels, or not exactly one of them is desirable.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> rule = four_fifths_rule(groups)
+        >>> rule.c0, rule.lower, rule.upper
+        (array([-0.15,  0.35]), array([0., 0.]), array([inf, inf]))
     """
     _require_binary(groups, "four_fifths_rule")
     desirable = _desirable(groups, y_desirable)
@@ -152,6 +197,12 @@ def constraints_of(
 
     Raises:
         ValueError: if the measure is not known or does not fit the groups.
+
+    Example:
+        >>> groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
+        >>> constraints = constraints_of("accuracy_parity", groups, epsilon=0.02)
+        >>> constraints.lower, constraints.upper
+        (array([-0.02, -0.02]), array([0.02, 0.02]))
     """
     if isinstance(measure, list):
         if not measure:
@@ -179,6 +230,12 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
 
     Raises:
         ValueError: if the measure is one of `MEASURES` and fewer than two groups are known.
+
+    Example:
+        >>> check_several_groups("accuracy_parity", Groups.from_data([0, 1], ["a", "a"]), "s")
+        Traceback (most recent call last):
+            ...
+        ValueError: s: fairness compares at least two groups with known values, got ['s=a'].
     """
     known = groups.known().names
     if isinstance(measure, str) and len(known) < 2:
@@ -189,7 +246,12 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
 
 
 def measure_name(measure: Any) -> str:
-    """A short readable name of a measure."""
+    """A short readable name of a measure.
+
+    Example:
+        >>> measure_name("equal_odds"), measure_name(On("sex", "demographic_parity"))
+        ('equalized_odds', 'demographic_parity on sex')
+    """
     if isinstance(measure, str):
         return ALIASES.get(measure, measure)
     if isinstance(measure, On):

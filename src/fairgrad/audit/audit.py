@@ -215,6 +215,9 @@ class Audit:
         Args:
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
                 "figures" (differences and ratios) or "changes" (against the baseline).
+
+        Raises:
+            ValueError: if there is no such kind, or no baseline to compare with.
         """
         makers = {
             "rates": lambda: frames.rates_frame(self),

@@ -38,6 +38,13 @@ class Finding:
         comparison: what is compared.
         tolerance: what is still called fair.
         alpha: 1 - confidence.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 400, ["a", "a", "b", "b"] * 200
+        >>> finding = Audit(y, y, s, measures="accuracy_parity").findings[0]
+        >>> finding.measure, finding.verdict, round(finding.judgement.high, 3)
+        ('accuracy_parity', 'fair within tolerance', 0.005)
     """
 
     measure: str

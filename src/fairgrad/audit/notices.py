@@ -26,6 +26,12 @@ class Notice(NamedTuple):
         kind: "unknown", "empty", "tiny", "constant", "weights", "threshold", "levelling_down" or
             "crossing".
         message: what it is, in words.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> audit = Audit([0, 1] * 40, [1, 1] * 40, ["a", "a", "b", "b"] * 20)
+        >>> audit.warnings[0].kind
+        'constant'
     """
 
     kind: str

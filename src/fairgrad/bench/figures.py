@@ -46,7 +46,18 @@ def figures_of(results: Results) -> list[Figure]:
 def write_figures(
     results: Results, folder: str | Path, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
-    """Draws every figure into a folder; gives the files."""
+    """Draws every figure into a folder; gives the files.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, results_of, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = write_figures(results_of(run(plan, folder).new), f"{folder}/figures")
+        ...     all(path.suffix == ".png" for path in files)
+        True
+    """
     return save_figures(figures_of(results), folder, formats, scale=2.0)
 
 

@@ -62,6 +62,12 @@ def measure_overhead(epochs: int = 20) -> pd.DataFrame:
 
     Raises:
         ValueError: if epochs is not positive.
+
+    Example:
+        >>> measure_overhead(epochs=0)
+        Traceback (most recent call last):
+            ...
+        ValueError: epochs: expected at least 1, got 0.
     """
     if epochs < 1:
         raise ValueError(f"epochs: expected at least 1, got {epochs}.")
@@ -75,7 +81,17 @@ def measure_overhead(epochs: int = 20) -> pd.DataFrame:
 
 
 def write_overhead(frame: pd.DataFrame, folder: str | Path) -> list[Path]:
-    """Writes the table as CSV and Markdown and draws the ratios; gives the files."""
+    """Writes the table as CSV and Markdown and draws the ratios; gives the files.
+
+    Example:
+        >>> import tempfile
+        >>> paper = paper_overhead().to_dict(orient="records")[0]
+        >>> times = {"unconstrained": [1.0, 1.1], "fairgrad": [1.2, 1.3]}
+        >>> frame = pd.DataFrame([_row(paper, times)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in write_overhead(frame, folder)]
+        ['overhead.csv', 'overhead.md', 'overhead.png']
+    """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / "overhead.csv", frame.to_csv(index=False))

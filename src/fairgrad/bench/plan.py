@@ -78,6 +78,11 @@ def units_of(plan: Plan) -> list[Unit]:
     """The units of a plan: model by model, data set by data set.
 
     A method that does not use the measure is one unit for all of them.
+
+    Example:
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("fairgrad",))
+        >>> len(units_of(plan))
+        4
     """
     chosen = plan.methods or tuple(methods())
     return [

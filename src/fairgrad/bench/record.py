@@ -51,6 +51,11 @@ class Record:
         cells: how rows are counted.
         rows: for each seed, rows per cell of the parts "validation" and "test".
         kept: the candidates.
+
+    Example:
+        >>> record = Record(Unit("german", "linear", "constant"), "abc", "skipped", "not asked for")
+        >>> Record.from_json(record.to_json()).reason
+        'not asked for'
     """
 
     unit: Unit
@@ -117,6 +122,14 @@ def read_records(folder: str | Path) -> list[Record]:
 
     Raises:
         ValueError: if there is no such folder, or a file is no record; it names the file.
+
+    Example:
+        >>> import tempfile
+        >>> record = Record(Unit("german", "linear", "constant"), "abc", "failed")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = write_record(record, Path(folder))
+        ...     [record.status for record in read_records(folder)]
+        ['failed']
     """
     if not Path(folder).is_dir():
         raise ValueError(f"records: there is no folder {folder}.")
@@ -124,7 +137,14 @@ def read_records(folder: str | Path) -> list[Record]:
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """The last record of every unit, whatever version of the code it comes from."""
+    """The last record of every unit, whatever version of the code it comes from.
+
+    Example:
+        >>> old = Record(Unit("german", "linear", "constant"), "abc", "failed", finished_at=1.0)
+        >>> new = Record(Unit("german", "linear", "constant"), "abd", "finished", finished_at=2.0)
+        >>> [record.status for record in newest([old, new])]
+        ['finished']
+    """
     latest: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: record.finished_at):
         latest[record.unit.name("")] = record

@@ -28,6 +28,10 @@ class Outcome:
     Attributes:
         kept: records that were there already.
         new: records of this run.
+
+    Example:
+        >>> Outcome().failed
+        []
     """
 
     kept: list[Record] = field(default_factory=list)
@@ -76,6 +80,14 @@ def run(
 
     Raises:
         ValueError: if jobs is not positive.
+
+    Example:
+        >>> import tempfile
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(run(plan, folder).describe())
+        1 units: 1 finished, 0 skipped, 0 failed, 0 were there already
     """
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}.")

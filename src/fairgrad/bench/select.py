@@ -81,6 +81,15 @@ def per_seed(records: Iterable[Record], measures: Sequence[str] = MEASURES) -> p
 
     A method that is trained for a measure is judged by that one, the others by all of them.
     Where a unit varies a setting, there is one row for every value of it.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     per_seed(run(plan, folder).new)["accuracy"].round(3).unique()
+        array([0.675])
     """
     rows = [
         row

@@ -38,6 +38,16 @@ def summarise(seeds: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
 
     Returns:
         The columns of the paper's results, then remarks.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, per_seed, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     seeds = per_seed(run(plan, folder).new)
+        >>> summarise(seeds)[["measure", "accuracy"]].iloc[0].tolist()
+        ['accuracy_parity', ...0.675...]
     """
     if seeds.empty:
         return pd.DataFrame(columns=[*COLUMNS, *REMARKS])

@@ -40,6 +40,16 @@ class Results:
         batch_sizes: the experiment over the batch size; may be empty.
         epsilons: the experiment over epsilon; may be empty.
         settings: what made the results, whatever the machine.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = results_of(run(plan, folder).new)
+        >>> results.summary[["method", "measure"]].shape
+        (4, 2)
     """
 
     seeds: pd.DataFrame
@@ -60,6 +70,15 @@ def results_of(records: Sequence[Record]) -> Results:
 
     Raises:
         ValueError: if there are no records.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results_of(run(plan, folder).new).seeds["seed"].unique()
+        array([10])
     """
     if not records:
         raise ValueError("records: expected at least one, got none; run a plan first.")
@@ -85,6 +104,16 @@ def write_tables(results: Results, folder: str | Path) -> list[Path]:
     - ``batch_size.csv`` and ``epsilon.csv``, if those experiments were run.
     - ``tables.md``, ``tables.tex``: the tables of the paper's appendix.
     - ``settings.json``: what made the results, whatever the machine.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.bench import Plan, run
+        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...             seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = write_tables(results_of(run(plan, folder).new), f"{folder}/tables")
+        ...     "results.csv" in [path.name for path in files]
+        True
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,14 @@ for command in (demo, fit, predict, audit, frontier, data, bench):
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the program and leaves with its exit code."""
+    """Runs the program and leaves with its exit code.
+
+    Example:
+        >>> import subprocess
+        >>> command = [sys.executable, "-m", "fairgrad.cli", "--version"]
+        >>> subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        'fairgrad ...'
+    """
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.

@@ -47,6 +47,13 @@ class Dataset:
         images: The images, where the features are images.
         own_split: The parts, where the data come with a split of their own; the features are
             then left as they are, and seeds change nothing.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> load("german")
+        <Dataset german: 1,000 rows, 19 features, label 'credit', sensitive ['sex']>
+        >>> load("german").group_names
+        ('sex=female', 'sex=male')
     """
 
     name: str

@@ -30,6 +30,15 @@ class Encoded:
         label_names: Names of the labels.
         group_names: Names of the groups, such as "sex=Female, race=White".
         attribute_names: Values of each sensitive attribute, by its name.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> encoded = load("german").encode()
+        >>> encoded
+        <Encoded: 1,000 rows, groups ['sex=female', 'sex=male']>
+        >>> X, y, s = encoded
+        >>> X.shape, encoded.rows(slice(10)).y.tolist()
+        ((1000, 57), [1, 0, 1, 1, 0, 1, 1, 1, 1, 0])
     """
 
     X: Any

@@ -36,6 +36,13 @@ def fetch(
 
     Raises:
         FetchError: No carrier worked; the message has the reason of each.
+
+    Example:
+        >>> try:  # nothing has to be, or can be, fetched for data that are generated
+        ...     fetch("gaussian", show=lambda line: None)
+        ... except FetchError as error:
+        ...     print("not fetched")
+        not fetched
     """
     return fetch_schema(schema_of(name), carrier=carrier, show=show)
 

@@ -27,6 +27,16 @@ class Images:
         path: A folder, or a zip archive.
         names: File names inside it, one per image.
         size: Height and width to scale to; None leaves every image as it is.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Image.new("RGB", (8, 8), "white").save(Path(folder) / "one.png")
+        ...     images = Images(Path(folder), np.array(["one.png"]), size=(4, 4))
+        ...     len(images), images.batch([0]).shape
+        (1, (1, 3, 4, 4))
     """
 
     path: Path
@@ -42,7 +52,11 @@ class Images:
         return _decoded(_content(self.path, str(self.names[index])), self.size)
 
     def take(self, index: np.ndarray | Sequence[int], axis: int = 0) -> Images:
-        """The chosen images, still undecoded."""
+        """The chosen images, still undecoded.
+
+        Raises:
+            ValueError: if the axis is not 0.
+        """
         if axis != 0:
             raise ValueError(f"axis is {axis}; images are chosen along axis 0")
         return replace(self, names=self.names[np.asarray(index)])

@@ -18,7 +18,13 @@ PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 @dataclass(frozen=True, eq=False)
 class Indices:
-    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them."""
+    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them.
+
+    Example:
+        >>> train, validation, test = paper_indices(10)
+        >>> len(train), len(validation), len(test)
+        (6, 2, 2)
+    """
 
     train: np.ndarray
     validation: np.ndarray
@@ -31,7 +37,14 @@ class Indices:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The three parts of a data set; ``train, validation, test = split`` unpacks them."""
+    """The three parts of a data set; ``train, validation, test = split`` unpacks them.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> split = load("german").split(seed=10)
+        >>> [len(part) for part in split]
+        [600, 200, 200]
+    """
 
     train: Encoded
     validation: Encoded
@@ -71,6 +84,9 @@ def stratified_indices(
         test: Share of the rows in the test part.
         validation: Share of the rows in the validation part.
 
+    Raises:
+        ValueError: There are fewer than five rows, or the shares leave no room for training.
+
     Examples:
         >>> strata = np.array([0] * 20 + [1] * 5)
         >>> train, validation, test = stratified_indices(strata)
@@ -92,14 +108,28 @@ def stratified_indices(
 
 
 def paper_split(data: Encoded, seed: int = 10) -> Split:
-    """The paper's split of encoded data, standardised by the training rows alone."""
+    """The paper's split of encoded data, standardised by the training rows alone.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> train, _, _ = paper_split(load("german").encode(), seed=20)
+        >>> abs(float(train.X.mean())) < 1e-6
+        True
+    """
     return standardised(data, paper_indices(len(data), seed))
 
 
 def stratified_split(
     data: Encoded, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
 ) -> Split:
-    """A split in which every label of every group has its share in every part; standardised."""
+    """A split in which every label of every group has its share in every part; standardised.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> parts = stratified_split(load("german").encode())
+        >>> [round(float(part.y.mean()), 2) for part in parts]
+        [0.7, 0.7, 0.7]
+    """
     strata = data.y * (len(data.group_names) + 1) + data.s
     parts = stratified_indices(strata, seed, test=test, validation=validation)
     return standardised(data, parts)

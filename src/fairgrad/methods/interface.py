@@ -35,6 +35,15 @@ class Task:
         epochs: passes over the training rows, for methods that make such passes.
         y_desirable: labels that equality of opportunity speaks of.
         combinations: trains these instead of the grid's, as for a figure over one setting.
+
+    Raises:
+        ValueError: if the model or grid is not known, or there are no splits.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> task = Task({10: load("german").split(10)}, "linear", "equalized_odds", "quick")
+        >>> task.epochs
+        50
     """
 
     splits: Mapping[int, Split]
@@ -66,6 +75,14 @@ class Candidate:
         test: (n,) predicted labels of the test rows.
         test_positive_rate: (n,) for randomised predictions the probability of label 1, from which
             expected rates follow; None if predictions are certain.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> from fairgrad.methods import methods
+        >>> task = Task({10: load("german").split(10)}, "linear", None, "quick")
+        >>> candidate = methods()["constant"].train(task)[0]
+        >>> candidate.seed, candidate.test.shape
+        (10, (200,))
     """
 
     seed: int
@@ -88,6 +105,12 @@ class Method:
         unsupported: why it cannot do a task, or None if it can.
         settings: the combinations of hyper-parameters for a model and a grid.
         train: all models of a task: every seed, every combination, the last epochs of each.
+
+    Example:
+        >>> from fairgrad.methods import methods
+        >>> method = methods()["fairgrad"]
+        >>> method.uses_measure, method.needs_s_to_predict
+        (True, False)
     """
 
     name: str

@@ -107,6 +107,16 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
         FileNotFoundError: if there is no such file.
         ValueError: if the file is no saved model, was written by a newer version, holds types that
             are not trusted, or needs a module.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> X, y, s = [[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25
+        >>> model = FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.fairgrad")
+        ...     bool((load(path).predict(X) == model.predict(X)).all())
+        True
     """
     data = Path(path).read_bytes()
     header = _header(data, path)

@@ -63,6 +63,13 @@ class Figure:
         rows: its data, as text.
         note: a sentence below it.
         by: whose groups it shows, where the page says so above the chart.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> from fairgrad.report import Report
+        >>> figure = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures[0]
+        >>> figure.id, figure.columns
+        ('level-0', ['level of', 'F', 'from', 'to'])
     """
 
     id: str

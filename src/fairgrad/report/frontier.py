@@ -80,7 +80,14 @@ def as_frontier(given: Any) -> FrontierData:
 
 
 def frontier_figures(frontier: FrontierData) -> list[Figure]:
-    """The frontier, and the rates of the point last clicked (if rates are known)."""
+    """The frontier, and the rates of the point last clicked (if rates are known).
+
+    Example:
+        >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
+        ...                        "unfairness": [0.01, 0.1]})
+        >>> [figure.title for figure in frontier_figures(FrontierData(points))]
+        ['Accuracy against unfairness']
+    """
     return [_frontier(frontier), *([] if frontier.rates is None else [_rates(frontier)])]
 
 

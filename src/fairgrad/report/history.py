@@ -54,7 +54,14 @@ def as_history(given: Any) -> pd.DataFrame:
 
 
 def history_figures(history: pd.DataFrame) -> list[Figure]:
-    """One chart per quantity there is."""
+    """One chart per quantity there is.
+
+    Example:
+        >>> history = pd.DataFrame({"epoch": [1, 2], "quantity": "level", "name": "sex=F",
+        ...                         "value": [-0.1, 0.0]})
+        >>> [figure.title for figure in history_figures(history)]
+        ['Levels of fairness']
+    """
     kinds = [kind for kind in TITLES if (history["quantity"] == kind).any()]
     return [_figure(kind, history[history["quantity"] == kind]) for kind in kinds]
 

@@ -45,13 +45,31 @@ class CrossEntropyLoss(_PyTorchLoss):
 
 
 class NLLLoss(_PyTorchLoss):
-    """`torch.nn.NLLLoss` made fair; input (N, classes) log-probabilities, target (N,)."""
+    """`torch.nn.NLLLoss` made fair; input (N, classes) log-probabilities, target (N,).
+
+    Example:
+        >>> import torch
+        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = NLLLoss(y, s, "accuracy_parity")
+        >>> logits = torch.eye(2)[[0, 1, 1, 1]].requires_grad_()
+        >>> criterion(logits.log_softmax(1), y, s).backward()
+        >>> criterion.levels
+        tensor([ 0.2500, -0.2500])
+    """
 
     base = nn.NLLLoss
 
 
 class MultiMarginLoss(_PyTorchLoss):
-    """`torch.nn.MultiMarginLoss` made fair; input (N, classes) scores, target (N,)."""
+    """`torch.nn.MultiMarginLoss` made fair; input (N, classes) scores, target (N,).
+
+    Example:
+        >>> import torch
+        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = MultiMarginLoss(y, s, "accuracy_parity", margin=0.5)
+        >>> criterion(torch.eye(2, requires_grad=True)[y], y, s).item()
+        0.0
+    """
 
     base = nn.MultiMarginLoss
 
@@ -60,6 +78,14 @@ class BCEWithLogitsLoss(_PyTorchLoss):
     """`torch.nn.BCEWithLogitsLoss` made fair; input and target (N,) or (N, 1), labels 0 and 1.
 
     A logit above 0 predicts label 1.
+
+    Example:
+        >>> import torch
+        >>> y, s = torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = BCEWithLogitsLoss(y.long(), s, "accuracy_parity")
+        >>> criterion(torch.tensor([-1.0, 1.0, 1.0, 1.0], requires_grad=True), y, s).backward()
+        >>> criterion.levels
+        tensor([ 0.2500, -0.2500])
     """
 
     base = nn.BCEWithLogitsLoss
@@ -69,6 +95,14 @@ class BCELoss(_PyTorchLoss):
     """`torch.nn.BCELoss` made fair; input and target (N,) or (N, 1), labels 0 and 1.
 
     A probability above a half predicts label 1.
+
+    Example:
+        >>> import torch
+        >>> y, s = torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = BCELoss(y.long(), s, "accuracy_parity")
+        >>> criterion(torch.tensor([0.2, 0.8, 0.8, 0.8], requires_grad=True), y, s).backward()
+        >>> criterion.levels
+        tensor([ 0.2500, -0.2500])
     """
 
     base = nn.BCELoss
@@ -78,6 +112,14 @@ class SoftMarginLoss(_PyTorchLoss):
     """`torch.nn.SoftMarginLoss` made fair; input and target (N,) or (N, 1), labels -1 and 1.
 
     A score above 0 predicts label 1.
+
+    Example:
+        >>> import torch
+        >>> y, s = torch.tensor([-1.0, 1.0, -1.0, 1.0]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = SoftMarginLoss(y.long(), s, "accuracy_parity")
+        >>> criterion(torch.tensor([-1.0, 1.0, 1.0, 1.0], requires_grad=True), y, s).backward()
+        >>> criterion.levels
+        tensor([ 0.2500, -0.2500])
     """
 
     base = nn.SoftMarginLoss

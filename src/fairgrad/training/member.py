@@ -37,6 +37,17 @@ class Member:
         negative_weights: False clips the cells' weights at 0, for ablation only.
         frequencies: groups with the frequencies to use in place of those of the training rows, as
             when rows come bit by bit.
+
+    Raises:
+        ValueError: if a rate, the decay, the memory or the norm is out of its range.
+
+    Example:
+        >>> Member(fairness_measure="equalized_odds", epsilon=0.02).epsilon
+        0.02
+        >>> Member(learning_rate=-1.0)
+        Traceback (most recent call last):
+            ...
+        ValueError: learning_rate: expected a finite number of at least 0, got -1.0.
     """
 
     rows: Ints | None = None

@@ -27,6 +27,9 @@ class Plan:
             then on the average is what is recorded and kept.
         keep: of how many last epochs the models are kept for selection.
 
+    Raises:
+        ValueError: if a setting is out of its range or not known.
+
     Example:
         >>> Plan(hidden=(128, 64, 32), batch_norm=True, dropout=0.2).epochs
         50

@@ -30,12 +30,22 @@ def fairest_of_accurate(accuracy: Floats, unfairness: Floats, slack: float = 0.0
 
 
 def most_accurate(accuracy: Floats, unfairness: Floats) -> int:  # noqa: ARG001 - a rule takes both
-    """The most accurate."""
+    """The most accurate.
+
+    Example:
+        >>> most_accurate(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
+        0
+    """
     return _least(-accuracy, -accuracy)
 
 
 def fairest(accuracy: Floats, unfairness: Floats) -> int:
-    """The fairest; of equally fair ones the most accurate."""
+    """The fairest; of equally fair ones the most accurate.
+
+    Example:
+        >>> fairest(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
+        1
+    """
     return _least(np.where(np.isnan(unfairness), 0.0, unfairness), -accuracy)
 
 

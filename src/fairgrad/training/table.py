@@ -91,7 +91,11 @@ class Table:
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Table:
-        """A table whose labels and groups are the indices of those of `groups`."""
+        """A table whose labels and groups are the indices of those of `groups`.
+
+        Raises:
+            ValueError: if the numbers of rows differ.
+        """
         weight = check_weights(sample_weight, len(label))
         X = X if _is_sparse(X) else _dense(X, dtype)
         for name, rows in {"X": X.shape[0], "s": len(group)}.items():

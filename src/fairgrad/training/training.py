@@ -29,6 +29,10 @@ class Choice(NamedTuple):
         epoch: after which epoch (counted from 0) it was kept.
         accuracy: on the validation rows.
         unfairness: on the validation rows.
+
+    Example:
+        >>> Choice(member=0, epoch=4, accuracy=0.84, unfairness=0.01).epoch
+        4
     """
 
     member: int
@@ -47,6 +51,14 @@ class Training:
         shape: of the networks; None if a module was trained.
         stopped: (M,) why a member was stopped, or None.
         interrupted: whether Ctrl-C ended the training.
+
+    Example:
+        >>> from fairgrad.training import Member, Plan, Table, train
+        >>> table = Table.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> training = train(table, [Member()], Plan(epochs=3))
+        >>> choice = training.select("most_accurate")
+        >>> choice.member, training.scores(choice, [[0.0], [1.0]]).shape
+        (0, (2, 1))
     """
 
     history: History
@@ -88,7 +100,11 @@ class Training:
         return of_member(self.kept[choice.epoch], choice.member)
 
     def scores(self, choice: Choice, X: Any) -> Floats:
-        """(n, outputs) the scores of rows: a margin for two labels, else one logit per label."""
+        """(n, outputs) the scores of rows: a margin for two labels, else one logit per label.
+
+        Raises:
+            ValueError: if a module was trained, whose scores only the module itself can give.
+        """
         if self.shape is None:
             raise ValueError("scores: a module was trained; load the choice's state into it.")
         return network_scores(self.shape, self.state(choice), X)
