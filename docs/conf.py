@@ -30,6 +30,7 @@ extensions = [
     "reference",
     "repository_pages",
     "results_tables",
+    "site_check",
 ]
 exclude_patterns = ["gallery", "extensions", "templates", "made", "**/sg_execution_times.rst"]
 suppress_warnings = [
@@ -70,7 +71,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(worker|shared)_",
+    "ignore_pattern": r"worker_",
     "within_subsection_order": "gallery_order.ReadingOrder",
     "image_scrapers": (ChartScraper(),),
     "reset_modules": (),

@@ -62,7 +62,9 @@ train, _, _ = load("adult").split(seed=10)
 x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
 rows = TensorDataset(x_train, y_train, s_train)
 sampler = torch.utils.data.BatchSampler(
-    torch.utils.data.RandomSampler(rows, generator=torch.Generator().manual_seed(0)), 512, False
+    torch.utils.data.RandomSampler(rows, generator=torch.Generator().manual_seed(0)),
+    512,
+    drop_last=False,
 )
 loader = DataLoader(rows, sampler=sampler, batch_size=None)
 
