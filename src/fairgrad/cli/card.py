@@ -85,9 +85,10 @@ def _data(outcome: Outcome, table: str) -> str:
     prepared = outcome.prepared
     columns = prepared.columns
     n_rest, n_test = len(prepared.rest), len(prepared.test)
+    trains_on_all = outcome.settings.grows_trees and outcome.trained.frontier is None
     rows = (
         f"{escape(table)}: {n_rest + n_test:,} rows, of which {n_test:,} were held out for the "
-        "test and a quarter of the others for validation."
+        f"test and {'none' if trains_on_all else 'a quarter'} of the others for validation."
     )
     target = (
         f"Target {escape(columns.target)}: {', '.join(escape(v) for v in prepared.labels)}; "

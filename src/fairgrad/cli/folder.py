@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairgrad.cli import trees
 from fairgrad.cli.encoding import encode
 from fairgrad.cli.features import Feature, Oddities, check_columns, read_features
 from fairgrad.cli.output import MARK, MODEL
@@ -54,9 +55,12 @@ class Model:
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder."""
-        from fairgrad import persistence  # noqa: PLC0415 - torch, which describing a model needs not
+        if self.settings["model"] == "lightgbm":
+            trees.save(self.pipeline, folder)
+        else:
+            from fairgrad import persistence  # noqa: PLC0415 - torch, which describing needs not
 
-        persistence.save(self.pipeline, folder / MODEL)
+            persistence.save(self.pipeline, folder / MODEL)
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
         (folder / MARK).write_text(text + "\n", encoding="utf-8")
 
@@ -92,12 +96,12 @@ def load_model(folder: str | Path, names: list[str]) -> Model:
         what = "is no folder" if not path.is_dir() else f"has no {MARK}"
         raise ValueError(f"{folder} {what}; name the folder that `fairgrad fit` has written")
     known = _read(path / MARK)
-    if not (path / MODEL).is_file():
-        raise ValueError(f"{folder} holds no model ({MODEL}); `fairgrad fit` writes one")
+    grows_trees = known["settings"].get("model") == "lightgbm"
+    for file in trees.FILES if grows_trees else (MODEL,):
+        if not (path / file).is_file():
+            raise ValueError(f"{folder} holds no model ({file}); `fairgrad fit` writes one")
     features = [Feature.from_dict(values) for values in known["features"]]
     check_columns(names, features)
-    from fairgrad import persistence  # noqa: PLC0415 - torch, after all that can be refused without
-
     columns = Columns(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
@@ -105,8 +109,14 @@ def load_model(folder: str | Path, names: list[str]) -> Model:
         positive=known["labels"][-1],
         use_sensitive=known["uses_sensitive"],
     )
-    pipeline = persistence.load(path / MODEL)
+    pipeline = trees.load(path) if grows_trees else _network(path / MODEL)
     return Model(pipeline, columns, features, known["labels"], known["settings"])
+
+
+def _network(path: Path) -> Any:
+    from fairgrad import persistence  # noqa: PLC0415 - torch, after all that can be refused without
+
+    return persistence.load(path)
 
 
 def _read(path: Path) -> dict[str, Any]:

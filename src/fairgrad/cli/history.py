@@ -17,13 +17,15 @@ MOST_EPOCHS = 60
 """More would not be told apart on a chart."""
 
 
-def history_frame(model: FairGradClassifier) -> pd.DataFrame | None:
+def history_frame(model: Any) -> pd.DataFrame | None:
     """Levels, multipliers and weights after some epochs, first and last included.
+
+    None for plain models, and for boosted trees, which keep no history.
 
     The weights are those that the multipliers give, ``w_k = 1 + (C' lambda)_k / p_k``; the
     proportional term, which comes on top in every step, vanishes as the levels settle.
     """
-    if model.groups_ is None:
+    if model.groups_ is None or not hasattr(model, "history_"):
         return None
     n = len(model.history_["accuracy"])
     epochs = np.unique(np.linspace(0, n - 1, min(n, MOST_EPOCHS)).round().astype(int))

@@ -145,13 +145,23 @@ def training_options() -> Callable[[F], F]:
             "--use-sensitive", is_flag=True, help="Let the model see the sensitive columns."
         ),
         click.option(
+            "--model",
+            type=click.Choice(["network", "lightgbm"]),
+            default="network",
+            show_default=True,
+            help="A linear model or network, or boosted trees (needs LightGBM).",
+        ),
+        click.option(
             "--hidden",
             type=Sizes(),
             default="",
             help="Units of hidden layers, such as 128,64,32 [default: a linear model].",
         ),
         click.option(
-            "--epochs", type=click.IntRange(1), metavar="NUMBER", help="Passes over the rows."
+            "--epochs",
+            type=click.IntRange(1),
+            metavar="NUMBER",
+            help="Passes over the rows; of boosted trees, how many there are.",
         ),
         click.option(
             "--batch-size", type=click.IntRange(1), metavar="NUMBER", help="Rows per step."

@@ -203,6 +203,7 @@ def _plain_settings(settings: Settings, prepared: Prepared, trained: Trained) ->
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "max_unfairness": settings.max_unfairness,
         "min_accuracy": settings.min_accuracy,
+        "model": settings.model,
         "hidden": list(settings.hidden),
         "seed": settings.seed,
         "desirable": prepared.desirable,

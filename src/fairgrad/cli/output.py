@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairgrad.cli import trees
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,7 +19,7 @@ POINTS, SAMPLE = "frontier.csv", "people.csv"
 MARK = "fairgrad.json"
 """The file by which a folder of ours is known."""
 
-OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE})
+OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, *trees.FILES})
 
 
 def check_folder(folder: str | Path, *, force: bool) -> Path:

@@ -24,8 +24,9 @@ class Settings:
         max_unfairness: take the most accurate of many models at most so unfair.
         min_accuracy: take the fairest of many models at least so accurate.
         separate: constrain each sensitive column apart, instead of their combinations.
+        model: "network", or "lightgbm" for boosted trees.
         hidden: units of the hidden layers; none is a linear model.
-        epochs: passes over the rows; None for the estimator's own choice.
+        epochs: passes over the rows, or how many trees; None for the estimator's own choice.
         batch_size: rows per step; None for the estimator's own choice.
         paper_grid: train the paper's six combinations and select as the paper does.
         points: models of the frontier, where one is trained.
@@ -38,6 +39,7 @@ class Settings:
     max_unfairness: float | None = None
     min_accuracy: float | None = None
     separate: bool = False
+    model: str = "network"
     hidden: tuple[int, ...] = ()
     epochs: int | None = None
     batch_size: int | None = None
@@ -62,6 +64,22 @@ class Settings:
             raise ValueError(f"--grid paper and {given[0]} exclude each other; give one of them")
         if self.paper_grid and self.batch_size is not None:
             raise ValueError("--grid paper tries batches of 64 and 512; leave out --batch-size")
+        if self.grows_trees:
+            self._check_trees()
+
+    def _check_trees(self) -> None:
+        for option, given in {
+            "--hidden": self.hidden,
+            "--batch-size": self.batch_size,
+            "--grid paper": self.paper_grid,
+        }.items():
+            if given:
+                raise ValueError(f"{option} is for networks; leave it out with --model lightgbm")
+
+    @property
+    def grows_trees(self) -> bool:
+        """Whether the model is boosted trees."""
+        return self.model == "lightgbm"
 
     @property
     def by_frontier(self) -> bool:
@@ -98,14 +116,17 @@ class Settings:
             "Fairness measure": self.measure.replace("_", " "),
             "Groups by": several if len(attributes) > 1 else joined,
             "Asked for": self._asked(),
-            "Model": f"hidden layers {', '.join(map(str, self.hidden))}"
-            if self.hidden
-            else "linear",
+            "Model": self._model(),
             "Seed": str(self.seed),
         }
         if self.paper_grid:
             words["Training"] = "the paper's grid of 6 combinations, selected on validation rows"
         return words
+
+    def _model(self) -> str:
+        if self.grows_trees:
+            return "boosted trees (LightGBM)"
+        return f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
 
     def _asked(self) -> str:
         if self.max_unfairness is not None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import parallel_config
 
 from fairgrad.cli.grid import fit_paper_grid
+from fairgrad.cli.trees import boosted
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.training import fairest_of_accurate
@@ -65,8 +67,8 @@ class Trained:
         chosen: its position among them.
     """
 
-    fair: FairGradClassifier
-    plain: FairGradClassifier | None = None
+    fair: Any
+    plain: Any = None
     frontier: Frontier | None = None
     chosen: int | None = None
 
@@ -97,6 +99,10 @@ def train(
     measure = settings.measure_on(rest.attributes)
     if settings.paper_grid:
         fair = fit_paper_grid(rest, settings, measure, desirable, VALIDATION)
+    elif settings.grows_trees:
+        fair = _boosted(settings, rest, measure, desirable).fit(
+            rest.X, rest.y, sensitive_features=rest.s
+        )
     else:
         fair = _estimator(settings, measure, desirable).fit(
             rest.X, rest.y, sensitive_features=rest.s
@@ -107,8 +113,10 @@ def train(
     return Trained(fair, fit_plain(rest, settings))
 
 
-def fit_plain(rest: Rows, settings: Settings) -> FairGradClassifier:
-    """The same network trained for accuracy alone."""
+def fit_plain(rest: Rows, settings: Settings) -> Any:
+    """The same network, or the same trees, trained for accuracy alone."""
+    if settings.grows_trees:
+        return boosted(settings, len(rest), None).fit(rest.X, rest.y)
     plain = FairGradClassifier(
         None, validation_fraction=VALIDATION, selection="most_accurate", **settings.network()
     )
@@ -116,16 +124,20 @@ def fit_plain(rest: Rows, settings: Settings) -> FairGradClassifier:
 
 
 def fit_frontier(rest: Rows, test: Rows, settings: Settings, desirable: str | None) -> Frontier:
-    """Models from exact fairness to the plain one, in one pass."""
+    """Models from exact fairness to the plain one: networks in one pass, trees side by side."""
     n_train = round(len(rest) * (1 - VALIDATION))
     part, held = rest.cut(slice(n_train)), rest.cut(slice(n_train, None))
-    estimator = FairGradClassifier(
-        settings.measure_on(rest.attributes), y_desirable=_listed(desirable), **settings.network()
+    measure = settings.measure_on(rest.attributes)
+    estimator: Any = FairGradClassifier(
+        measure, y_desirable=_listed(desirable), **settings.network()
     )
-    frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed)
-    return frontier.fit(
-        part.X, part.y, sensitive_features=part.s, validation=tuple(held), test=tuple(test)
-    )
+    if settings.grows_trees:
+        estimator = _boosted(settings, part, measure, desirable).set_params(n_jobs=1)
+    frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed, n_jobs=-1)
+    with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
+        return frontier.fit(
+            part.X, part.y, sensitive_features=part.s, validation=tuple(held), test=tuple(test)
+        )
 
 
 def chosen_of(frontier: Frontier, settings: Settings) -> Trained:
@@ -156,6 +168,17 @@ def _estimator(settings: Settings, measure: Any, desirable: str | None) -> FairG
         y_desirable=_listed(desirable),
         validation_fraction=VALIDATION,
         **settings.network(),
+    )
+
+
+def _boosted(settings: Settings, rows: Rows, measure: Any, desirable: str | None) -> Any:
+    """All rows train: rounds are not chosen, so none are needed for validation."""
+    return boosted(
+        settings,
+        len(rows),
+        measure,
+        epsilon=settings.epsilon or 0.0,
+        y_desirable=_listed(desirable),
     )
 
 

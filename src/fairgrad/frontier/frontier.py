@@ -135,7 +135,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         """
         template = as_template(self.estimator, self.parameter)
         check_count("n_seeds", self.n_seeds)
-        epsilons = epsilons_of(self.epsilons, with_plain=template.is_stackable)
+        epsilons = epsilons_of(self.epsilons, with_plain=template.takes_infinity)
         measure = self._measure(template)
         everything = _read(template, X, y, sensitive_features, sample_weight)
         source = check_random_state(self.random_state)

@@ -42,6 +42,12 @@ class Template:
         """Whether all models can be trained as one stack."""
         return isinstance(self.last, FairGradClassifier) and self.parameter.endswith("epsilon")
 
+    @property
+    def takes_infinity(self) -> bool:
+        """Whether an infinite epsilon is the plain model, as for this library's estimators."""
+        own = "fairness_measure" in self.last.get_params(deep=False)
+        return own and self.parameter.endswith("epsilon")
+
     def parameter_of_last(self, name: str) -> Any:
         """A parameter of the last step; None if it has none of that name."""
         return self.last.get_params(deep=False).get(name)

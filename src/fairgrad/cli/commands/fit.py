@@ -43,8 +43,9 @@ from fairgrad.cli import options
 def fit(**given: Any) -> int:
     """Train a fair model on TABLE, a CSV, TSV or Parquet file.
 
-    A fifth of the rows is held out for the audit, another fifth chooses the model. Writes the
-    model, the audit as JSON, MODEL_CARD.md and report.html into a folder. The sensitive columns
+    A fifth of the rows is held out for the audit, another fifth chooses the model (boosted trees
+    learn from it as well, unless they are chosen by a bound). Writes the model, the audit as JSON,
+    MODEL_CARD.md and report.html into a folder. The sensitive columns
     are no features unless --use-sensitive is given, and are not needed to predict.
     """
     from fairgrad.cli.work.request import request_of  # noqa: PLC0415 - keeps --help quick

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairgrad.cli import trees
 from fairgrad.cli.output import check_folder
 from fairgrad.cli.people import Columns
 from fairgrad.cli.reading import column_names
@@ -61,6 +62,8 @@ def request_of(given: Mapping[str, Any]) -> Request:
     """
     settings, columns, out = settings_of(given), columns_of(given), given["out"]
     folder = None if out is None else check_folder(out, force=given["force"])
+    if settings.grows_trees:
+        trees.check_installed()
     columns.check(column_names(given["table"]))
     return Request(
         table=given["table"],
@@ -96,6 +99,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         max_unfairness=given.get("max_unfairness"),
         min_accuracy=given.get("min_accuracy"),
         separate=given["separate"],
+        model=given["model"],
         hidden=given["hidden"],
         epochs=given["epochs"],
         batch_size=given["batch_size"],
