@@ -36,8 +36,9 @@ class FairGradXGBClassifier(XGBClassifier):
             "accuracy_parity", "four_fifths_rule", one of your own (see
             `fairgrad.torch.FairLoss`), or None for a plain `XGBClassifier`.
         epsilon: slack of the constraints; 0 is exact fairness.
-        fairness_rate: step size of the multipliers.
-        proportional_rate: how strongly the weights react to what is broken now.
+        fairness_rate: step size of the multipliers; rounds times rate should come to 15 or more.
+        proportional_rate: how strongly the weights react to what is broken now; it keeps the
+            levels from swinging.
         error_memory: share of earlier rounds kept in the error estimates.
         held_out: share of the training rows set aside for the multipliers, from which no tree
             learns.
