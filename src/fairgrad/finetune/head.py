@@ -99,7 +99,8 @@ def finetune_head(
     """Trains the head of a network for many epsilons in one pass; all other layers stay.
 
     Every row goes through the network once. The heads, one per epsilon, are then trained as one
-    stack on the features, which takes seconds where an epoch of the network takes minutes.
+    stack on the features, which takes seconds where an epoch of the network takes minutes. Memory:
+    one batch to compute the features, then a few copies of those of the training rows.
 
     Args:
         module: the network, which is left as it is; what it returns must be its head's outputs.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,44 +11,24 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from fairgrad.finetune.checkpoint import restore, save, weights_key
 from fairgrad.finetune.criterion import Criterion, desirable_positions
 from fairgrad.finetune.heads import find_head, n_outputs, new_head, with_head
-from fairgrad.finetune.inputs import run
-from fairgrad.finetune.outputs import logits_of, predict_logits
+from fairgrad.finetune.judging import judge_of
+from fairgrad.finetune.loop import Loop
 from fairgrad.finetune.rows import labelled
 from fairgrad.frontier.parts import as_columns_of
-from fairgrad.training.member import check_count, check_number
-from fairgrad.training.plan import DECAYS
-from fairgrad.training.progress import EpochBar
+from fairgrad.training import Plan
+from fairgrad.training.member import check_number
 from fairgrad.training.selection import as_rule, last
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import nn
 
+    from fairgrad.finetune.loop import FineTuned
     from fairgrad.finetune.outputs import Reading
     from fairgrad.finetune.rows import Labelled
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
-
-
-@dataclass(frozen=True, eq=False)
-class FineTuned:
-    """What fine-tuning gives.
-
-    Attributes:
-        module: the trained network, an ordinary module in evaluation mode.
-        classes: the labels in the order of its outputs; with one output, above 0 is the second.
-        history: one dictionary per epoch: the mean training loss (with its fairness weights), and
-            accuracy and unfairness (mean of |F|) on the validation rows, if there are any.
-        epoch: the epoch, counted from 0, whose weights the module has.
-    """
-
-    module: nn.Module
-    classes: NDArray[Any]
-    history: list[dict[str, float]]
-    epoch: int
 
 
 def finetune(
@@ -143,7 +121,8 @@ def finetune(
             "sensitive_features: required, one value per row; or fairness_measure=None for the "
             "plain loss."
         )
-    _check(epochs, batch_size, learning_rate, clip_norm, decay, selection, judged)
+    plan = Plan(epochs=epochs, batch_size=batch_size, decay=decay)
+    _check(learning_rate, clip_norm, selection, judged)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     found = find_head(module, head)
     outputs = n_outputs(found, len(rows.classes))
@@ -172,147 +151,18 @@ def finetune(
             criterion,
             optimizer(trainable, lr=learning_rate),
             learning_rate=learning_rate,
-            decay=decay,
+            plan=plan,
             clip_norm=clip_norm,
-            epochs=epochs,
-            batch_size=batch_size,
             output=output,
             seed=seed,
         )
-        loop.judge = _judge(judged, output, batch_size, fairness_measure, desirable)
+        loop.judge = judge_of(judged, output, batch_size, fairness_measure, desirable)
         if checkpoint is not None:
             measure = getattr(fairness_measure, "__qualname__", fairness_measure)
             rates = (fairness_rate, proportional_rate, error_memory)
             loop.use_checkpoint(Path(checkpoint), measure, epsilon, rates)
         loop.go(progress)
     return loop.outcome(as_rule(selection), rows.classes)
-
-
-@dataclass(eq=False)
-class Loop:
-    """The epochs of one fine-tuning."""
-
-    module: nn.Module
-    rows: Labelled
-    criterion: Criterion
-    optimizer: torch.optim.Optimizer
-    learning_rate: float
-    decay: str
-    clip_norm: float | None
-    epochs: int
-    batch_size: int
-    output: Reading | None
-    seed: int
-    judge: Callable[[nn.Module], dict[str, float]] | None = None
-    history: list[dict[str, float]] = field(default_factory=list)
-    states: dict[int, dict[str, Tensor]] = field(default_factory=dict)
-    file: Path | None = None
-    key: str = ""
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches of one epoch; the last may be smaller."""
-        return math.ceil(len(self.rows) / self.batch_size)
-
-    def go(self, progress: bool | None) -> None:
-        """Trains the epochs that are left."""
-        first = len(self.history) * self.steps_per_epoch
-        bar = EpochBar(
-            self.epochs * self.steps_per_epoch - first, enabled=progress, unit="fine-tuning"
-        )
-        epoch, losses, order = len(self.history), 0.0, np.empty(0, dtype=np.int64)
-        self.module.train()
-        for place in bar:
-            epoch, step = divmod(first + place, self.steps_per_epoch)
-            if step == 0:
-                order, losses = self._begin(epoch), 0.0
-            batch = order[step * self.batch_size : (step + 1) * self.batch_size]
-            losses += self._step(batch, epoch, step) * len(batch)
-            bar.text = f"epoch {epoch + 1} of {self.epochs}"
-            if step == self.steps_per_epoch - 1:
-                self._close(epoch, losses / len(order))
-
-    def _begin(self, epoch: int) -> NDArray[np.int64]:
-        """The order of an epoch's rows. Each epoch has seeds of its own, so any can be repeated."""
-        torch.manual_seed(self.seed + epoch)
-        return np.random.default_rng([self.seed, epoch]).permutation(len(self.rows))
-
-    def _step(self, batch: NDArray[np.int64], epoch: int, step: int) -> float:
-        progress = (epoch + step / self.steps_per_epoch) / self.epochs
-        factor = 0.5 * (1 + math.cos(math.pi * progress)) if self.decay == "cosine" else 1.0
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate * factor
-        rows = torch.from_numpy(batch)
-        logits = logits_of(run(self.module, self.rows.inputs.batch(batch)), self.output)
-        loss = self.criterion(logits, self.rows.label[rows], rows)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss became {value} in epoch {epoch}, step {step}: lower learning_rate or "
-                "fairness_rate, or set clip_norm."
-            )
-        self.optimizer.zero_grad()
-        loss.backward()
-        if self.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.clip_norm)
-        self.optimizer.step()
-        return value
-
-    def _close(self, epoch: int, loss: float) -> None:
-        """Judges, keeps and saves an epoch."""
-        found = {} if self.judge is None else self.judge(self.module)
-        self.history.append({"loss": loss, **found})
-        state = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
-        if self.judge is None:
-            self.states.clear()  # nothing to choose by: the last epoch it will be
-        self.states[epoch] = state
-        if self.file is not None:
-            save(
-                self.file,
-                {
-                    "key": self.key,
-                    "history": self.history,
-                    "states": self.states,
-                    "optimizer": self.optimizer.state_dict(),
-                    "criterion": self.criterion.state_dict(),
-                },
-            )
-
-    def use_checkpoint(self, file: Path, *settings: Any) -> None:
-        """Goes on from a file, if it is there, and writes it after every epoch.
-
-        Raises:
-            ValueError: if the file is of another network, other rows or other settings.
-        """
-        solver = type(self.optimizer).__name__
-        own = (solver, self.learning_rate, self.decay, self.clip_norm, self.epochs, self.batch_size)
-        codes = self.rows.sensitive_codes or {}
-        columns = [column.tobytes() for column in (self.rows.label.numpy(), *codes.values())]
-        self.file, self.key = file, weights_key(self.module, own, self.seed, settings, columns)
-        saved = restore(file, self.key)
-        if saved is None:
-            return
-        self.history, self.states = saved["history"], saved["states"]
-        self.module.load_state_dict(self.states[len(self.history) - 1])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.criterion.load_state_dict(saved["criterion"])
-
-    def outcome(self, rule: Callable[..., int], classes: NDArray[Any]) -> FineTuned:
-        """The network with the weights of the epoch that the rule takes."""
-        accuracy, unfairness = (
-            np.array([entry.get(name, np.nan) for entry in self.history])
-            for name in ("accuracy", "unfairness")
-        )
-        epoch = rule(accuracy, unfairness)
-        self.module.load_state_dict(self.states[epoch])
-        return FineTuned(self.module.eval(), classes, self.history, epoch)
-
-
-def predicted_positions(logits: Tensor) -> NDArray[Any]:
-    """(n,) positions among the classes of the labels that logits predict."""
-    index = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
-    found: NDArray[Any] = index.long().numpy()
-    return found
 
 
 def _validation(given: Any, transform: Any, rows: Labelled) -> Labelled | None:
@@ -322,44 +172,12 @@ def _validation(given: Any, transform: Any, rows: Labelled) -> Labelled | None:
     return labelled(X, y, s, transform, rows.classes)
 
 
-def _judge(
-    judged: Labelled | None, output: Reading | None, batch_size: int, measure: Any, desirable: Any
-) -> Callable[[nn.Module], dict[str, float]] | None:
-    """A function from the network to its figures on the validation rows."""
-    if judged is None:
-        return None
-
-    def figures(module: nn.Module) -> dict[str, float]:
-        inputs = judged.inputs
-        logits = predict_logits(
-            module,
-            inputs.rows,
-            transform=inputs.transform,
-            output=output,
-            batch_size=4 * batch_size,
-            progress=False,
-        )
-        return judged.figures(predicted_positions(logits), measure, desirable)
-
-    return figures
-
-
 def _check(
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    clip_norm: float | None,
-    decay: str,
-    selection: Any,
-    judged: Labelled | None,
+    learning_rate: float, clip_norm: float | None, selection: Any, judged: Labelled | None
 ) -> None:
-    check_count("epochs", epochs)
-    check_count("batch_size", batch_size)
     check_number("learning_rate", learning_rate)
     if clip_norm is not None and not clip_norm > 0:
         raise ValueError(f"clip_norm: expected a number above 0 or None, got {clip_norm!r}.")
-    if decay not in DECAYS:
-        raise ValueError(f"decay: expected one of {list(DECAYS)}, got {decay!r}.")
     if as_rule(selection) is not last and judged is None:
         raise ValueError(
             f"validation: required to choose an epoch by {selection!r}; or selection='last'."
