@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "myst_parser",
     "executed",
+    "gallery_order",
     "mathml",
     "reference",
     "repository_pages",
@@ -53,7 +54,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 88
 # References into this package must resolve; others' objects cannot without their inventories.
 nitpicky = True
@@ -84,6 +85,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
+    "notebook_extensions": set(),
     "remove_config_comments": True,
     "plot_gallery": True,
     "backreferences_dir": None,
@@ -103,6 +105,7 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -1,6 +1,11 @@
-"""The order of the gallery: from the first step to the fine points."""
+"""The gallery's index: in the order of learning, and with words for its pictures."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
+
+THUMBNAIL = re.compile(r'(_thumb\.svg\n +:alt:)\n(.*?thumbnail-title">)([^<]+)<', re.DOTALL)
 
 ORDER = (
     "plot_swap_loss",
@@ -30,3 +35,25 @@ class ReadingOrder:
         """The key of a file."""
         stem = name.removesuffix(".py")
         return (ORDER.index(stem) if stem in ORDER else len(ORDER), stem)
+
+
+def with_words(text: str) -> str:
+    """The index with a text for every small picture.
+
+    Example:
+        >>> with_words('x_thumb.svg\\n  :alt:\\n\\n<div class="thumbnail-title">Boosting</div>')
+        'x_thumb.svg\\n  :alt: A chart from: Boosting\\n\\n<div class="thumbnail-title">Boosting</div>'
+    """
+    return THUMBNAIL.sub(r"\1 A chart from: \3\n\2\3<", text)
+
+
+def name_pictures(_app: Any, docname: str, source: list[str]) -> None:
+    """Changes the index as it is read."""
+    if docname == "auto_gallery/index":
+        source[0] = with_words(source[0])
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Registers the reader."""
+    app.connect("source-read", name_pictures)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

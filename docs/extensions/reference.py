@@ -74,8 +74,8 @@ class ModuleReference(SphinxDirective):
 def skip_generated(  # the signature is Sphinx's
     _app: Any, _what: str, name: str, _value: Any, _skip: bool, _options: Any
 ) -> bool | None:
-    """Leaves out what scikit-learn adds to every estimator for its metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+    """Leaves out what scikit-learn adds to estimators, and what loss a fair one is made of."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|base", name) else None
 
 
 def setup(app: Any) -> dict[str, Any]:
