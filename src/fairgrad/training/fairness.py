@@ -121,7 +121,10 @@ class StackedFairness:
         counts = self.mixed(counts)
         state = self.state
         errors, memory = dual.estimate_errors(
-            dual.Memory(state["rows"], state["errors"]), self.pooling, counts.flatten(1), self.memory
+            dual.Memory(state["rows"], state["errors"]),
+            self.pooling,
+            counts.flatten(1),
+            self.memory,
         )
         multipliers = dual.ascend(state["multipliers"], self.rate_A, errors, self.floor, 1.0)
         used = multipliers
