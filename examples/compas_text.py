@@ -197,7 +197,9 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 found = [whole(data, part, m, seed, options.epochs, folder) for m in todo]
             for row in found:
                 frame = records.add(options.out, frame, {**common, **row})
-    records.show(frame, "COMPAS as texts, all-MiniLM-L6-v2, equalized odds: test rows")
+    records.show(
+        frame, "COMPAS as texts, all-MiniLM-L6-v2, equalized odds: test rows", out=options.out
+    )
 
 
 def main() -> None:

@@ -46,22 +46,39 @@ def add(path: Path | None, frame: pd.DataFrame, row: dict[str, Any]) -> pd.DataF
     return frame
 
 
-def show(frame: pd.DataFrame, title: str, paper: dict[tuple[str, str], str] | None = None) -> None:
-    """Prints mean and standard deviation over the seeds, beside the paper's figures if given."""
+def summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation over the seeds of each task, mode and method."""
+    figures = ["test_accuracy", "test_unfairness"]
+    found = frame.groupby(SHOWN, sort=True)[figures].agg(["mean", "std", "count"])
+    table = pd.DataFrame({"seeds": found["test_accuracy", "count"]})
+    for name in figures:
+        table[name] = found[name, "mean"]
+        table[f"{name}_std"] = found[name, "std"]
+    return table.reset_index()
+
+
+def show(
+    frame: pd.DataFrame,
+    title: str,
+    paper: dict[tuple[str, str], str] | None = None,
+    out: Path | None = None,
+) -> None:
+    """Prints the summary, beside the paper's figures if given, and writes it beside the results."""
     table = Table(title=title)
     for column in ("task", "layers trained", "method", "seeds", "test accuracy", "mean |F|"):
         table.add_column(column, overflow="fold")
     if paper:
         table.add_column("paper: accuracy / mean |F|")
-    for key, part in frame.groupby(SHOWN, sort=True):
-        task, mode, method = key
-        figures = [_mean(part[name]) for name in ("test_accuracy", "test_unfairness")]
-        beside = [paper.get((task, method), "")] if paper else []
-        table.add_row(task, mode, method, str(len(part)), *figures, *beside)
+    found = summary(frame)
+    for row in found.itertuples():
+        accuracy = _figure(row.test_accuracy, row.test_accuracy_std)
+        unfairness = _figure(row.test_unfairness, row.test_unfairness_std)
+        beside = [paper.get((row.task, row.method), "")] if paper else []
+        table.add_row(row.task, row.mode, row.method, str(row.seeds), accuracy, unfairness, *beside)
     Console(width=110).print(table)
+    if out is not None:
+        write_whole(out.with_stem(f"{out.stem}_summary"), found.round(6).to_csv(index=False))
 
 
-def _mean(values: pd.Series) -> str:
-    if len(values) == 1:
-        return f"{values.iloc[0]:.4f}"
-    return f"{values.mean():.4f} ± {values.std():.4f}"
+def _figure(mean: float, deviation: float) -> str:
+    return f"{mean:.4f}" if pd.isna(deviation) else f"{mean:.4f} ± {deviation:.4f}"

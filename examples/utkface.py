@@ -143,7 +143,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         for seed in options.seeds if mode == "head" else options.whole_seeds:
             for task in options.tasks:
                 frame = one(options, folder, frame, mode, seed, task)
-    records.show(frame, "UTKFace, EfficientNet-lite0, 64 px: test rows", PAPER)
+    records.show(frame, "UTKFace, EfficientNet-lite0, 64 px: test rows", PAPER, options.out)
 
 
 def one(
