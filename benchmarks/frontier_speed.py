@@ -1,10 +1,13 @@
 """What a frontier of 32 models costs, in times of one model, and against fairlearn's reductions.
 
-Times are medians of runs taken in turns, one thread. Frontiers are compared on Adult's test set by
-the area they dominate (hypervolume) up to the accuracy of the constant classifier and an
-unfairness of 0.1. Name sections (speed, fairlearn) to run some of them only.
+Times are processor times, medians of runs taken in turns, one thread. Frontiers are compared on
+Adult's test set by the area they dominate (hypervolume) up to the accuracy of the constant
+classifier and an unfairness of 0.1. Name sections (speed, fairlearn) to run some of them only.
 
     python benchmarks/frontier_speed.py [speed] [fairlearn] [--epsilons 8] [--repeats 3]
+        [--out results]
+
+With --out the tables are also written there: frontier_speed.csv and frontier_fairlearn.csv.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from fairlearn.reductions import (
     DemographicParity,
@@ -27,6 +32,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairgrad import fairness_levels
 from fairgrad.datasets import Split, load
+from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier, hypervolume, non_dominated
 from fairgrad.frontier.grid import epsilons_of
 from fairgrad.sklearn import FairGradClassifier
@@ -41,9 +47,9 @@ MOMENTS = {"equalized_odds": EqualizedOdds, "demographic_parity": DemographicPar
 
 def seconds(task: Callable[[], Any]) -> float:
     """How long a task takes."""
-    started = time.perf_counter()
+    started = time.process_time()
     task()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def in_turns(tasks: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
@@ -55,7 +61,7 @@ def in_turns(tasks: dict[str, Callable[[], Any]], repeats: int) -> dict[str, flo
     return {name: median(taken) for name, taken in times.items()}
 
 
-def speed(split: Split, arguments: argparse.Namespace) -> None:
+def speed(split: Split, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One model against a frontier, judging included, for several networks and batch sizes."""
     train, validation, _ = split
     deep = {"hidden_layer_sizes": (128, 64, 32), "batch_norm": True, "max_iter": 2}
@@ -66,6 +72,7 @@ def speed(split: Split, arguments: argparse.Namespace) -> None:
         ("128-64-32, batch 512, 2 epochs", "printed"): {**deep, "batch_size": 512},
     }
     print(f"\nAdult, equalized odds: a frontier of {MODELS} models in times of one model")
+    rows_of_table = []
     for (name, wanted), settings in cases.items():
         model = FairGradClassifier("equalized_odds", random_state=0, **settings)
         frontier = Frontier(model, epsilons=MODELS, random_state=0)
@@ -81,10 +88,21 @@ def speed(split: Split, arguments: argparse.Namespace) -> None:
             f"  {name:31s} one {times['one']:6.2f} s, frontier {times['all']:6.2f} s: "
             f"{times['all'] / times['one']:5.2f}x ({wanted})"
         )
+        rows_of_table.append(
+            {
+                "network": name,
+                "models": MODELS,
+                "seconds_of_one": times["one"],
+                "seconds_of_all": times["all"],
+                "ratio": times["all"] / times["one"],
+            }
+        )
+    return rows_of_table
 
 
-def fairlearn(split: Split, arguments: argparse.Namespace) -> None:
+def fairlearn(split: Split, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Time and area of our frontier, of reductions by epsilon, and of a grid of multipliers."""
+    rows_of_table = []
     for measure in MOMENTS:
         print(f"\nAdult, {measure}: frontiers on the test set, linear models")
         print(f"  {'':38s} models  seconds    area x 1000  per model")
@@ -98,15 +116,25 @@ def fairlearn(split: Split, arguments: argparse.Namespace) -> None:
         }
         base = None
         for name, make in makers.items():
-            started = time.perf_counter()
+            started = time.process_time()
             predictions = make(measure)
-            taken = time.perf_counter() - started
+            taken = time.process_time() - started
             area = _area(split, measure, predictions)
             base = base or taken
             print(
                 f"  {name:38s} {len(predictions):5d} {taken:8.2f} ({taken / base:5.1f}x)"
                 f" {1000 * area:9.3f} {taken / len(predictions):9.2f} s"
             )
+            rows_of_table.append(
+                {
+                    "measure": measure.replace("_", " "),
+                    "frontier": name,
+                    "models": len(predictions),
+                    "seconds": taken,
+                    "area_x_1000": 1000 * area,
+                }
+            )
+    return rows_of_table
 
 
 def _ours(split: Split, measure: str, models: int) -> Sequence[Any]:
@@ -152,9 +180,12 @@ if __name__ == "__main__":
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []])
     parser.add_argument("--epsilons", type=int, default=8, help="fits of ExponentiatedGradient")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="folder for the tables as CSV")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # fairlearn's, about pandas
     adult = load("adult").split(seed=10)
     for section in given.sections or SECTIONS:
-        SECTIONS[section](adult, given)
+        table = pd.DataFrame(SECTIONS[section](adult, given)).round(4)
+        if given.out is not None:
+            write_whole(given.out / f"frontier_{section}.csv", table.to_csv(index=False))

@@ -38,11 +38,13 @@ class ReadingOrder:
 
 
 def with_words(text: str) -> str:
-    """The index with a text for every small picture.
+    r"""The index with a text for every small picture.
 
     Example:
-        >>> with_words('x_thumb.svg\\n  :alt:\\n\\n<div class="thumbnail-title">Boosting</div>')
-        'x_thumb.svg\\n  :alt: A chart from: Boosting\\n\\n<div class="thumbnail-title">Boosting</div>'
+        >>> print(with_words('x_thumb.svg\n  :alt:\n<div class="thumbnail-title">Boosting</div>'))
+        x_thumb.svg
+          :alt: A chart from: Boosting
+        <div class="thumbnail-title">Boosting</div>
     """
     return THUMBNAIL.sub(r"\1 A chart from: \3\n\2\3<", text)
 

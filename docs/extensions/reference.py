@@ -72,9 +72,11 @@ class ModuleReference(SphinxDirective):
 
 
 def skip_generated(  # the signature is Sphinx's
-    _app: Any, _what: str, name: str, _value: Any, _skip: bool, _options: Any
+    _app: Any, _what: str, name: str, value: Any, _skip: bool, _options: Any
 ) -> bool | None:
     """Leaves out what scikit-learn adds to estimators, and what loss a fair one is made of."""
+    if type(value).__name__ == "_tuplegetter":
+        return True  # a field of a named tuple, which its class describes
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|base", name) else None
 
 
