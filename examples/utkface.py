@@ -169,10 +169,12 @@ def one(
         return frame
     for method in todo:
         if mode == "whole":
-            module = whole(task, data, seed, part, method, options.epochs, folder)
+            epochs = options.epochs
+            module = whole(task, data, seed, part, method, epochs, folder)
         else:
+            epochs = options.epochs + 1  # those of the plain network, and one more
             module = continued(task, data, seed, part, options.epochs, folder)
-        row = {"method": method, "epochs": options.epochs, **figures(module, task, data, part)}
+        row = {"method": method, "epochs": epochs, **figures(module, task, data, part)}
         frame = records.add(options.out, frame, {**common, **row})
     return frame
 
