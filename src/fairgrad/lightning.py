@@ -100,7 +100,11 @@ class FairnessMonitor(Callback):
         self._n_batches = 0
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Finds the fair losses; the processes, if there are several, are running by now."""
+        """Finds the fair losses; the processes, if there are several, are running by now.
+
+        Raises:
+            ValueError: if the module has no fair loss.
+        """
         found = fair_losses(pl_module)
         if not found:
             raise ValueError(

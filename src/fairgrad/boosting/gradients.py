@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def probabilities(scores: Floats) -> Floats:
-    """(n,) of the second class from (n,) margins, or (n, L) from (n, L) scores."""
+    """(n,) of the second class from (n,) margins, or (n, L) from (n, L) scores.
+
+    Example:
+        >>> probabilities(np.array([0.0, 2.0])).round(3)
+        array([0.5  , 0.881])
+    """
     found: Floats = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
     return found
 

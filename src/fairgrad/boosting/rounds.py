@@ -35,6 +35,16 @@ class Rounds:
         multipliers: (M,) one per side of a constraint.
         weights: (K,) of the cells, in the last round.
         n_rounds: rounds so far.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
+        >>> rounds = Rounds(groups, accuracy_parity(groups), fairness_rate=0.5)
+        >>> rounds.step(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 0]))
+        array([0.75, 1.25])
+        >>> rounds.levels
+        array([ 0.25, -0.25])
     """
 
     def __init__(

@@ -31,6 +31,19 @@ class HeadFrontier:
         head: the name of its head.
         frontier: the heads as linear classifiers on the features, with all that
             `fairgrad.frontier.Frontier` offers: points, audits, charts.
+
+    Example:
+        >>> import torch
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(400) % 2
+        >>> X = torch.randn(400, 4) + 0.5 * s[:, None]
+        >>> y = (X.sum(1) > 1).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+        ... )
+        >>> found = finetune_head(network, X, y, s, epsilons=3, random_state=0)
+        >>> found.head, len(found.points), found.module(0)(X).shape
+        ('2', 3, torch.Size([400, 2]))
     """
 
     network: nn.Module
@@ -212,6 +225,20 @@ def train_heads(
 
     Raises:
         ValueError: if the features do not fit the head, or the estimator is not linear.
+
+    Example:
+        >>> import torch
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(400) % 2
+        >>> X = torch.randn(400, 4) + 0.5 * s[:, None]
+        >>> y = (X.sum(1) > 1).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+        ... )
+        >>> features = compute_features(network, X)
+        >>> found = train_heads(network, features, y, s, epsilons=3, random_state=0)
+        >>> len(found.points)
+        3
     """
     found = find_head(module, head)
     n_features = found.layer.in_features

@@ -37,6 +37,20 @@ class FineTuned:
         history: one dictionary per epoch: the mean training loss (with its fairness weights), and
             accuracy and unfairness (mean of |F|) on the validation rows, if there are any.
         epoch: the epoch, counted from 0, whose weights the module has.
+
+    Example:
+        >>> import torch
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(400) % 2
+        >>> X = torch.randn(400, 4) + 0.5 * s[:, None]
+        >>> y = (X.sum(1) > 1).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+        ... )
+        >>> from fairgrad.finetune import finetune
+        >>> found = finetune(network, X, y, s, epochs=1, random_state=0)
+        >>> found.classes, len(found.history), found.module(X).shape
+        (array([0, 1]), 1, torch.Size([400, 2]))
     """
 
     module: nn.Module

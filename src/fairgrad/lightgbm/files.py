@@ -37,6 +37,16 @@ def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
     Raises:
         TypeError: if the classes are neither strings nor numbers.
         sklearn.exceptions.NotFittedError: if the model is not fitted.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> from fairgrad.lightgbm import FairGradLGBMClassifier
+        >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model").exists()
+        True
     """
     check_is_fitted(model)
     text = model.booster_.model_to_string(num_iteration=-1)
@@ -55,6 +65,17 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
     Raises:
         FileNotFoundError: if one of the two files is missing.
         ValueError: if they are not what `save` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> from fairgrad.lightgbm import FairGradLGBMClassifier
+        >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model")
+        ...     bool((load(path).predict(X) == model.predict(X)).all())
+        True
     """
     from fairgrad.lightgbm.classifier import FairGradLGBMClassifier  # noqa: PLC0415 - it uses us
 

@@ -66,6 +66,23 @@ class FairLoss(nn.Module):
     Raises:
         ValueError: if an argument has a value that is not allowed.
         TypeError: if an argument is of the wrong kind.
+
+    Example:
+        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = FairLoss(
+        ...     lambda logits, y: (logits - y).square(),  # any loss with one value per example
+        ...     y,
+        ...     s,
+        ...     "accuracy_parity",
+        ...     predict=lambda logits: (logits > 0.5).long(),
+        ...     fairness_rate=0.5,
+        ... )
+        >>> criterion(torch.tensor([0.0, 1.0, 1.0, 1.0], requires_grad=True), y, s).item()
+        0.3125
+        >>> criterion.levels
+        tensor([ 0.2500, -0.2500])
+        >>> criterion.cell_weights
+        tensor([0.7500, 1.2500])
     """
 
     def __init__(

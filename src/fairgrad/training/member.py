@@ -73,7 +73,11 @@ class Member:
             raise ValueError(f"clip_norm: expected a number above 0, got {self.clip_norm!r}.")
 
     def indices(self, table: Table, part: str) -> Ints:
-        """The checked row numbers of a part, "rows" or "validation"."""
+        """The checked row numbers of a part, "rows" or "validation".
+
+        Raises:
+            ValueError: if they are not numbers of rows of the table.
+        """
         chosen = getattr(self, part)
         if chosen is None:
             return self.indices(table, "rows") if part == "validation" else np.arange(len(table))

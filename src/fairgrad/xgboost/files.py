@@ -33,6 +33,16 @@ def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         sklearn.exceptions.NotFittedError: if the model is not fitted.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> from fairgrad.xgboost import FairGradXGBClassifier
+        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj").exists()
+        True
     """
     check_is_fitted(model)
     raw = model.get_booster().save_raw("json" if Path(path).suffix == ".json" else "ubj")
@@ -51,6 +61,17 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
     Raises:
         FileNotFoundError: if one of the two files is missing.
         ValueError: if they are not what `save` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> from fairgrad.xgboost import FairGradXGBClassifier
+        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj")
+        ...     bool((load(path).predict(X) == model.predict(X)).all())
+        True
     """
     from fairgrad.xgboost.classifier import FairGradXGBClassifier  # noqa: PLC0415 - it uses us
 
