@@ -81,6 +81,7 @@ class Results(SphinxDirective):
         files = sorted(RESULTS.glob(self.arguments[0]))
         command = self.options["command"]
         if not files:
+            self.env.note_reread()  # the file may be there the next time
             return [_sentence("There is no committed result yet. The command is {}.", command)]
         found: list[nodes.Node] = []
         for file in files:
