@@ -17,7 +17,13 @@ import warnings
 import altair as alt
 import numpy as np
 import pandas as pd
-from transformers import BertConfig, BertForSequenceClassification, TrainingArguments, set_seed
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    PrinterCallback,
+    TrainingArguments,
+    set_seed,
+)
 
 from fairgrad import fairness_levels
 from fairgrad.torch import CrossEntropyLoss
@@ -85,6 +91,7 @@ def fine_tuned(rate):
             ),
             sensitive="sex",
         )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
         return trainer.predict(test).predictions.argmax(axis=1)
 

@@ -63,7 +63,7 @@ print(f"largest difference of a multiplier over {len(alone)} steps: {difference:
 
 records = [
     {"who": who, "step": step + 1, "multiplier": multipliers[0]}
-    for who, steps in {"two processes": ranks[0], "one process": alone}.items()
+    for who, steps in {"one process": alone, "two processes": ranks[0]}.items()
     for step, multipliers in enumerate(steps)
 ]
 scale = alt.Scale(domain=["one process", "two processes"])
