@@ -1,6 +1,6 @@
 """Constants of the cost model: what a fair step costs, as a function of rows and cells.
 
-    python benchmarks/cost_model.py [--repeats 25] [--out results/cost_model.csv]
+    python benchmarks/cost_model.py [--repeats 60] [--out results/cost_model.csv]
 
 The extra time of a step is fitted as ``t = a + b B + c K^2``: a fixed part (starting some twenty
 small operations), one per row of the batch (B), one per entry of the dense constants (K cells).
@@ -161,7 +161,7 @@ def show(title: str, frame: pd.DataFrame) -> None:
 def main() -> None:
     """Measures, prints, and writes if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=25)
+    parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--out", type=Path, help="CSV file; the two other tables go beside it")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
