@@ -19,14 +19,23 @@ WIDTH = 560
 def as_spec(value: Any) -> dict[str, Any] | None:
     """The Vega-Lite specification of a chart or a report's figure; None of anything else."""
     if isinstance(value, Figure):
-        return value.standalone(WIDTH).to_dict(format="vega-lite")
+        value = value.standalone(WIDTH)
     if not isinstance(value, TopLevelMixin):
         return None
     spec = value.to_dict(format="vega-lite")
-    if "background" in spec.get("config", {}):
-        return spec  # a figure of the report, styled already
-    style = filled_in(CONFIG)
-    return {**spec, "config": {**style, "background": LIGHT["page"]}, "padding": 12}
+    return {**spec, "config": styled(spec.get("config", {})), "padding": 12}
+
+
+def styled(config: dict[str, Any]) -> dict[str, Any]:
+    """The report's style, with room for a reader's fonts to be wider than those measured here."""
+    style = filled_in(CONFIG) if "background" not in config else config
+    return {
+        **style,
+        "background": LIGHT["page"],
+        "font": "Arial, 'Liberation Sans', Helvetica, sans-serif",
+        "axis": {**style["axis"], "titlePadding": 14},
+        "legend": {**style["legend"], "columnPadding": 28},
+    }
 
 
 def alternative_text(spec: dict[str, Any]) -> str:
