@@ -51,6 +51,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = False
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # names of methods alone fit beside the page
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False
