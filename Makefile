@@ -47,7 +47,8 @@ format: .venv/dev
 # The site: every example is run, a warning is an error, nothing is fetched.
 docs: .venv/dev
 	$(BIN)/pip install --quiet -e '.[docs]'
-	$(BIN)/sphinx-build -W --keep-going -j 2 -b html docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
+	$(BIN)/pytest -q tests/docs/test_extensions.py
 
 bench-overhead: .venv/dev
 	$(BIN)/python benchmarks/overhead.py

@@ -39,7 +39,7 @@ COMMON = {"n_jobs": 1, "verbose": -1, "random_state": 0}
 TREES = {**COMMON, "n_estimators": 200, "num_leaves": 31}
 SMOOTH = {
     **COMMON,
-    "n_estimators": 300,
+    "n_estimators": 400,
     "num_leaves": 15,
     "min_child_samples": 100,
     "colsample_bytree": 0.3,
