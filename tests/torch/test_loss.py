@@ -130,9 +130,10 @@ def test_ids_need_not_be_consecutive():
         torch.testing.assert_close(*losses)
 
 
-def test_many_groups():
+@pytest.mark.parametrize("n_groups", [50, 100])  # with matrices of slots, and without
+def test_many_groups(n_groups):
     n = 3000
-    y, s = torch.arange(n) % 3, torch.arange(n) // 3 % 50
+    y, s = torch.arange(n) % 3, torch.arange(n) // 3 % n_groups
     few, generator = torch.arange(n) % 7 == 0, torch.Generator().manual_seed(0)
     criterion = CrossEntropyLoss(y, s, "equalized_odds", fairness_rate=0.5)
     scores = torch.randn(n, 3, generator=generator)
@@ -141,6 +142,19 @@ def test_many_groups():
     criterion(scores, y, s)
     levels = fairness_levels(y, scores.argmax(1), s, "equalized_odds").values
     torch.testing.assert_close(criterion.levels, torch.from_numpy(levels).float())
+
+
+def test_many_cells_are_treated_as_few_are(monkeypatch):
+    settings = {"fairness_rate": 0.3, "proportional_rate": 1.0}
+    few = make(**settings)
+    monkeypatch.setattr("fairgrad.torch.multipliers.FEW_CELLS", 0)
+    many = make(**settings)
+    assert few.state.has_few_cells
+    assert not many.state.has_few_cells
+    for batch in (slice(None), slice(0, 5), slice(3, 8)):
+        losses = [own(logits()[batch], Y[batch], S[batch]) for own in (few, many)]
+        torch.testing.assert_close(*losses)
+        torch.testing.assert_close(few.cell_weights, many.cell_weights)
 
 
 def test_counts_instead_of_data():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairgrad.torch.lookup import CellLookup
 
 
-FEW_CELLS = 64
+FEW_CELLS = 256
 """Up to so many cells a product with the pooling matrices is faster than pooling step by step."""
 
 
