@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from fairgrad.training.batch_norm import normalise
+from fairgrad.training.dropout import drop
 from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
@@ -173,10 +174,7 @@ class LinearStack:
 
 
 class PerceptronStack:
-    """M multilayer perceptrons on S streams: linear, batch norm, ReLU, dropout, ..., linear.
-
-    Dropout masks are drawn once per stream: members that see the same rows drop the same units.
-    """
+    """M multilayer perceptrons on S streams: linear, batch norm, ReLU, dropout, ..., linear."""
 
     def __init__(
         self, shape: Shape, seeds: Sequence[int], parameters: Tensor, buffers: dict[str, Tensor]
@@ -222,7 +220,7 @@ class PerceptronStack:
                 )
             a = a.relu()
             if training and self.shape.dropout:
-                a = self._drop(a)
+                a = drop(a, self.shape.dropout, self.generators)
             weight = pieces[f"weight{layer + 1}"].view(n_members, -1, units)
             a = torch.baddbmm(pieces[f"bias{layer + 1}"].unsqueeze(-1), weight, a)
         return a.view(n_members, self.shape.n_outputs, rows)
@@ -233,14 +231,6 @@ class PerceptronStack:
         weight = pieces["weight0"].reshape(self.n_streams, -1, self.shape.n_features)
         a = torch.baddbmm(bias, weight, x.transpose(1, 2))
         return a.view(-1, self.shape.hidden[0], x.shape[1])
-
-    def _drop(self, a: Tensor) -> Tensor:
-        kept = 1 - self.shape.dropout
-        _, units, rows = a.shape
-        masks = a.new_empty(self.n_streams, 1, units, rows)
-        for mask, source in zip(masks, self.generators, strict=True):
-            mask.bernoulli_(kept, generator=source).div_(kept)
-        return (a.view(self.n_streams, -1, units, rows) * masks).view(a.shape)
 
     def _of_members(self, valid: Tensor | None) -> Tensor | None:
         if valid is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fairgrad.training.batch_norm import normalise
+from fairgrad.training.dropout import drop
 from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class TwoHeadsStack:
             a = torch.baddbmm(pieces[f"bias{layer}"][..., None], pieces[f"weight{layer}"], a)
             scale, shift = pieces[f"scale{layer}"], pieces[f"shift{layer}"]
             a = normalise(a, scale, shift, self.buffers, layer, valid, training=training).relu()
-            return self._drop(a) if training else a
+            return drop(a, DROPPED, self.generators) if training else a
 
         def head(a: Tensor, layer: int, name: str) -> Tensor:
             weight, bias = pieces[f"weight_{name}"], pieces[f"bias_{name}"]
@@ -166,10 +167,3 @@ class TwoHeadsStack:
         return torch.cat(
             [head(encoded, LABEL_HEAD, "label"), head(reversed_, GROUP_HEAD, "group")], dim=1
         )
-
-    def _drop(self, a: Tensor) -> Tensor:
-        """Masks are drawn once per stream, as in the trainer's networks."""
-        masks = a.new_empty(self.n_streams, 1, *a.shape[1:])
-        for mask, source in zip(masks, self.generators, strict=True):
-            mask.bernoulli_(1 - DROPPED, generator=source).div_(1 - DROPPED)
-        return (a.view(self.n_streams, -1, *a.shape[1:]) * masks).view(a.shape)
