@@ -13,7 +13,6 @@ MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "dem
 SHAPES = ((2, 2), (2, 3), (3, 2))
 
 pytest.importorskip("fairlearn")
-pytest.importorskip("fairret")
 pytest.importorskip("cooper")
 pytest.importorskip("lightgbm")
 

@@ -4,19 +4,20 @@
 
 with rates of the predicted probabilities in the batch: true positive rate for equality of
 opportunity, that and the false positive rate for equalized odds, positive rate for demographic
-parity, accuracy for accuracy parity. The penalty is the fairret library's `NormLoss`.
+parity, accuracy for accuracy parity. This is `NormLoss` of the fairret library, which takes one
+model at a time; here it is written for all models of a stack at once, ten times as fast on Adult,
+and tested against the library's.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from fairgrad.methods.interface import Candidate, Method, Settings, Task
 from fairgrad.methods.shared import support
 from fairgrad.methods.shared.grids import combinations, crossed
-from fairgrad.methods.shared.optional import needed
 from fairgrad.methods.shared.stacked import SGD, train_stacked
 from fairgrad.training import heads
 from fairgrad.training.parts import Parts
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from fairgrad.training.stack import Stack
     from fairgrad.training.streams import Indices
 
-STATISTICS = {
-    "accuracy_parity": ("Accuracy",),
-    "equalized_odds": ("TruePositiveRate", "FalsePositiveRate"),
-    "equality_of_opportunity": ("TruePositiveRate",),
-    "demographic_parity": ("PositiveRate",),
+LABELS: dict[str, tuple[int | None, ...]] = {
+    "accuracy_parity": (None,),
+    "equalized_odds": (1, 0),
+    "equality_of_opportunity": (1,),
+    "demographic_parity": (None,),
 }
-"""What fairret calls the rates that our measures compare."""
+"""The labels whose rows a rate is taken over, one entry per rate; None for all rows."""
 
 
 class Penalised:
@@ -52,13 +53,9 @@ class Penalised:
         known = torch.from_numpy(table.groups.is_known)
         self.label = table.label
         self.groups = torch.nn.functional.one_hot(table.group, len(known))[:, known].float()
-        self.strengths = strengths
-        statistics, losses = (
-            needed("fairret.statistic", "fairret"),
-            needed("fairret.loss", "fairret"),
-        )
-        self.takes_labels = measure != "demographic_parity"
-        self.losses = [losses.NormLoss(getattr(statistics, name)()) for name in STATISTICS[measure]]
+        self.strengths = torch.tensor(strengths)
+        self.is_of_accuracy = measure == "accuracy_parity"
+        self.labels = LABELS[measure]
 
     def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
         """(S, T, 1, B)."""
@@ -70,40 +67,46 @@ class Penalised:
         )
 
     def of_penalty(self, scores: Tensor, indices: Indices) -> Tensor:
-        """The penalty's part of the gradient."""
+        """The penalty's part of the gradient, (S, T, 1, B)."""
         with torch.enable_grad():
-            leaf = scores.detach().requires_grad_()
-            total = leaf.sum() * 0.0
-            for model, strength in enumerate(self.strengths):
-                stream, place = divmod(model, scores.shape[1])
-                rows = indices.row[stream]
-                margin = leaf[stream, place, 0]
-                if indices.valid is not None:
-                    rows, margin = rows[indices.valid[stream]], margin[indices.valid[stream]]
-                total = total + strength * self.penalty(margin, rows)
-            return torch.autograd.grad(total, leaf)[0]
+            margins = scores[:, :, 0].detach().requires_grad_()
+            penalties = self.penalties(margins, indices)
+            total = (penalties * self.strengths.view_as(penalties)).sum()
+            return torch.autograd.grad(total, margins)[0].unsqueeze(2)
 
-    def penalty(self, margin: Tensor, rows: Tensor) -> Tensor:
-        """The penalty of one model on a batch, of its margins (B,)."""
-        label = [self.label[rows][:, None]] if self.takes_labels else []
-        total = margin.sum() * 0.0
-        for loss in self.losses:
-            total = total + _or_nothing(loss, margin[:, None], self.groups[rows], *label)
-        return total
+    def penalties(self, margins: Tensor, indices: Indices) -> Tensor:
+        """The penalty of every model (S, T) on its batch, of the margins (S, T, B)."""
+        label, members = self.label[indices.row], self.groups[indices.row]
+        sign = (2 * label - 1)[:, None] if self.is_of_accuracy else 1
+        probability = (margins * sign).sigmoid()
+        rows = torch.ones_like(label, dtype=torch.bool) if indices.valid is None else indices.valid
+        counted = [rows if of is None else rows & (label == of) for of in self.labels]
+        return torch.stack([_differences(probability, members, own) for own in counted]).sum(0)
 
 
-def _or_nothing(loss: Any, margin: Tensor, groups: Tensor, *label: Tensor) -> Any:
-    """The loss; 0 where no row has the label whose rates it compares, which fairret refuses."""
-    try:
-        return loss(margin, groups, *label)
-    except NotImplementedError:
-        return 0.0
+def _differences(probability: Tensor, members: Tensor, counted: Tensor) -> Tensor:
+    """``sum over g of |rate_g / rate - 1|`` of every model, (S, T).
+
+    As in the library, a group without rows has rate 0. Where the overall rate is 0 the library
+    refuses; here there is then nothing to be penalised for.
+
+    Args:
+        probability: (S, T, B).
+        members: (S, B, G) which rows are whose.
+        counted: (S, B) which rows the rates are taken over.
+    """
+    weight = counted.to(probability.dtype)
+    own = members * weight[..., None]
+    rates = probability @ own / own.sum(1, keepdim=True).clamp(min=1)
+    overall = probability @ weight[..., None] / weight.sum(1)[:, None, None].clamp(min=1)
+    differences = (rates / torch.where(overall > 0, overall, 1.0) - 1).abs()
+    return (differences * (overall > 0)).sum(2)
 
 
 def _unsupported(task: Task) -> str | None:
     return (
         support.no_network(task)
-        or support.other_measure(task, [*STATISTICS])
+        or support.other_measure(task, [*LABELS])
         or support.more_labels(task)
         or support.other_desirable(task)
     )
