@@ -11,6 +11,8 @@ METHODS = {
     "bifair": "BiFair",
     "fairbatch": "FairBatch",
     "reduction": "Reduction",
+    "fairret": "fairret",
+    "threshold": "Threshold",
     "fairgrad": "FairGrad",
     "fairgrad_epsilon": "FairGrad (epsilon)",
     "fairgrad_clipped": "FairGrad (no negative weights)",
@@ -22,18 +24,18 @@ MEASURES = {
     "equality_of_opportunity": "EOpp",
     "demographic_parity": "DP",
 }
-DATASETS = (
-    "adult",
-    "celeba",
-    "crime",
-    "adult_multigroup",
-    "compas",
-    "dutch",
-    "german",
-    "gaussian",
-    "twitter",
-    "folktables",
-)
+DATASETS = {
+    "adult": "Adult",
+    "celeba": "CelebA",
+    "crime": "Crime",
+    "adult_multigroup": "Adult multigroup",
+    "compas": "COMPAS",
+    "dutch": "Dutch",
+    "german": "German",
+    "gaussian": "Gaussian",
+    "twitter": "Twitter",
+    "folktables": "Folktables",
+}
 MODELS = {
     "linear": "Linear Models",
     "nonlinear": "Non Linear Models",
@@ -55,11 +57,11 @@ def dataset_title(name: str) -> str:
     """A data set's name for people.
 
     Example:
-        >>> dataset_title("adult_multigroup"), dataset_title("gaussian:rows=2000")
-        ('Adult multigroup', 'Gaussian (rows=2000)')
+        >>> dataset_title("celeba"), dataset_title("gaussian:rows=2000")
+        ('CelebA', 'Gaussian (rows=2000)')
     """
     plain, _, options = name.partition(":")
-    title = plain.replace("_", " ").capitalize()
+    title = DATASETS.get(plain, plain.replace("_", " ").capitalize())
     return f"{title} ({options})" if options else title
 
 
@@ -74,7 +76,7 @@ def place(dataset: str, model: str, method: str, measure: str) -> tuple[object, 
         False
     """
     return (
-        *_position(dataset.partition(":")[0], DATASETS),
+        *_position(dataset.partition(":")[0], tuple(DATASETS)),
         dataset,
         *_position(model, tuple(MODELS)),
         *_position(measure, tuple(MEASURES)),
