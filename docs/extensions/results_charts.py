@@ -7,27 +7,50 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 from results_tables import read
 
+from fairgrad.bench.naming import dataset_title, method_title
+
 if TYPE_CHECKING:
     import pandas as pd
+
+LOOKS = {
+    "fairgrad": ("#0b5fff", "circle"),
+    "fairgrad_epsilon": ("#5aa0ff", "square"),
+    "fairgrad_stable": ("#003a9e", "diamond"),
+    "fairgrad_clipped": ("#9cc4ff", "cross"),
+    "unconstrained": ("#222222", "triangle-up"),
+    "weighted_erm": ("#8a8a8a", "triangle-down"),
+    "constrained": ("#b07aa1", "square"),
+    "adversarial": ("#d4a017", "circle"),
+    "bifair": ("#3fa7a0", "diamond"),
+    "fairbatch": ("#e15759", "triangle-right"),
+    "reduction": ("#f28e2b", "triangle-left"),
+    "fairret": ("#59a14f", "cross"),
+    "threshold": ("#9c755f", "square"),
+}
+"""Colour and shape of each method, the same in all charts; FairGrad and its variants are blue."""
 
 
 def accuracy_charts() -> list[Any]:
     """Accuracy against unfairness, one chart per data set and kind of model."""
     found = read("comparison.csv")
     found = found[found["method"] != "constant"].copy()  # fair by being useless; it hides the rest
-    for column in ("measure", "method", "dataset"):
-        found[column] = found[column].str.replace("_", " ")
+    found["measure"] = found["measure"].str.replace("_", " ")
     parts = found.groupby(["dataset", "model"], sort=True)
-    return [_scatter(f"{dataset}, {model} models", part) for (dataset, model), part in parts]
+    return [
+        _scatter(f"{dataset_title(dataset)}, {model} models", part)
+        for (dataset, model), part in parts
+    ]
 
 
 def _scatter(title: str, part: pd.DataFrame) -> Any:
     part = part.assign(
         low=part["accuracy"] - part["accuracy_std"], high=part["accuracy"] + part["accuracy_std"]
     )
-    methods = sorted(part["method"].unique(), key=lambda name: (name != "fairgrad", name))
-    scale = alt.Scale(domain=methods)
-    colour = alt.Color("method:N", title=None, scale=scale)
+    methods = [name for name in LOOKS if name in set(part["method"])]
+    titles = [method_title(name) for name in methods]
+    colours, shapes = zip(*(LOOKS[name] for name in methods), strict=True)
+    part = part.assign(title=part["method"].map(method_title))
+    colour = alt.Color("title:N", title=None, scale=alt.Scale(domain=titles, range=colours))
     base = alt.Chart(part).encode(
         x=alt.X("mean_abs_fairness:Q", title="unfairness (mean |F|)"), color=colour
     )
@@ -36,7 +59,7 @@ def _scatter(title: str, part: pd.DataFrame) -> Any:
     )
     dots = base.mark_point(size=70, filled=True, opacity=1).encode(
         y=alt.Y("accuracy:Q").scale(zero=False),
-        shape=alt.Shape("method:N", title=None, scale=scale),
+        shape=alt.Shape("title:N", title=None, scale=alt.Scale(domain=titles, range=shapes)),
     )
     return (
         alt.layer(rules, dots)
