@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from fairgrad.bench.compare import MEANING
 from fairgrad.bench.layout import HEADINGS, NEEDS_S, SHORT, Cell, Line, Section
+from fairgrad.bench.naming import MEASURES, dataset_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pandas as pd
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,6 +53,28 @@ def frame_table(frame: pd.DataFrame) -> str:
     """Any frame; figures with four digits."""
     rows = [[_text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     return table([str(name) for name in frame.columns], rows)
+
+
+def experiment(found: pd.DataFrame, varies: str) -> str:
+    """The table of an experiment over one setting."""
+    columns: dict[str, Any] = {
+        "DATASET": found["dataset"].map(dataset_title),
+        "MODEL": found["model"],
+        "MEASURE": found["measure"].map(MEASURES),
+        varies.replace("_", " ").upper(): found[varies].map("{:g}".format),
+    }
+    for name in ("accuracy", "mean_abs_fairness"):
+        for own, who in ((name, ""), (f"paper_{name}", ", paper")):
+            if own in found:
+                columns[HEADINGS[name] + who] = _with_deviation(found[own], found[f"{own}_std"])
+    if "within_epsilon" in found:
+        columns["AT MOST EPSILON"] = found["within_epsilon"].map({True: "yes", False: "no"})
+    return frame_table(pd.DataFrame(columns))
+
+
+def _with_deviation(values: pd.Series[float], deviations: pd.Series[float]) -> list[str]:
+    known = zip(values.notna(), values, deviations, strict=True)
+    return [_figure(Cell(*pair) if is_known else Cell(None, None)) for is_known, *pair in known]
 
 
 def _row(line: Line) -> list[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairgrad.bench import latex, markdown
 from fairgrad.bench.compare import compared
-from fairgrad.bench.experiments import batch_sizes, epsilons
+from fairgrad.bench.experiments import BATCH_SIZE, EPSILON, batch_sizes, epsilons
 from fairgrad.bench.layout import sections
 from fairgrad.bench.pareto import duel, tally
 from fairgrad.bench.record import FAILED, FINISHED, SKIPPED, Record, newest
@@ -142,9 +142,12 @@ def as_markdown(results: Results) -> str:
         sentences = [*tally(results.comparison).sentences(), duel(results.comparison)]
         parts += [f"{sentence}\n" for sentence in sentences if sentence]
         parts += [markdown.section(found) for found in sections(results.comparison)]
-    for title, frame in {"Batch size": results.batch_sizes, "Epsilon": results.epsilons}.items():
-        if not frame.empty:
-            parts.append(f"### {title}\n\n{markdown.frame_table(_shown(frame))}\n")
+    for title, found, varies in (
+        ("Batch size", results.batch_sizes, BATCH_SIZE),
+        ("Epsilon", results.epsilons, EPSILON),
+    ):
+        if not found.empty:
+            parts.append(f"### {title}\n\n{markdown.experiment(found, varies)}\n")
     for status, title in {SKIPPED: "Skipped", FAILED: "Failed"}.items():
         rows = results.units[results.units["status"] == status]
         if len(rows):
@@ -160,12 +163,6 @@ def _what_was_run(units: pd.DataFrame) -> pd.DataFrame:
     keys = [done[name] for name in ("model", "method", "grid")]
     datasets = done["dataset"].groupby(keys, sort=True).agg(lambda own: ", ".join(own.unique()))
     return datasets.rename("datasets").reset_index()
-
-
-def _shown(frame: pd.DataFrame) -> pd.DataFrame:
-    hidden = {"max_fairness", "max_fairness_std", "min_fairness", "min_fairness_std", "seconds"}
-    hidden |= {"needs_s_to_predict", "expected_accuracy", "expected_mean_abs_fairness", "epochs"}
-    return frame[[name for name in frame.columns if name not in hidden]]
 
 
 def _unit_row(record: Record) -> dict[str, Any]:
