@@ -21,6 +21,7 @@ from fairgrad.bench.counts import Cells
 from fairgrad.bench.markdown import table
 from fairgrad.bench.record import Kept, write_record
 from fairgrad.bench.summary import COLUMNS
+from fairgrad.bench.tables import as_markdown
 
 CELEBA = ("celeba", "linear")
 
@@ -134,6 +135,19 @@ def test_experiments_stand_beside_the_papers_figures(records):
     assert results.epsilons["within_epsilon"].tolist() == [False, True]
     assert results.epsilons["paper_unconstrained_mean_abs_fairness"].tolist() == [0.0204] * 2
     assert "celeba" not in set(results.comparison["dataset"])
+
+
+def test_tables_of_experiments_show_the_papers_figures_beside_ours(records):
+    text = as_markdown(results_of(records))
+    assert "| CelebA | linear | EOdds | 8 | 0.9800 ± 0.0000 | 0.8186 ± 0.0013 | 0." in text
+    assert "| CelebA | linear | AP | 0.05 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | no |" in text
+    assert "| CelebA | linear | AP | 0.1 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | yes |" in text
+
+
+def test_experiments_that_are_not_the_papers_have_no_figures_of_it():
+    unit = Unit("german", "linear", "fairgrad", "equalized_odds", varies="batch_size")
+    text = as_markdown(results_of([record(unit, [({"batch_size": 8}, (8, 0, 0, 0))])]))
+    assert "| German | linear | EOdds | 8 | 0.9800 ± 0.0000 |  | 0." in text
 
 
 def test_the_papers_grid_and_the_last_record_count(records):
