@@ -19,9 +19,9 @@ from fairgrad.bench import (
 )
 from fairgrad.bench.counts import Cells
 from fairgrad.bench.markdown import table
+from fairgrad.bench.page import as_markdown
 from fairgrad.bench.record import Kept, write_record
 from fairgrad.bench.summary import COLUMNS
-from fairgrad.bench.tables import as_markdown
 
 CELEBA = ("celeba", "linear")
 
@@ -142,6 +142,14 @@ def test_tables_of_experiments_show_the_papers_figures_beside_ours(records):
     assert "| CelebA | linear | EOdds | 8 | 0.9800 ± 0.0000 | 0.8186 ± 0.0013 | 0." in text
     assert "| CelebA | linear | AP | 0.05 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | no |" in text
     assert "| CelebA | linear | AP | 0.1 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | yes |" in text
+
+
+def test_the_page_names_what_is_missing_of_the_paper(records):
+    text = as_markdown(results_of(records))
+    missing = text[text.index("### Rows of the paper not run") :]
+    assert re.search(r"\| linear \| fairgrad \| (?!adult,).*german.*", missing)
+    # Skipped with a reason is not missing.
+    assert not re.search(r"\| linear \| bifair \| .*german", missing)
 
 
 def test_experiments_that_are_not_the_papers_have_no_figures_of_it():

@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairgrad.bench import latex, markdown
+from fairgrad.bench import latex
 from fairgrad.bench.compare import compared
-from fairgrad.bench.experiments import BATCH_SIZE, EPSILON, batch_sizes, epsilons
+from fairgrad.bench.experiments import batch_sizes, epsilons
 from fairgrad.bench.layout import sections
-from fairgrad.bench.pareto import duel, tally
-from fairgrad.bench.record import FAILED, FINISHED, SKIPPED, Record, newest
+from fairgrad.bench.page import as_markdown
+from fairgrad.bench.record import FINISHED, Record, newest
 from fairgrad.bench.select import per_seed
 from fairgrad.bench.summary import COLUMNS, summarise
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-INTRODUCTION = (
-    "Made by `fairgrad bench run` with the choices listed at the end, and `fairgrad bench tables`. "
-    "The figures as CSV, those of every seed and the settings are in `results/`.\n"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,36 +127,6 @@ def write_tables(results: Results, folder: str | Path) -> list[Path]:
     for name, text in texts.items():
         write_whole(place / name, text)
     return [place / name for name in texts]
-
-
-def as_markdown(results: Results) -> str:
-    """All tables on one page, the tally first and what could not be done last."""
-    parts = ["# Results beside the paper's\n", INTRODUCTION, markdown.legend()]
-    if not results.comparison.empty:
-        sentences = [*tally(results.comparison).sentences(), duel(results.comparison)]
-        parts += [f"{sentence}\n" for sentence in sentences if sentence]
-        parts += [markdown.section(found) for found in sections(results.comparison)]
-    for title, found, varies in (
-        ("Batch size", results.batch_sizes, BATCH_SIZE),
-        ("Epsilon", results.epsilons, EPSILON),
-    ):
-        if not found.empty:
-            parts.append(f"### {title}\n\n{markdown.experiment(found, varies)}\n")
-    for status, title in {SKIPPED: "Skipped", FAILED: "Failed"}.items():
-        rows = results.units[results.units["status"] == status]
-        if len(rows):
-            shown = rows[["dataset", "model", "method", "measure", "reason"]]
-            parts.append(f"### {title}\n\n{markdown.frame_table(shown)}\n")
-    parts.append(f"### What was run\n\n{markdown.frame_table(_what_was_run(results.units))}\n")
-    return "\n".join(parts)
-
-
-def _what_was_run(units: pd.DataFrame) -> pd.DataFrame:
-    """The data sets that each method was trained on, by model and grid."""
-    done = units[units["status"] == FINISHED]
-    keys = [done[name] for name in ("model", "method", "grid")]
-    datasets = done["dataset"].groupby(keys, sort=True).agg(lambda own: ", ".join(own.unique()))
-    return datasets.rename("datasets").reset_index()
 
 
 def _unit_row(record: Record) -> dict[str, Any]:
