@@ -13,6 +13,7 @@ from torch import nn
 from fairgrad import On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.defaults import resolve_clip
 from fairgrad.training.stack import Stack
 
 EXACT = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
@@ -60,6 +61,34 @@ def test_fair_model_is_fair_and_the_plain_one_is_not(hiring, plain, measure):
     )
     np.testing.assert_allclose(model.levels_, expected.values, atol=1e-9)
     assert model.constraint_names_[0] == "decision=hired, sex=F"
+
+
+@pytest.mark.parametrize("seed", [10, 40])
+def test_networks_do_not_collapse_under_negative_weights(adult_splits, seed):
+    """Accuracy parity on Adult weights women negatively, whose loss has no lower bound."""
+    train, validation, _ = adult_splits[seed]
+    model = FairGradClassifier(
+        "accuracy_parity", hidden_layer_sizes=(128, 64, 32), random_state=seed
+    ).fit(train.X, train.y, sensitive_features=train.s)
+    assert (model.cell_weights_ < 0).any()
+    predicted = model.predict(validation.X)
+    assert (predicted == validation.y).mean() > 0.79
+    found = fairness_levels(validation.y, predicted, validation.s, "accuracy_parity")
+    assert found.mean_abs < 0.03
+
+
+@pytest.mark.parametrize(
+    ("clip_norm", "hidden", "measure", "expected"),
+    [
+        ("auto", (4,), "equalized_odds", 0.1),
+        ("auto", (4,), None, np.inf),
+        ("auto", (), "equalized_odds", np.inf),
+        (None, (4,), "equalized_odds", np.inf),
+        (0.5, (), None, 0.5),
+    ],
+)
+def test_gradients_are_clipped_by_default_where_they_may_grow(clip_norm, hidden, measure, expected):
+    assert resolve_clip(clip_norm, hidden, measure) == expected
 
 
 def test_larger_epsilon_leaves_more_unfairness(hiring):

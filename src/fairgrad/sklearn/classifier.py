@@ -64,7 +64,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         learning_rate: "cosine" lets the learning rate fall to 0, "constant" keeps it.
         learning_rate_init: the learning rate at the start.
         weight_decay: of the weights, as PyTorch's optimisers have it.
-        clip_norm: the gradient's largest norm; None for none.
+        clip_norm: the gradient's largest norm; None for none. "auto" is 0.1 for fair models with
+            hidden layers, which negative weights would make diverge, and none for all others.
         batch_size: rows per step; all rows if there are fewer.
         max_iter: epochs; "auto" is 30, or as many as make 300 steps if that is more.
         average_last: share of the training, at the end, over which the weights are averaged.
@@ -132,7 +133,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         learning_rate: str = "cosine",
         learning_rate_init: float = 0.15,
         weight_decay: float = 0.0,
-        clip_norm: float | None = None,
+        clip_norm: float | str | None = "auto",
         batch_size: int = 512,
         max_iter: int | str = "auto",
         average_last: float = 0.3,

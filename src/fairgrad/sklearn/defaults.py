@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 SMALL_TABLE = 10_000
@@ -28,6 +30,10 @@ SMALL_TABLE_RATES = (
     (0.05, 2.0),
 )
 """From gentle to exact; trained side by side, at little more than the cost of one."""
+
+CLIP_NORM = 0.1
+"""Of fair networks. Rows of negative weight have a loss without a lower bound: a network's
+gradient grows on it, a linear model's does not. The paper clips at 0.05."""
 
 EPOCHS, LEAST_STEPS = 30, 300
 """Passes over the rows, and steps below which there are more."""
@@ -70,6 +76,14 @@ def resolve_epochs(value: Any, n_rows: int, batch_size: int) -> Any:
         raise ValueError(f"max_iter: expected a whole number or 'auto', got {value!r}.")
     steps = math.ceil(n_rows / batch_size)
     return max(EPOCHS, math.ceil(LEAST_STEPS / steps))
+
+
+def resolve_clip(value: Any, hidden: Sequence[int], fairness_measure: Any) -> Any:
+    """The gradient's largest norm; "auto" clips fair networks alone, None is infinity."""
+    if isinstance(value, str):
+        _check_auto("clip_norm", value)
+        value = CLIP_NORM if len(hidden) and fairness_measure is not None else None
+    return math.inf if value is None else value
 
 
 def desirable_labels(y_desirable: Any, classes: NDArray[Any]) -> Any:

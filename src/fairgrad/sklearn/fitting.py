@@ -17,6 +17,7 @@ from fairgrad.sklearn.defaults import (
     TOLERATED_LOSS,
     candidate_rates,
     desirable_labels,
+    resolve_clip,
     resolve_epochs,
 )
 from fairgrad.sklearn.rows import Rows, check_weight, encode_labels, label_name
@@ -221,7 +222,7 @@ def members_of(model: FairGradClassifier, rows: Rows, task: Task) -> list[Member
         seed=(model.seed_ + model.calls_) % 2**31,
         learning_rate=model.learning_rate_init,
         weight_decay=model.weight_decay,
-        clip_norm=np.inf if model.clip_norm is None else model.clip_norm,
+        clip_norm=resolve_clip(model.clip_norm, _hidden(model), model.fairness_measure),
     )
     if task.groups is None:
         return [plain]
