@@ -13,6 +13,9 @@ from fairgrad.bench.naming import MEASURES, dataset_title
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+PLUS_MINUS = "\u00a0±\u00a0"
+"""With spaces that no line is broken at: a figure and its deviation stay side by side."""
+
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table.
@@ -29,11 +32,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def section(found: Section) -> str:
     """One table under its title."""
-    headings = ["METHOD", "MEASURE"]
+    headings = ["METHOD", "MEASURE", "VERDICT"]
     for name in HEADINGS.values():
         headings += [name, "paper"]
     rows = [_row(line) for block in found.blocks for line in block]
-    return f"### {found.title}\n\n{table([*headings, 'VERDICT', 'SECONDS'], rows)}\n"
+    return f"### {found.title}\n\n{table([*headings, 'SECONDS'], rows)}\n"
 
 
 def legend() -> str:
@@ -79,14 +82,14 @@ def _with_deviation(values: pd.Series[float], deviations: pd.Series[float]) -> l
 
 def _row(line: Line) -> list[str]:
     marks = " †" * line.needs_s + " ‡" * line.short
-    cells = [f"{line.method}{marks}", line.measure]
+    cells = [f"{line.method}{marks}", line.measure, line.verdict]
     for ours, paper in zip(line.ours, line.paper, strict=True):
         cells += [_figure(ours), _figure(paper)]
-    return [*cells, line.verdict, f"{line.seconds:.0f}"]
+    return [*cells, f"{line.seconds:.0f}"]
 
 
 def _figure(cell: Cell) -> str:
-    return "" if cell.value is None else f"{cell.value:.4f} ± {cell.deviation:.4f}"
+    return "" if cell.value is None else f"{cell.value:.4f}{PLUS_MINUS}{cell.deviation:.4f}"
 
 
 def _text(value: object) -> str:
