@@ -65,7 +65,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         learning_rate_init: the learning rate at the start.
         weight_decay: of the weights, as PyTorch's optimisers have it.
         clip_norm: the gradient's largest norm; None for none. "auto" is 0.1 for fair models with
-            hidden layers, which negative weights would make diverge, and none for all others.
+            hidden layers on 10,000 rows and more, where negative weights would make them diverge,
+            and none for all others.
         batch_size: rows per step; all rows if there are fewer.
         max_iter: epochs; "auto" is 30, or as many as make 300 steps if that is more.
         average_last: share of the training, at the end, over which the weights are averaged.

@@ -33,7 +33,8 @@ SMALL_TABLE_RATES = (
 
 CLIP_NORM = 0.1
 """Of fair networks. Rows of negative weight have a loss without a lower bound: a network's
-gradient grows on it, a linear model's does not. The paper clips at 0.05."""
+gradient grows on it, a linear model's does not. The paper clips at 0.05. On small tables there are
+too few steps to diverge, and too few to get anywhere in such small ones."""
 
 EPOCHS, LEAST_STEPS = 30, 300
 """Passes over the rows, and steps below which there are more."""
@@ -78,11 +79,12 @@ def resolve_epochs(value: Any, n_rows: int, batch_size: int) -> Any:
     return max(EPOCHS, math.ceil(LEAST_STEPS / steps))
 
 
-def resolve_clip(value: Any, hidden: Sequence[int], fairness_measure: Any) -> Any:
-    """The gradient's largest norm; "auto" clips fair networks alone, None is infinity."""
+def resolve_clip(value: Any, hidden: Sequence[int], fairness_measure: Any, n_rows: int) -> Any:
+    """The gradient's largest norm; "auto" clips fair networks on large tables, None is infinity."""
     if isinstance(value, str):
         _check_auto("clip_norm", value)
-        value = CLIP_NORM if len(hidden) and fairness_measure is not None else None
+        may_grow = len(hidden) and fairness_measure is not None and n_rows >= SMALL_TABLE
+        value = CLIP_NORM if may_grow else None
     return math.inf if value is None else value
 
 

@@ -222,7 +222,7 @@ def members_of(model: FairGradClassifier, rows: Rows, task: Task) -> list[Member
         seed=(model.seed_ + model.calls_) % 2**31,
         learning_rate=model.learning_rate_init,
         weight_decay=model.weight_decay,
-        clip_norm=resolve_clip(model.clip_norm, _hidden(model), model.fairness_measure),
+        clip_norm=resolve_clip(model.clip_norm, _hidden(model), model.fairness_measure, len(rows)),
     )
     if task.groups is None:
         return [plain]
