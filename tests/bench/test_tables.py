@@ -153,6 +153,14 @@ def test_the_page_names_what_is_missing_of_the_paper(records):
     assert not re.search(r"\| linear \| bifair \| .*german", missing)
 
 
+def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
+    text = as_markdown(results_of(records))
+    missing = text[text.index("### Rows of the paper not run") :]
+    found = dict(re.findall(r"\| linear \| fairgrad \| (\w+) \| (.*) \|", missing))
+    assert "adult" not in found["EOdds"].split(", ")
+    assert "adult" in found["AP"].split(", ")
+
+
 def test_experiments_that_are_not_the_papers_have_no_figures_of_it():
     unit = Unit("german", "linear", "fairgrad", "equalized_odds", varies="batch_size")
     records = [record(unit, [({"batch_size": 8}, (8, 0, 0, 0))])]

@@ -9,9 +9,11 @@ import pandas as pd
 from fairgrad.bench import markdown
 from fairgrad.bench.experiments import BATCH_SIZE, EPSILON
 from fairgrad.bench.layout import sections
+from fairgrad.bench.naming import MEASURES
 from fairgrad.bench.paper import paper_results
 from fairgrad.bench.pareto import duel, tally
 from fairgrad.bench.record import FAILED, FINISHED, SKIPPED
+from fairgrad.bench.select import KEYS
 
 if TYPE_CHECKING:
     from fairgrad.bench.tables import Results
@@ -49,18 +51,22 @@ def as_markdown(results: Results) -> str:
 
 def _what_was_run(units: pd.DataFrame) -> pd.DataFrame:
     """The data sets that each method was trained on, by model and grid."""
-    done = units[units["status"] == FINISHED]
-    keys = [done[name] for name in ("model", "method", "grid")]
-    datasets = done["dataset"].groupby(keys, sort=True).agg(lambda own: ", ".join(own.unique()))
-    return datasets.rename("datasets").reset_index()
+    return _datasets_by(units[units["status"] == FINISHED], ["model", "method", "grid"])
 
 
 def _what_is_missing(results: Results) -> pd.DataFrame:
-    """The data sets for which the paper has a row of a method, but there is none here."""
-    skipped = results.units[results.units["status"] == SKIPPED]
-    here = pd.concat([results.comparison, skipped])[["dataset", "model", "method"]]
-    paper = paper_results()[[*here.columns]].drop_duplicates()
-    missing = paper[~paper.apply(tuple, axis=1).isin(set(here.itertuples(index=False, name=None)))]
-    keys = [missing[name] for name in ("model", "method")]
-    datasets = missing["dataset"].groupby(keys, sort=True).agg(", ".join)
-    return datasets.rename("datasets").reset_index()
+    """The data sets for which the paper has a row that is neither here nor skipped."""
+    skipped = results.units[results.units["status"] == SKIPPED].fillna({"measure": ""})
+    here = set(pd.concat([results.comparison, skipped])[[*KEYS]].itertuples(index=False, name=None))
+    paper = paper_results()
+    rows = paper[[*KEYS]].itertuples(index=False, name=None)
+    missing = paper[[here.isdisjoint({row, (*row[:-1], "")}) for row in rows]]
+    measures = missing["measure"].map(MEASURES)
+    return _datasets_by(missing.assign(measure=measures), ["model", "method", "measure"])
+
+
+def _datasets_by(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The names of the data sets, one after the other, for every combination of the keys."""
+    grouped = rows["dataset"].groupby([rows[key] for key in keys], sort=True)
+    names = grouped.agg(lambda own: ", ".join(own.unique()))
+    return names.rename("datasets").reset_index()
