@@ -112,7 +112,7 @@ def judge(method: Callable[[Split, str], Any], split: Split, measure: str) -> Ro
     predicted = predict()
     test = split.test
     levels = fairness_levels(test.y, predicted, test.s, measure)
-    return float(np.mean(predicted == test.y)), levels.mean_abs, seconds
+    return float(np.mean(predicted == test.y)), levels.unfairness, seconds
 
 
 def summary(data: str, measure: str, name: str, rows: list[Row], plain_rows: list[Row]) -> Any:

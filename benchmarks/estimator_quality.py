@@ -32,7 +32,7 @@ def judge(split: Split, model: FairGradClassifier, measure: str) -> tuple[float,
     seconds = time.perf_counter() - started
     predicted = model.predict(test.X)
     levels = fairness_levels(test.y, predicted, test.s, measure)
-    return np.mean(predicted == test.y), levels.mean_abs, seconds
+    return np.mean(predicted == test.y), levels.unfairness, seconds
 
 
 def row(name: str, splits: list[Split], label: str, measure: str, **arguments: Any) -> None:

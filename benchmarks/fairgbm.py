@@ -62,7 +62,7 @@ def _judged(split: Split, path: Path) -> tuple[Row, Row]:
     found = np.load(path)
     y, s, predicted = split.test.y, split.test.s, found["predicted"].astype(int)
     levels = fairness_levels(y, predicted, s, MEASURE)
-    fair = float(np.mean(predicted == y)), levels.mean_abs, float(found["fair_seconds"])
+    fair = float(np.mean(predicted == y)), levels.unfairness, float(found["fair_seconds"])
     return fair, (0.0, 0.0, float(found["plain_seconds"]))  # of the plain ones only the time counts
 
 

@@ -166,7 +166,7 @@ def _area(split: Split, measure: str, predictions: Sequence[Any]) -> float:
     test = split.test
     accuracy = np.array([np.mean(predicted == test.y) for predicted in predictions])
     unfairness = np.array(
-        [fairness_levels(test.y, p, test.s, measure).mean_abs for p in predictions]
+        [fairness_levels(test.y, p, test.s, measure).unfairness for p in predictions]
     )
     best = non_dominated(accuracy, unfairness)
     constant = max(np.mean(test.y), 1 - np.mean(test.y))

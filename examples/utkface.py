@@ -135,7 +135,7 @@ def figures(module: nn.Module, task: str, data: Dataset, part: Indices) -> dict[
         y, s = columns(data, rows)
         predicted = logits.argmax(1).numpy()
         found[f"{on}_accuracy"] = float((predicted == y).mean())
-        found[f"{on}_unfairness"] = fairness_levels(y, predicted, s, MEASURES[task]).mean_abs
+        found[f"{on}_unfairness"] = fairness_levels(y, predicted, s, MEASURES[task]).unfairness
     return found
 
 

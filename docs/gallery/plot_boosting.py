@@ -45,7 +45,7 @@ for name, model in {"plain": plain, "fair": fair}.items():
         predicted = (model.predict_proba(X_test, num_iteration=n)[:, 1] > 0.5).astype(int)
         levels = fairness_levels(y_test, predicted, sex_test, MEASURE)
         records += [
-            {"model": name, "rounds": n, "figure": "unfairness", "value": levels.mean_abs},
+            {"model": name, "rounds": n, "figure": "unfairness", "value": levels.unfairness},
             {"model": name, "rounds": n, "figure": "error", "value": (predicted != y_test).mean()},
         ]
 grown = pd.DataFrame(records)

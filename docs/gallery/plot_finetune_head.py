@@ -58,7 +58,7 @@ for name, model in {"as it was": network, "new head": fair}.items():
     predicted = model(x_test).argmax(1)
     levels = fairness_levels(test.y, predicted, test.s, "equalized_odds")
     accuracy = (predicted.numpy() == test.y).mean()
-    print(f"{name}: accuracy {accuracy:.3f}, unfairness {levels.mean_abs:.3f}")
+    print(f"{name}: accuracy {accuracy:.3f}, unfairness {levels.unfairness:.3f}")
 
 # %%
 # All layers but the last are untouched.

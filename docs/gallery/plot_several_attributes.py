@@ -58,7 +58,7 @@ for name, model in models.items():
         {
             "constraints": name,
             "groups": view,
-            "unfairness": frame.loc[view, "mean_abs"],
+            "unfairness": frame.loc[view, "unfairness"],
             "accuracy": (predicted == y_test).mean(),
         }
         for view in views

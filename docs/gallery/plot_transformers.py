@@ -109,7 +109,7 @@ for name, rate in {"plain": 0.0, "fair": 0.02}.items():
                 "accuracy": (predicted == y_test).mean(),
                 "unfairness": fairness_levels(
                     y_test, predicted, s_test, "demographic_parity"
-                ).mean_abs,
+                ).unfairness,
             }
         )
 found = pd.DataFrame(found)

@@ -6,6 +6,7 @@ here: what a column is, is read off its methods.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,6 +62,34 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
     )
 
 
+def sensitive_columns(
+    sensitive_features: Any, n_rows: int, argument: str = "sensitive_features", other: str = "X"
+) -> dict[str, Any]:
+    """Named columns of sensitive values, one value per row. A single unnamed one is called "s".
+
+    Args:
+        sensitive_features: one column, a matrix, a data frame or a mapping of columns.
+        n_rows: how many rows there are.
+        argument: what to call the values in errors.
+        other: what has one row per value.
+
+    Raises:
+        ValueError: if a column has another number of rows.
+
+    Example:
+        >>> sensitive_columns(["F", "M"], 2)
+        {'s': array(['F', 'M'], dtype=object)}
+    """
+    columns = as_columns(sensitive_features, argument)
+    for name, column in columns.items():
+        if len(column) != n_rows:
+            raise ValueError(
+                f"{argument}: expected one value per row of {other} ({n_rows}), got {len(column)} "
+                f"in {name!r}."
+            )
+    return {"s": columns[argument]} if list(columns) == [argument] else columns
+
+
 def _is_series(data: Any) -> bool:
     """Whether this is a pandas series or index (its bare arrays lack `to_frame`)."""
     return hasattr(data, "factorize") and hasattr(data, "to_frame")
@@ -94,7 +123,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         >>> codes.tolist(), values.tolist()
         ([1, 0, -1], ['a', 'b'])
     """
-    if _is_series(column):  # pandas is much faster than sorting Python strings
+    if _is_series(column):
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
         _check_one_kind(found.values, argument)
@@ -106,6 +135,13 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
 def _encode_array(array: NDArray[Any], argument: str) -> Codes:
     if array.ndim != 1:
         raise ValueError(f"{argument}: expected one value per row; got shape {array.shape}.")
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:  # its hashing is much faster than sorting: used wherever it is loaded
+        codes, values = pandas.factorize(array.astype(object) if array.dtype.kind == "U" else array)
+        _check_one_kind(values, argument)
+        order = np.argsort(values, kind="stable")
+        rank = np.append(np.argsort(order), UNKNOWN)
+        return Codes(rank[codes], np.asarray(values)[order])
     if array.dtype.kind in "biuSU":
         missing = np.zeros(len(array), dtype=bool)
     elif array.dtype.kind == "f":

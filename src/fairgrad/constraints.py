@@ -31,6 +31,7 @@ class Constraints:
         names: (J,) what each constraint speaks of.
         lower: (J,) lower bounds, ``-inf`` for none.
         upper: (J,) upper bounds, ``inf`` for none.
+        slack: (J,) by how much the bounds lie outside those of the definition.
 
     Raises:
         ValueError: if the shapes do not fit, or a lower bound is above its upper bound.
@@ -47,6 +48,7 @@ class Constraints:
     names: tuple[str, ...] = ()
     lower: Floats | float = 0.0
     upper: Floats | float = 0.0
+    slack: Floats | float = 0.0
 
     def __post_init__(self) -> None:
         C = np.asarray(self.C, dtype=np.float64)
@@ -63,7 +65,8 @@ class Constraints:
                 f"lower: expected at most upper, got {lower[j]} > {upper[j]} for {names[j]!r}."
             )
         fields = {"c0": _vector(self.c0, n, "c0"), "C": C, "names": names}
-        for name, value in {**fields, "lower": lower, "upper": upper}.items():
+        fields |= {"lower": lower, "upper": upper, "slack": _vector(self.slack, n, "slack")}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -80,7 +83,19 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
-        return replace(self, lower=self.lower - slack, upper=self.upper + slack)
+        return replace(
+            self, lower=self.lower - slack, upper=self.upper + slack, slack=self.slack + slack
+        )
+
+    def gaps(self, levels: Floats) -> Floats:
+        """(..., J) how unfair each level is, measured by the definition: without the slack.
+
+        ``|F|``; for a constraint with one bound only, by how much that bound is broken.
+        """
+        lower, upper = self.lower + self.slack, self.upper - self.slack
+        beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
+        gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
+        return gaps
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
@@ -91,6 +106,7 @@ class Constraints:
             names=tuple(np.asarray(self.names, dtype=object)[rows]),
             lower=np.asarray(self.lower)[rows],
             upper=np.asarray(self.upper)[rows],
+            slack=np.asarray(self.slack)[rows],
         )
 
     def drop_undefined(self) -> Constraints:
@@ -195,6 +211,7 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         names=tuple(name for part in parts for name in part.names),
         lower=np.concatenate([np.asarray(part.lower) for part in parts]),
         upper=np.concatenate([np.asarray(part.upper) for part in parts]),
+        slack=np.concatenate([np.asarray(part.slack) for part in parts]),
     )
 
 

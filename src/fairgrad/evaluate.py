@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairgrad.columns import as_array
-from fairgrad.groups import Floats, Groups, check_weights
-from fairgrad.measures import constraints_of
+from fairgrad.groups import Floats, GroupedRows, group_rows
+from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fairgrad.constraints import Constraints
 
 
@@ -22,22 +24,25 @@ class Levels:
     Attributes:
         names: what each level speaks of.
         values: the levels, NaN where a group without rows leaves one undefined.
+        gaps: how unfair each level is: its distance from 0, or, for a measure with one bound only,
+            by how much that bound is broken.
+        desirable: the labels taken as desirable, if the measure looks at them.
 
     Example:
-        >>> levels = Levels(("women", "men"), np.array([-0.04, 0.02]))
-        >>> round(levels.mean_abs, 4), levels.max, levels.min
+        >>> levels = Levels(("women", "men"), np.array([-0.04, 0.02]), np.array([0.04, 0.02]))
+        >>> round(levels.unfairness, 4), levels.max, levels.min
         (0.03, 0.02, -0.04)
-        >>> Levels(("a", "b"), np.array([0.1, np.nan])).n_undefined
-        1
     """
 
     names: tuple[str, ...]
     values: Floats
+    gaps: Floats
+    desirable: tuple[Any, ...] = ()
 
     @property
-    def mean_abs(self) -> float:
-        """Mean of |F| over the levels that are defined: the paper's unfairness."""
-        return float(np.nanmean(np.abs(self.values)))
+    def unfairness(self) -> float:
+        """The mean of the gaps over the levels that are defined: the paper's mean of |F|."""
+        return float(unfairness(self.gaps))
 
     @property
     def max(self) -> float:
@@ -55,66 +60,125 @@ class Levels:
         return int(np.isnan(self.values).sum())
 
 
+SUMMARIES = ("mean", "max")
+
+
+def unfairness(gaps: Floats, summary: str = "mean") -> Floats:
+    """How unfair a model is: the mean, or the largest, of what its levels are off by.
+
+    Args:
+        gaps: (..., J) as `Constraints.gaps` gives them; NaN where a level is not defined.
+        summary: "mean", as in the paper, or "max".
+
+    Returns:
+        (...) one number per model, NaN where no level is defined.
+
+    Raises:
+        ValueError: if the summary is none of the two.
+
+    Example:
+        >>> unfairness(np.array([[0.1, 0.3], [0.2, np.nan]]))
+        array([0.2, 0.2])
+        >>> float(unfairness(np.array([0.1, 0.3]), "max"))
+        0.3
+    """
+    if summary not in SUMMARIES:
+        raise ValueError(f"summary: expected one of {list(SUMMARIES)}, got {summary!r}.")
+    defined = ~np.isnan(gaps)
+    known = np.where(defined, gaps, 0.0)
+    n = defined.sum(-1)
+    found = known.max(-1) if summary == "max" else known.sum(-1) / np.maximum(n, 1)
+    return np.where(n > 0, found, np.nan)
+
+
 def fairness_levels(
     y_true: Any,
     y_pred: Any,
     s: Any,
     fairness_measure: Any,
     *,
-    y_desirable: Any = (1,),
+    y_desirable: Any = None,
     sample_weight: Any = None,
 ) -> Levels:
     """Levels of fairness of predictions, with the frequencies of these very data.
+
+    Args:
+        y_true: one label per row.
+        y_pred: one predicted label per row.
+        s: one sensitive value per row, or one column per attribute.
+        fairness_measure: a name, or what else `fairgrad.torch.FairLoss` takes.
+        y_desirable: the desirable labels; by default the second of two in sorted order.
+        sample_weight: one non-negative weight per row.
+
+    Raises:
+        ValueError: if the columns do not fit, or the measure is not known.
 
     Example:
         >>> levels = fairness_levels([0, 1, 0, 1], [0, 1, 1, 1], [0, 0, 1, 1], "accuracy_parity")
         >>> dict(zip(levels.names, levels.values.tolist()))
         {'s=0': 0.25, 's=1': -0.25}
-        >>> levels.mean_abs
+        >>> levels.unfairness
         0.25
     """
-    groups = Groups.from_data(y_true, s, sample_weight)
-    constraints = constraints_of(fairness_measure, groups, y_desirable=y_desirable)
-    errors = cell_errors(groups, y_true, y_pred, s, constraints.by_label, sample_weight)
-    return levels_of(constraints, errors)
+    rows = group_rows(y_true, s, sample_weight, arguments=("y_true", "s", "sample_weight"))
+    constraints = constraints_of(fairness_measure, rows.groups, y_desirable=y_desirable)
+    wrong = is_wrong(rows, y_pred)
+    levels = levels_of(constraints, cell_errors(rows, wrong, constraints.by_label))
+    labels = rows.groups.labels.tolist()
+    if not uses_desirable(fairness_measure):
+        return levels
+    return replace(
+        levels, desirable=tuple(labels[i] for i in desirable_labels(labels, y_desirable))
+    )
 
 
 def levels_of(constraints: Constraints, errors: Floats) -> Levels:
     """``F = c0 + C e`` with its names; e of an empty cell is never used.
 
     Example:
+        >>> from fairgrad.groups import Groups
         >>> from fairgrad.measures import accuracy_parity
         >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 50})
         >>> levels_of(accuracy_parity(groups), np.array([0.1, 0.3])).values.round(4)
         array([ 0.1, -0.1])
     """
-    return Levels(constraints.names, constraints.c0 + constraints.C @ np.nan_to_num(errors))
+    values = constraints.c0 + constraints.C @ np.nan_to_num(errors)
+    return Levels(constraints.names, values, constraints.gaps(values))
 
 
-def cell_errors(
-    groups: Groups, y_true: Any, y_pred: Any, s: Any, by_label: bool, sample_weight: Any = None
-) -> Floats:
-    """(K,) error rate of each cell, NaN where it has no rows.
+def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
+    """(N,) which rows are predicted wrongly.
 
     Raises:
-        ValueError: if there is not one prediction per row, or a label or group was never seen.
+        ValueError: if there is not one prediction per row.
 
     Example:
-        >>> y, s = [0, 0, 1, 1], ["a", "b", "a", "b"]
-        >>> groups = Groups.from_data(y, s)
-        >>> cell_errors(groups, y, [0, 1, 1, 1], s, by_label=False)
-        array([0. , 0.5])
+        >>> is_wrong(group_rows(["no", "yes"], [0, 1]), ["no", "no"])
+        array([False,  True])
     """
-    label, predicted = groups.label_index(y_true), as_array(y_pred)
-    if predicted.shape != label.shape:
+    predicted = as_array(y_pred)
+    if predicted.shape != rows.label.shape:
         raise ValueError(
-            f"y_pred: expected one prediction per row of y_true ({len(label)}), "
+            f"y_pred: expected one prediction per row of y_true ({len(rows)}), "
             f"got shape {predicted.shape}."
         )
-    wrong = predicted != groups.labels[label]
-    weight = check_weights(sample_weight, len(label))
-    group = groups.group_index(s)
-    cell = label * groups.n_groups + group if by_label else group
-    mass = groups.cell_mass(by_label)
-    errors = np.bincount(cell, wrong if weight is None else wrong * weight, minlength=len(mass))
+    wrong: NDArray[np.bool_] = predicted != rows.groups.labels[rows.label]
+    return wrong
+
+
+def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
+    """(K,) the error rate of each cell, NaN where it has no rows.
+
+    Args:
+        rows: with their labels, groups and weights.
+        wrong: (N,) which of them are predicted wrongly.
+        by_label: whether cells are (label, group) pairs or groups.
+
+    Example:
+        >>> rows = group_rows([0, 0, 1, 1], ["a", "b", "a", "b"])
+        >>> cell_errors(rows, [False, True, False, False], by_label=False)
+        array([0. , 0.5])
+    """
+    mass = rows.groups.cell_mass(by_label)
+    errors = rows.cell_sums(wrong, by_label)
     return np.where(mass > 0, errors / np.where(mass > 0, mass, 1.0), np.nan)

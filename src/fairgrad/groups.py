@@ -68,27 +68,8 @@ class Groups:
         Raises:
             ValueError: if lengths differ, a label is missing, or weights are not valid.
         """
-        label_name, labels = _encode_labels(y, f"y{suffix}")
-        columns = {
-            name: encode(column, f"s{suffix}" if name == "s" else f"s{suffix} ({name})")
-            for name, column in as_columns(s, "s").items()
-        }
-        for column in columns.values():
-            _check_length(len(column.codes), len(labels.codes), f"s{suffix}", f"y{suffix}")
-        weight = check_weights(sample_weight, len(labels.codes), suffix)
-        radix = [len(column.values) + 1 for column in columns.values()]
-        joint = _join([column.codes for column in columns.values()], radix)
-        present, group = np.unique(joint, return_inverse=True)
-        mass = np.zeros((len(labels.values), len(present)))
-        np.add.at(mass, (labels.codes, group), 1.0 if weight is None else weight)
-        return cls(
-            labels=labels.values,
-            attributes=tuple(columns),
-            values=tuple(column.values for column in columns.values()),
-            codes=_split(present, radix),
-            mass=mass,
-            label_name=label_name,
-        )
+        arguments = (f"y{suffix}", f"s{suffix}", f"sample_weight{suffix}")
+        return group_rows(y, s, sample_weight, arguments=arguments).groups
 
     @classmethod
     def from_counts(cls, counts: Mapping[tuple[Hashable, ...], float] | Any) -> Groups:
@@ -264,8 +245,7 @@ class Groups:
             for (name, column), values in zip(columns.items(), self.values, strict=True)
         ]
         radix = [len(values) + 1 for values in self.values]
-        known = _join(list(self.codes.T), radix)
-        joint = _join(codes, radix)
+        known, joint = _join(list(self.codes.T), radix), _join(codes, radix)
         order = np.argsort(known)
         place = np.minimum(np.searchsorted(known[order], joint), len(known) - 1)
         group = order[place]
@@ -278,6 +258,20 @@ class Groups:
             )
         return group
 
+    def place(self, y: Any, s: Any, sample_weight: Any = None) -> GroupedRows:
+        """Other rows of the same labels and groups, such as those a fitted model is judged on.
+
+        Their groups have the frequencies of these very rows.
+
+        Raises:
+            ValueError: if a label or a combination of sensitive values was never seen.
+        """
+        label, group = self.label_index(y), self.group_index(s)
+        _check_length(len(group), len(label), "s", "y")
+        weight = check_weights(sample_weight, len(label))
+        mass = _cell_sums(label, group, weight, self.mass.shape)
+        return GroupedRows(replace(self, mass=mass), label, group, weight)
+
     def label_index(self, y: Any) -> Ints:
         """(N,) the index of each row's label.
 
@@ -287,7 +281,105 @@ class Groups:
         return _recode(_encode_labels(y)[1], self.labels, "y")
 
 
-def check_weights(sample_weight: Any, n_rows: int, suffix: str = "") -> Floats | None:
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """The rows of a data set as integers: which label and which group each one has.
+
+    Attributes:
+        groups: who the groups are, with the frequencies of these rows.
+        label: (N,) the index of each row's label in ``groups.labels``.
+        group: (N,) the index of each row's group.
+        weight: (N,) sample weights, or None.
+
+    Example:
+        >>> rows = group_rows(["no", "yes", "yes"], ["F", "M", "F"])
+        >>> rows.label, rows.group, rows.cell(by_label=True)
+        (array([0, 1, 1]), array([0, 1, 0]), array([0, 3, 2]))
+    """
+
+    groups: Groups
+    label: Ints
+    group: Ints
+    weight: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def cell(self, by_label: bool = True) -> Ints:
+        """(N,) the cell of each row: ``label * n_groups + group``, or the group alone."""
+        return self.label * self.groups.n_groups + self.group if by_label else self.group
+
+    def take(self, rows: Any) -> GroupedRows:
+        """Some of the rows, by their numbers; the groups then have the frequencies of these."""
+        label, group = self.label[rows], self.group[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        mass = _cell_sums(label, group, weight, self.groups.mass.shape)
+        return GroupedRows(replace(self.groups, mass=mass), label, group, weight)
+
+    def cell_sums(self, values: Any, by_label: bool = True) -> Floats:
+        """(K,) the sum of a value per row, times the sample weight, over each cell."""
+        values = np.asarray(values, dtype=np.float64)
+        weighted = values if self.weight is None else values * self.weight
+        n_cells = self.groups.mass.size if by_label else self.groups.n_groups
+        return np.bincount(self.cell(by_label), weighted, minlength=n_cells)
+
+
+def group_rows(
+    y: Any,
+    s: Any,
+    sample_weight: Any = None,
+    *,
+    labels: Any = None,
+    arguments: tuple[str, str, str] = ("y", "s", "sample_weight"),
+) -> GroupedRows:
+    """Reads labels, sensitive values and weights: every column is encoded once.
+
+    Args:
+        y: one label per row.
+        s: one sensitive value per row, or one column per attribute (a matrix, a data frame or a
+            mapping of names to columns). Missing values and the integer -1 are unknown.
+        sample_weight: one non-negative weight per row.
+        labels: all labels there are, if some may have no rows; by default those of y.
+        arguments: what to call y, s and sample_weight in errors.
+
+    Raises:
+        ValueError: if lengths differ, a label is missing or not among `labels`, or weights are not
+            valid.
+
+    Example:
+        >>> group_rows([0, 1, 1], ["F", "M", None]).groups.names
+        ('s=F', 's=M', 's=?')
+    """
+    y_name, s_name, weight_name = arguments
+    label_name, found = _encode_labels(y, y_name)
+    if labels is not None:
+        known = _encode_labels(labels, "labels")[1].values
+        found = Codes(_recode(found, known, y_name), known)
+    n_rows = len(found.codes)
+    columns = {
+        name: encode(column, s_name if name == "s" else f"{s_name} ({name})")
+        for name, column in as_columns(s, "s").items()
+    }
+    for column in columns.values():
+        _check_length(len(column.codes), n_rows, s_name, y_name)
+    weight = check_weights(sample_weight, n_rows, weight_name, y_name)
+    radix = [len(column.values) + 1 for column in columns.values()]
+    joint = _join([column.codes for column in columns.values()], radix)
+    present, group = _present(joint, int(np.prod(radix)))
+    groups = Groups(
+        labels=found.values,
+        attributes=tuple(columns),
+        values=tuple(column.values for column in columns.values()),
+        codes=_split(present, radix),
+        mass=_cell_sums(found.codes, group, weight, (len(found.values), len(present))),
+        label_name=label_name,
+    )
+    return GroupedRows(groups, found.codes, group, weight)
+
+
+def check_weights(
+    sample_weight: Any, n_rows: int, argument: str = "sample_weight", other: str = "y"
+) -> Floats | None:
     """Sample weights as float64, or None; refused if they cannot be weights.
 
     Raises:
@@ -304,12 +396,10 @@ def check_weights(sample_weight: Any, n_rows: int, suffix: str = "") -> Floats |
     if sample_weight is None:
         return None
     weight = as_array(sample_weight).astype(np.float64)
-    _check_length(
-        len(weight) if weight.ndim == 1 else -1, n_rows, f"sample_weight{suffix}", f"y{suffix}"
-    )
+    _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
     if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(
-            f"sample_weight{suffix}: expected finite weights of at least 0 that do not sum to 0; "
+            f"{argument}: expected finite weights of at least 0 that do not sum to 0; "
             f"got a minimum of {weight.min()} and a sum of {weight.sum()}."
         )
     return weight
@@ -342,6 +432,20 @@ def _recode(found: Codes, values: NDArray[Any], argument: str) -> Ints:
         )
     recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[found.codes]
     return recoded
+
+
+def _cell_sums(label: Ints, group: Ints, weight: Floats | None, shape: tuple[int, ...]) -> Floats:
+    """(L, G) rows of each cell, or the sums of their weights."""
+    mass = np.bincount(label * shape[1] + group, weight, minlength=shape[0] * shape[1])
+    return mass.astype(np.float64).reshape(shape)
+
+
+def _present(joint: Ints, n_joint: int) -> tuple[Ints, Ints]:
+    """The different numbers in order, and which one each row has; few possible ones are counted."""
+    if n_joint > max(len(joint), 1 << 16):
+        return np.unique(joint, return_inverse=True)
+    seen = np.bincount(joint, minlength=n_joint) > 0
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[joint]
 
 
 def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:

@@ -11,7 +11,7 @@ of your own is any function from `Groups` (those whose attributes are known) to 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -66,14 +66,15 @@ def equalized_odds(groups: Groups) -> Constraints:
     return Constraints(c0=c0, C=C, by_label=True, names=groups.cell_names(by_label=True))
 
 
-def equality_of_opportunity(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
+def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constraints:
     """Equalized odds for the desirable labels alone.
 
     ``F_(l,r)`` as for equalized odds where l is desirable, 0 elsewhere: the other labels keep
     their (empty) constraints, so that the mean of |F| is over all labels and groups.
 
     Raises:
-        ValueError: if a desirable label is none of the labels.
+        ValueError: if a desirable label is none of the labels, or there are more than two labels
+            and none is given.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -84,7 +85,8 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = (1,)) -> Constrai
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
     odds = equalized_odds(groups)
-    is_desirable = np.isin(np.arange(len(groups.labels)), _desirable(groups, y_desirable))
+    desirable = _required_labels(groups, y_desirable, "equality_of_opportunity")
+    is_desirable = np.isin(np.arange(len(groups.labels)), desirable)
     rows = np.repeat(is_desirable, groups.n_groups)
     return Constraints(
         c0=np.where(rows, odds.c0, 0.0),
@@ -121,7 +123,7 @@ def demographic_parity(groups: Groups) -> Constraints:
     )
 
 
-def four_fifths_rule(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
+def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
     """Each group's selection rate is at least 0.8 of the overall one. Two labels only.
 
     ``F_r = P(h = 1 | s = r) - 0.8 P(h = 1) >= 0``, one one-sided constraint per group, where 1
@@ -137,7 +139,7 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
         (array([-0.15,  0.35]), array([0., 0.]), array([inf, inf]))
     """
     _require_binary(groups, "four_fifths_rule")
-    desirable = _desirable(groups, y_desirable)
+    desirable = _required_labels(groups, y_desirable, "four_fifths_rule")
     if len(desirable) != 1:
         raise ValueError(
             f"y_desirable: four_fifths_rule needs exactly one label, got {len(desirable)}."
@@ -145,6 +147,35 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = (1,)) -> Constraints:
     share = _shares(groups.mass.sum(axis=0))
     c0, C = _gap_to_mean(*_selection_rates(groups, desirable[0]), share, ratio=0.8)
     return Constraints(c0=c0, C=C, by_label=True, names=groups.names, lower=0.0, upper=np.inf)
+
+
+def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
+    """Indices of the desirable labels: the one rule of the library.
+
+    They are those given; if none is given, of two labels the second in sorted order, and of more
+    labels none: measures that need to know then ask for them.
+
+    Args:
+        labels: all labels, sorted.
+        y_desirable: one label or several; None to go by the rule.
+
+    Raises:
+        ValueError: if a given label is none of the labels.
+
+    Example:
+        >>> desirable_labels(["no", "yes"]), desirable_labels(["no", "yes"], "no")
+        ((1,), (0,))
+        >>> desirable_labels([1, 2, 3])
+        ()
+    """
+    known = np.asarray(labels).tolist()
+    if y_desirable is None:
+        return (1,) if len(known) == 2 else ()
+    wanted = np.atleast_1d(as_array(y_desirable)).tolist()
+    strangers = [label for label in wanted if label not in known]
+    if strangers or not wanted:
+        raise ValueError(f"y_desirable: expected labels among {known}, got {wanted}.")
+    return tuple(sorted({known.index(label) for label in wanted}))
 
 
 MEASURES: dict[str, Callable[..., Constraints]] = {
@@ -181,7 +212,7 @@ class On:
 
 
 def constraints_of(
-    measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = (1,)
+    measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = None
 ) -> Constraints:
     """The constraints a measure puts on the cells of these groups.
 
@@ -193,7 +224,8 @@ def constraints_of(
             (c0, C) for the cells by label and group; an `On`; or a list of any of these.
         groups: of the training set, or of an evaluation set.
         epsilon: slack of all constraints, or one per constraint.
-        y_desirable: the desirable labels, for measures that ask for them.
+        y_desirable: the desirable labels, for measures that ask for them; by default the second
+            of two labels.
 
     Raises:
         ValueError: if the measure is not known or does not fit the groups.
@@ -245,6 +277,22 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
         )
 
 
+def uses_desirable(measure: Any) -> bool:
+    """Whether a measure looks at the desirable labels.
+
+    Example:
+        >>> uses_desirable("equal_opportunity"), uses_desirable([On("sex", "demographic_parity")])
+        (True, False)
+    """
+    if isinstance(measure, list):
+        return any(uses_desirable(part) for part in measure)
+    if isinstance(measure, On):
+        return uses_desirable(measure.measure)
+    if isinstance(measure, str):
+        measure = MEASURES.get(ALIASES.get(measure, measure))
+    return callable(measure) and "y_desirable" in inspect.signature(measure).parameters
+
+
 def measure_name(measure: Any) -> str:
     """A short readable name of a measure.
 
@@ -277,7 +325,7 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
             f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a "
             "function from Groups to Constraints, Constraints, a pair (c0, C), or a list of these."
         )
-    if "y_desirable" in inspect.signature(measure).parameters:
+    if uses_desirable(measure):
         return partial(measure, y_desirable=y_desirable)
     return measure  # type: ignore[no-any-return]  # whatever it gives is checked by the caller
 
@@ -318,13 +366,14 @@ def _shares(mass: Floats) -> Floats:
     return mass / total if total > 0 else np.zeros_like(mass)
 
 
-def _desirable(groups: Groups, y_desirable: Any) -> Sequence[int]:
-    wanted = np.atleast_1d(as_array(y_desirable)).tolist()
-    labels = groups.labels.tolist()
-    strangers = [label for label in wanted if label not in labels]
-    if strangers or not wanted:
-        raise ValueError(f"y_desirable: expected labels among {labels}, got {wanted}.")
-    return sorted({labels.index(label) for label in wanted})
+def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[int, ...]:
+    found = desirable_labels(groups.labels, y_desirable)
+    if not found:
+        raise ValueError(
+            f"y_desirable: {measure} needs the desirable labels named where there are more than "
+            f"two; the labels are {groups.labels.tolist()}."
+        )
+    return found
 
 
 def _require_binary(groups: Groups, measure: str) -> None:

@@ -33,7 +33,7 @@ def test_models_become_fair_on_new_rows(many, measure, rate):
     fair, plain = (
         fairness_levels(
             many.y[new], (booster.predict(judged) > 0.5).astype(int), many.sex[new], measure
-        ).mean_abs
+        ).unfairness
         for booster in (
             xgboost.train(params, data, 150, obj=objective),
             xgboost.train(params, data, 150),

@@ -52,7 +52,7 @@ def test_figures_are_those_of_the_predictions(program, fitted, predicted, adult,
         people["income"], predicted, people["sex"], "equalized_odds", y_desirable=[">50K"]
     )
     odds = next(v for v in found["audit"]["verdicts"] if v["measure"] == "equalized_odds")
-    assert odds["mean_abs"] == pytest.approx(levels.mean_abs)
+    assert odds["unfairness"] == pytest.approx(levels.unfairness)
     assert found["verdict"] == odds["verdict"]
     assert found["judged_by"] == ["equalized_odds"]
 

@@ -45,7 +45,7 @@ def test_a_convolutional_network_becomes_fairer():
     for name, rates in {"plain": (0.0, 0.0), "fair": (0.05, 0.5)}.items():
         tuned = tune(network, data, epochs=6, fairness_rate=rates[0], proportional_rate=rates[1])
         predicted = predict_logits(tuned.module, X).argmax(1).numpy()
-        found[name] = (fairness_levels(y, predicted, s, DP).mean_abs, (predicted == y).mean())
+        found[name] = (fairness_levels(y, predicted, s, DP).unfairness, (predicted == y).mean())
     assert found["plain"][0] > 0.04
     assert found["fair"][0] < 0.5 * found["plain"][0]
     assert found["fair"][1] > 0.8
@@ -131,7 +131,7 @@ def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
     predicted = predict_logits(tuned.module, X).argmax(1).numpy()
     last = tuned.history[-1]
     assert last["accuracy"] == (predicted == y).mean()
-    assert last["unfairness"] == fairness_levels(y, predicted, s, DP).mean_abs
+    assert last["unfairness"] == fairness_levels(y, predicted, s, DP).unfairness
     assert tuned.epoch == 1
 
 
@@ -141,7 +141,7 @@ def test_a_rule_chooses_the_epoch(rows, network):
     assert tuned.epoch == int(np.argmin(unfairness))
     X, y, s = rows
     predicted = predict_logits(tuned.module, X).argmax(1).numpy()
-    assert fairness_levels(y, predicted, s, DP).mean_abs == min(unfairness)
+    assert fairness_levels(y, predicted, s, DP).unfairness == min(unfairness)
 
 
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_path):

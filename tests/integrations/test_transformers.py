@@ -100,7 +100,7 @@ def test_evaluation_gives_plain_loss_accuracy_and_unfairness(people, tmp_path):
         logits = trainer.model.eval()(people.ids).logits
     plain = torch.nn.functional.cross_entropy(logits, people.y)
     predicted = logits.argmax(1)
-    expected = fairness_levels(people.y, predicted, people.s, "equalized_odds").mean_abs
+    expected = fairness_levels(people.y, predicted, people.s, "equalized_odds").unfairness
     assert metrics["eval_accuracy"] == pytest.approx(float((predicted == people.y).float().mean()))
     assert metrics["eval_unfairness"] == pytest.approx(expected)
     assert metrics["eval_loss"] == pytest.approx(float(plain), abs=1e-5)
@@ -343,7 +343,7 @@ def test_two_sensitive_columns(people, tmp_path):
     metrics = trainer.evaluate(rows)
     with torch.no_grad():
         predicted = trainer.model.eval()(people.ids).logits.argmax(1)
-    expected = fairness_levels(people.y, predicted, columns, measure).mean_abs
+    expected = fairness_levels(people.y, predicted, columns, measure).unfairness
     assert metrics["eval_unfairness"] == pytest.approx(expected)
     assert {"age", "sex"} == set(trainer.criterion.groups.attributes)
 
@@ -357,7 +357,7 @@ def test_attributes_of_text_as_the_loss_encodes_them(people, tmp_path):
     trainer.train()
     with torch.no_grad():
         predicted = trainer.model.eval()(people.ids).logits.argmax(1)
-    expected = fairness_levels(people.y, predicted, columns["sex"], "equalized_odds").mean_abs
+    expected = fairness_levels(people.y, predicted, columns["sex"], "equalized_odds").unfairness
     assert trainer.evaluate(rows)["eval_unfairness"] == pytest.approx(expected)
 
 

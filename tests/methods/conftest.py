@@ -71,7 +71,7 @@ def judge():
         for candidate in candidates:
             test = task.splits[candidate.seed].test
             levels = fairness_levels(test.y, candidate.test, test.s, measure)
-            found.append((np.mean(candidate.test == test.y), levels.mean_abs))
+            found.append((np.mean(candidate.test == test.y), levels.unfairness))
         return np.mean(found, axis=0)
 
     return mean

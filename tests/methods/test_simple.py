@@ -126,4 +126,4 @@ def test_adult_gives_the_papers_figures():
 
 
 def _odds(part, predicted):
-    return fairness_levels(part.y, predicted, part.s, "equalized_odds").mean_abs
+    return fairness_levels(part.y, predicted, part.s, "equalized_odds").unfairness

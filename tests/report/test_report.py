@@ -73,7 +73,7 @@ def test_the_page_says_what_the_audit_says(report, page):
     text = " ".join(page.text)
     for finding in report.audit.findings:
         assert finding.verdict in text
-        assert f"{finding.mean_abs:.4f}" in text
+        assert f"{finding.unfairness:.4f}" in text
     assert "made up" in text
     assert "Kish" not in text
     assert "Clopper-Pearson" in text

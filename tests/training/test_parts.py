@@ -180,7 +180,7 @@ def test_records_are_the_levels_of_the_predictions(data, table, measure):
     score = training.scores(training.select("last"), X[judged])[:, 0]
     expected = fairness_levels(y[judged], (score > 0).astype(int), s[judged], measure)
     np.testing.assert_allclose(training.history.levels[-1, 0], expected.values, atol=1e-9)
-    assert training.history.unfairness[-1, 0] == pytest.approx(expected.mean_abs)
+    assert training.history.unfairness[-1, 0] == pytest.approx(expected.unfairness)
     assert training.history.accuracy[-1, 0] == np.mean((score > 0) == y[judged])
     loss = np.logaddexp(0, np.where(y[judged] == 1, -score, score)).mean()
     assert training.history.loss[-1, 0] == pytest.approx(loss, rel=1e-5)

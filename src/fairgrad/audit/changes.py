@@ -48,7 +48,7 @@ class Change:
         """Whether the figure of this measure came down (a ratio: went up)."""
         before, after = self.before, self.after
         if after.tolerance.kind == "level":
-            return after.mean_abs < before.mean_abs
+            return after.unfairness < before.unfairness
         sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
         return sign * after.judgement.value < sign * before.judgement.value
 

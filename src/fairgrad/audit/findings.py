@@ -65,12 +65,12 @@ class Finding:
         return self.comparison.map.enclose(rate_intervals(self.comparison, self.alpha))
 
     @property
-    def mean_abs(self) -> float:
+    def unfairness(self) -> float:
         """Mean of |F| over the levels that are defined: the paper's unfairness."""
         return float(np.nanmean(np.abs(self.levels))) if self.n_defined else float("nan")
 
     @property
-    def mean_abs_interval(self) -> Interval:
+    def unfairness_interval(self) -> Interval:
         """Where the mean of |F| lies, with the audit's confidence."""
         if not self.n_defined:
             return Interval(np.asarray(0.0), np.asarray(1.0))

@@ -132,15 +132,15 @@ def _levels_of(finding: Finding) -> pd.DataFrame:
 
 
 def _verdict_of(finding: Finding) -> dict[str, Any]:
-    judgement, unfairness = finding.judgement, finding.mean_abs_interval
+    judgement, unfairness = finding.judgement, finding.unfairness_interval
     (best, best_level), (worst, worst_level) = finding.best, finding.worst
     return {
         "measure": finding.measure,
         "attribute": finding.attribute,
         "verdict": finding.verdict,
-        "mean_abs": finding.mean_abs,
-        "mean_abs_low": float(unfairness.low),
-        "mean_abs_high": float(unfairness.high),
+        "unfairness": finding.unfairness,
+        "unfairness_low": float(unfairness.low),
+        "unfairness_high": float(unfairness.high),
         "judged_by": finding.tolerance.kind,
         "tolerance": finding.tolerance.value,
         "judged": judgement.value,

@@ -69,7 +69,7 @@ def _verdicts(audit: Audit) -> str:
         [
             wording.title(finding.measure),
             finding.attribute,
-            f"{finding.mean_abs:.4f}",
+            f"{finding.unfairness:.4f}",
             phrases.judged(finding),
             f"{finding.judgement.value:.4f}",
             f"{finding.judgement.low:.4f} to {finding.judgement.high:.4f}",
@@ -132,8 +132,8 @@ def _changes(audit: Audit) -> list[str]:
         [
             wording.title(change.after.measure),
             change.after.attribute,
-            f"{change.before.mean_abs:.4f}",
-            f"{change.after.mean_abs:.4f}",
+            f"{change.before.unfairness:.4f}",
+            f"{change.after.unfairness:.4f}",
             phrases.who_gained(change),
         ]
         for change in audit.changes

@@ -84,7 +84,7 @@ def _verdicts(audit: Audit) -> Table:
 def _verdict_row(finding: Finding) -> list[Text]:
     judgement, verdict = finding.judgement, finding.verdict
     figures = [
-        f"{finding.mean_abs:.3f}",
+        f"{finding.unfairness:.3f}",
         f"{judgement.value:.3f}",
         f"{judgement.low:.3f}-{judgement.high:.3f}",
         phrases.limit(finding),
@@ -175,7 +175,7 @@ def _against_baseline(audit: Audit) -> list[Any]:
         table.add_row(
             Text(printable(wording.title(change.after.measure))),
             Text(printable(change.after.attribute)),
-            f"{change.before.mean_abs:.3f} → {change.after.mean_abs:.3f}",
+            f"{change.before.unfairness:.3f} → {change.after.unfairness:.3f}",
             change.before.verdict,
             change.after.verdict,
         )

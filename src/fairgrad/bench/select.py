@@ -33,7 +33,7 @@ class Figures:
     levels: Floats
 
     @property
-    def mean_abs(self) -> Floats:
+    def unfairness(self) -> Floats:
         """(n,) mean of |F| over the levels that are defined."""
         mean = np.nanmean(np.abs(self.levels), axis=1)
         return np.asarray(np.round(mean, NOISE_DIGITS), dtype=np.float64)
@@ -119,7 +119,7 @@ def _chosen_rows(record: Record, measure: str) -> list[dict[str, Any]]:
 def _chosen_row(record: Record, measure: str, seed: int, pool: list[Kept]) -> dict[str, Any]:
     unit = record.unit
     validation = figures_of(record, seed, "validation", [k.validation for k in pool], measure)
-    chosen = fairest_of_accurate(validation.accuracy, validation.mean_abs)
+    chosen = fairest_of_accurate(validation.accuracy, validation.unfairness)
     kept = pool[chosen]
     row: dict[str, Any] = dict(
         zip(KEYS, (unit.dataset, unit.model, unit.method, measure), strict=True)
@@ -129,7 +129,7 @@ def _chosen_row(record: Record, measure: str, seed: int, pool: list[Kept]) -> di
     row |= _expected(record, seed, kept, measure)
     return row | {
         "validation_accuracy": float(validation.accuracy[chosen]),
-        "validation_mean_abs_fairness": float(validation.mean_abs[chosen]),
+        "validation_mean_abs_fairness": float(validation.unfairness[chosen]),
         "epoch": kept.epoch,
         "settings": json.dumps(kept.settings, sort_keys=True),
         "grid": _grid(record),

@@ -174,7 +174,7 @@ def _verdict_cells(finding: Finding) -> tuple[str, Text]:
     verdict = finding.verdict
     word = Text(f"{phrases.SIGNS[verdict]} {verdict.split()[0]}")
     word.stylize(STYLES.get(verdict, "yellow"))
-    return f"{finding.mean_abs:.3f}", word
+    return f"{finding.unfairness:.3f}", word
 
 
 def _rate_columns(audit: Audit) -> dict[tuple[str, Any], str]:

@@ -55,7 +55,7 @@ class Labelled:
         found = {"accuracy": float((predicted == true).mean())}
         if self.columns is not None and measure is not None:
             levels = fairness_levels(true, predicted, self.columns, measure, y_desirable=desirable)
-            found["unfairness"] = levels.mean_abs
+            found["unfairness"] = levels.unfairness
         return found
 
 

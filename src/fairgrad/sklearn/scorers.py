@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from fairgrad.evaluate import cell_errors, levels_of
-from fairgrad.groups import Floats, Groups
-from fairgrad.measures import constraints_of
-from fairgrad.sklearn.defaults import desirable_labels
+from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
 from fairgrad.sklearn.sensitive import check_rows
 from fairgrad.training.member import check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-SUMMARIES: dict[str, Callable[[Floats], Any]] = {"mean": np.nanmean, "max": np.nanmax}
+    from fairgrad.groups import Floats
 
 
 def make_fairness_scorer(
@@ -115,11 +109,11 @@ class FairnessScorer:
         predicted = estimator.predict(X)
         s = check_rows(sensitive_features, len(y_true))
         gaps = _gaps(y_true, predicted, s, self.fairness_measure, self.y_desirable, sample_weight)
-        unfairness = float(SUMMARIES[self.summary](gaps))
+        unfair = float(unfairness(gaps, self.summary))
         if self.max_unfairness is None:
-            return -unfairness
-        if unfairness > self.max_unfairness:
-            return self.max_unfairness - unfairness
+            return -unfair
+        if unfair > self.max_unfairness:
+            return self.max_unfairness - unfair
         return float(accuracy_score(y_true, predicted, sample_weight=sample_weight))
 
     def set_score_request(self, **requested: bool | str | None) -> FairnessScorer:
@@ -138,13 +132,7 @@ class FairnessScorer:
 def _gaps(
     y_true: Any, y_pred: Any, s: Any, measure: Any, y_desirable: Any, sample_weight: Any
 ) -> Floats:
-    """(J,) |F| of each constraint; NaN where it is not defined."""
-    groups = Groups.from_data(y_true, s, sample_weight)
-    desirable = desirable_labels(y_desirable, groups.labels)
-    constraints = constraints_of(measure, groups, y_desirable=desirable)
-    errors = cell_errors(groups, y_true, y_pred, s, constraints.by_label, sample_weight)
-    F = levels_of(constraints, errors).values
-    lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
-    violation = np.maximum(np.maximum(lower - F, F - upper), 0.0)
-    gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), violation, np.abs(F))
-    return gaps
+    """(J,) how unfair each level is; NaN where it is not defined."""
+    return fairness_levels(
+        y_true, y_pred, s, measure, y_desirable=y_desirable, sample_weight=sample_weight
+    ).gaps

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from fairgrad import dual
+from fairgrad.evaluate import unfairness
 from fairgrad.training import heads
 from fairgrad.training.constants import level_constants, member_constraints
 from fairgrad.training.records import Record
@@ -56,6 +57,7 @@ class Evaluation:
         self.constants = level_constants(
             constraints, fairness.cells.n_cells, by_label=fairness.cells.n_label_rows > 1
         )
+        self.constraints = constraints
         self.piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
 
     def record(self, network: Network) -> Record:
@@ -82,10 +84,18 @@ class Evaluation:
         return Record(
             accuracy=1 - n_wrong / total,
             loss=loss.numpy() / total,
-            unfairness=mean_abs(levels),
+            unfairness=unfairness(np.where(self.constants.defined, self.gaps(levels), np.nan)),
             levels=levels,
             multipliers=self.fairness.net_multipliers.numpy().astype(np.float64),
         )
+
+    def gaps(self, levels: Floats) -> Floats:
+        """(M, J) how unfair each level is."""
+        found = np.zeros(levels.shape)
+        for own, part, level in zip(found, self.constraints, levels, strict=True):
+            if part is not None:
+                own[: len(part.c0)] = part.gaps(level[: len(part.c0)])
+        return found
 
     def _levels(self, counts: Tensor) -> Floats:
         if self.fairness.mixing is not None:
@@ -109,11 +119,3 @@ class Evaluation:
                 ]
             )
             yield Indices(index, None if bool(valid.all()) else valid)
-
-
-def mean_abs(levels: Floats) -> Floats:
-    """(..., J) -> (...) the mean of |F| over the levels that are defined; NaN if none is."""
-    defined = ~np.isnan(levels)
-    total = np.where(defined, np.abs(levels), 0.0).sum(-1)
-    n = defined.sum(-1)
-    return np.where(n > 0, total / np.maximum(n, 1), np.nan)

@@ -67,7 +67,7 @@ def measured(criterion: FairLoss, logits: Any, labels: Any, s: Ints) -> dict[str
             criterion.fairness_measure,
             y_desirable=criterion.y_desirable,
         )
-        metrics["unfairness"] = levels.mean_abs
+        metrics["unfairness"] = levels.unfairness
     return metrics
 
 

@@ -1,0 +1,56 @@
+"""Numbers given by the user: refused, with the argument's name, if they are not allowed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def check_number(
+    name: str, value: Any, *, least: float = 0.0, below: float = math.inf, above: float = -math.inf
+) -> float:
+    """The number as a float, if it is finite, at least `least`, below `below`, above `above`.
+
+    Raises:
+        ValueError: naming the argument, what came and what is allowed.
+
+    Example:
+        >>> check_number("fairness_rate", 0.01)
+        0.01
+        >>> check_number("error_memory", 1.5, below=1.0)
+        Traceback (most recent call last):
+            ...
+        ValueError: error_memory: expected a finite number of at least 0 and below 1, got 1.5.
+    """
+    if not (is_number(value) and least <= value < below and value > above):
+        lowest = f"above {above:g}" if above >= least else f"of at least {least:g}"
+        bound = "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"{name}: expected a finite number {lowest}{bound}, got {value!r}.")
+    return float(value)
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> int:
+    """The whole number as an int, if it is at least `least`.
+
+    Raises:
+        ValueError: naming the argument, what came and what is allowed.
+
+    Example:
+        >>> check_count("batch_size", 64)
+        64
+    """
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a real number; a bool is not.
+
+    Example:
+        >>> is_number(0.5), is_number(True), is_number("0.5")
+        (True, False, False)
+    """
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
