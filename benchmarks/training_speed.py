@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from fairgrad import fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
 from fairgrad.sklearn import FairGradClassifier
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def epoch() -> None:
     """One epoch of Adult, linear, batch 512, against the loop in the README of 0.2.0."""
     part = load("adult").split(seed=10).train
     X, y, s = (torch.from_numpy(column) for column in (part.X, part.y, part.s))
-    table, old_loss, n_epochs = Table.from_data(X, y, s), load_old_loss(), 3
+    table, old_loss, n_epochs = TrainingTable.from_data(X, y, s), load_old_loss(), 3
 
     def readme_loop() -> None:
         model = nn.Linear(X.shape[1], 2)
@@ -69,7 +69,7 @@ def epoch() -> None:
     times = interleaved(
         {
             "0.2.0": readme_loop,
-            "ours": lambda: train(table, [member], Plan(epochs=n_epochs, batch_size=512)),
+            "ours": lambda: train(table, [member], TrainingPlan(epochs=n_epochs, batch_size=512)),
         },
         repeats=5,
     )
@@ -83,7 +83,7 @@ def epoch() -> None:
 def stack() -> None:
     """Per member, a stack of many against one member at a time."""
     part = load("adult").split(seed=10).train
-    table = Table.from_data(part.X, part.y, part.s)
+    table = TrainingTable.from_data(part.X, part.y, part.s)
     print("\nTime per member and epoch of Adult: one at a time against a stack")
     for name, hidden, batch_size, many in (
         ("linear, batch 64", (), 64, 32),
@@ -91,7 +91,7 @@ def stack() -> None:
         ("128-64-32, batch 64", (128, 64, 32), 64, 16),
     ):
         members = [Member(epsilon=e, **PAPER) for e in np.linspace(0, 0.1, many)]
-        plan = Plan(hidden=hidden, batch_norm=bool(hidden), batch_size=batch_size, epochs=1)
+        plan = TrainingPlan(hidden=hidden, batch_norm=bool(hidden), batch_size=batch_size, epochs=1)
         times = interleaved(
             {
                 "one": lambda plan=plan, members=members: train(table, members[:1], plan),
@@ -106,7 +106,7 @@ def stack() -> None:
         )
 
 
-def pooled_adult() -> tuple[Table, list[np.ndarray], list[np.ndarray]]:
+def pooled_adult() -> tuple[TrainingTable, list[np.ndarray], list[np.ndarray]]:
     """The five splits of Adult, each standardised on its own, as one table."""
     data = load("adult")
     parts, rows, validation, first = [], [], [], 0
@@ -117,7 +117,7 @@ def pooled_adult() -> tuple[Table, list[np.ndarray], list[np.ndarray]]:
         validation.append(rows[-1][-1] + 1 + np.arange(len(validation_part.y)))
         first = int(validation[-1][-1]) + 1
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "s"))
-    return Table.from_data(*columns), rows, validation
+    return TrainingTable.from_data(*columns), rows, validation
 
 
 def sweep() -> None:
@@ -131,7 +131,7 @@ def sweep() -> None:
             for i, seed in enumerate(PAPER_SEEDS)
             for decay in (0.0, 0.001, 0.01)
         ]
-        plan = Plan(epochs=50, batch_size=batch_size)
+        plan = TrainingPlan(epochs=50, batch_size=batch_size)
         taken = seconds(lambda members=members, plan=plan: train(table, members, plan))
         total += taken
         print(f"  15 members, batch {batch_size:3d}  {taken:6.1f} s")
@@ -172,9 +172,9 @@ def growth() -> None:
     def task(rows: int, members: int, features: int) -> Callable[[], Any]:
         X = rng.normal(size=(rows, features)).astype(np.float32)
         s, y = rng.integers(0, 2, rows), (X[:, 0] + rng.normal(size=rows) > 0).astype(int)
-        table = Table.from_data(X, y, s)
+        table = TrainingTable.from_data(X, y, s)
         stack_members = [Member(epsilon=e, **PAPER) for e in np.linspace(0, 0.1, members)]
-        return lambda: train(table, stack_members, Plan(epochs=2, batch_size=256))
+        return lambda: train(table, stack_members, TrainingPlan(epochs=2, batch_size=256))
 
     tasks = {"base": task(**base)}
     for name, size in base.items():

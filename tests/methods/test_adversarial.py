@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from fairgrad.methods.adversarial import LAMBDAS, METHOD, Duel, parts_for, shape_of
 from fairgrad.methods.shared.two_heads import TwoHeadsStack
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad.training.streams import Indices
 
 
@@ -18,9 +18,9 @@ def test_adversarys_accuracy_falls(make_task):
     shape, (X, y, s) = shape_of(task), task.splits[1].train
     settings = [{"adversary_weight": weight} for weight in (0.0, 1.0)]
     training = train(
-        Table.from_data(X, y, s),
+        TrainingTable.from_data(X, y, s),
         [Member(seed=1, learning_rate=0.1, clip_norm=0.5)] * 2,
-        Plan(epochs=15, batch_size=64),
+        TrainingPlan(epochs=15, batch_size=64),
         parts=parts_for(shape)(settings),
     )
     state = training.kept[14]
@@ -50,7 +50,7 @@ def test_gradient_is_that_of_both_losses_with_the_encoders_reversed(make_task):
             leaf = scores.clone().requires_grad_()
             loss = functional.binary_cross_entropy_with_logits(leaf[0, head], truth)
             found.append(torch.autograd.grad(loss, leaf)[0])
-        stack = SimpleNamespace(table=Table.from_data(X, y, s))
+        stack = SimpleNamespace(table=TrainingTable.from_data(X, y, s))
         duel = Duel(stack, 1)(scores[None], Indices(torch.arange(len(y))[None], None))[0]
         assert torch.allclose(duel, found[0] + found[1], atol=1e-7)
         return pull(duel)[0]

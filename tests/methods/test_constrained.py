@@ -7,7 +7,7 @@ import torch
 from fairgrad.evaluate import fairness_levels
 from fairgrad.methods import methods
 from fairgrad.methods.shared.game import Game, margins
-from fairgrad.training import Member, Plan, Table
+from fairgrad.training import Member, TrainingPlan, TrainingTable
 from fairgrad.training.stack import Stack
 from fairgrad.training.streams import Indices
 
@@ -19,7 +19,7 @@ MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "dem
 def _game(task, measure, slacks=(0.0,), rates=(0.1,)):
     X, y, s = task.splits[1].train
     members = [Member(seed=seed) for seed in range(len(slacks))]
-    stack = Stack(Table.from_data(X, y, s), members, Plan())
+    stack = Stack(TrainingTable.from_data(X, y, s), members, TrainingPlan())
     return Game(stack, measure, (1,), slacks, rates)
 
 

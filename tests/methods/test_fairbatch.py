@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from fairgrad.methods import methods
 from fairgrad.methods.fairbatch import FairBatches, direction, shifted
 from fairgrad.methods.shared.slots import apportion, draw
-from fairgrad.training import Member, Parts, Plan, Table, train
+from fairgrad.training import Member, StackParts, TrainingPlan, TrainingTable, train
 from fairgrad.training.stack import Stack
 
 
 def _stack(task, n_members=1):
     X, y, s = task.splits[1].train
     members = [Member(seed=1, weight_decay=0.1 * m) for m in range(n_members)]
-    return Stack(Table.from_data(X, y, s), members, Plan(), parts=Parts(batches=_plain))
+    return Stack(
+        TrainingTable.from_data(X, y, s), members, TrainingPlan(), parts=StackParts(batches=_plain)
+    )
 
 
 def _plain(stack):
@@ -61,7 +63,12 @@ def test_shares_move_towards_the_group_with_the_higher_loss(make_task):
         kept.append(FairBatches(stack, task, 64))
         return kept[0]
 
-    train(Table.from_data(X, y, s), [Member(seed=1)], Plan(epochs=10), parts=Parts(batches=batches))
+    train(
+        TrainingTable.from_data(X, y, s),
+        [Member(seed=1)],
+        TrainingPlan(epochs=10),
+        parts=StackParts(batches=batches),
+    )
     _, positive = kept[0].shares[0]
     at_first = np.mean(s[y == 1] == 0)
     # A plain model overlooks group 0 among the positives, by how the data were made.

@@ -8,7 +8,7 @@ import torch
 
 from fairgrad.methods import methods
 from fairgrad.methods.fairret import Penalised
-from fairgrad.training import Member, Plan, Table
+from fairgrad.training import Member, TrainingPlan, TrainingTable
 from fairgrad.training.stack import Stack
 from fairgrad.training.streams import Indices
 
@@ -29,7 +29,9 @@ SMALL_BATCHES = ({"batch_size": 128, "strength": 1.0},)
 def _penalised(task, measure, strengths):
     X, y, s = task.splits[1].train
     members = [Member(seed=seed) for seed in (1, 2)[: len(strengths)]]
-    return Penalised(Stack(Table.from_data(X, y, s), members, Plan()), measure, strengths)
+    return Penalised(
+        Stack(TrainingTable.from_data(X, y, s), members, TrainingPlan()), measure, strengths
+    )
 
 
 def _of_library(penalised, measure, margin, rows):

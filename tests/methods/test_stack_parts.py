@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from fairgrad.training import Member, Parts, Plan, Table, train
+from fairgrad.training import Member, StackParts, TrainingPlan, TrainingTable, train
 from fairgrad.training.network import LinearStack, Shape
 from fairgrad.training.stack import build
 
@@ -14,8 +14,8 @@ def _trained(make_task, parts, **plan):
     members = [
         Member(seed=seed, weight_decay=decay, **fair) for seed in (1, 2) for decay in (0, 0.1)
     ]
-    table = Table.from_data(X, y, s, dtype=torch.float64)
-    return train(table, members, Plan(epochs=4, **plan), parts=parts)
+    table = TrainingTable.from_data(X, y, s, dtype=torch.float64)
+    return train(table, members, TrainingPlan(epochs=4, **plan), parts=parts)
 
 
 def _same(one, other):
@@ -26,12 +26,12 @@ def _same(one, other):
 
 
 def test_the_stacks_own_objective(make_task):
-    own = Parts(objective=lambda stack: stack.fair_objective)
+    own = StackParts(objective=lambda stack: stack.fair_objective)
     _same(_trained(make_task, None), _trained(make_task, own))
 
 
 def test_the_stacks_own_batches_with_a_stream_for_every_member(make_task):
-    apart = Parts(batches=lambda stack: stack.streams)
+    apart = StackParts(batches=lambda stack: stack.streams)
     _same(_trained(make_task, None), _trained(make_task, apart))
     deep = {"hidden": (8,), "batch_norm": True, "dropout": 0.2}
     _same(_trained(make_task, None, **deep), _trained(make_task, apart, **deep))
@@ -44,7 +44,7 @@ def test_the_stacks_own_network(make_task):
         seeds = [member.seed for member in stack.members]
         return build(plain.shape, stack.n_streams, seeds, torch.float64)
 
-    _same(plain, _trained(make_task, Parts(network=network)))
+    _same(plain, _trained(make_task, StackParts(network=network)))
 
 
 def test_the_state_of_an_objective_is_kept(make_task):
@@ -56,7 +56,7 @@ def test_the_state_of_an_objective_is_kept(make_task):
             self.state["steps"] = self.state["steps"] + 1
             return self.stack.fair_objective(scores, indices)
 
-    training = _trained(make_task, Parts(objective=Counting), batch_size=100)
+    training = _trained(make_task, StackParts(objective=Counting), batch_size=100)
     assert [state["objective.steps"][0].item() for state in training.kept.values()] == [3, 6, 9, 12]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairgrad.training import Table
+from fairgrad.training import TrainingTable
 
 torch.set_num_threads(1)
 
@@ -31,9 +31,9 @@ def data():
 @pytest.fixture(scope="session")
 def exact_table():
     """In double precision, so that the order of sums does not show."""
-    return Table.from_data(*_make_data(240), dtype=torch.float64)
+    return TrainingTable.from_data(*_make_data(240), dtype=torch.float64)
 
 
 @pytest.fixture(scope="session")
 def table(data):
-    return Table.from_data(*data)
+    return TrainingTable.from_data(*data)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fairgrad.torch import CrossEntropyLoss
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad.training.network import Shape
 from fairgrad.training.streams import Streams
 
@@ -114,13 +114,13 @@ def assert_same(table, member, plan, sample_weight=None, s=None):
 @pytest.mark.parametrize("name", FAIRNESS)
 def test_linear_model_equals_plain_loop(table, name):
     member = Member(learning_rate=0.3, weight_decay=0.01, clip_norm=0.05, seed=3, **FAIRNESS[name])
-    assert_same(table, member, Plan(epochs=EPOCHS, batch_size=BATCH))
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH))
 
 
 # Not Adam with batch norm: biases before it have no gradient but rounding, which Adam blows up.
 @pytest.mark.parametrize(("solver", "batch_norm"), [("sgd", False), ("sgd", True), ("adam", False)])
 def test_perceptron_equals_plain_loop(table, solver, batch_norm):
-    plan = Plan(
+    plan = TrainingPlan(
         hidden=(8, 5), batch_norm=batch_norm, epochs=EPOCHS, batch_size=BATCH, solver=solver
     )
     member = Member(
@@ -135,34 +135,34 @@ def test_perceptron_equals_plain_loop(table, solver, batch_norm):
 
 def test_adam_with_weight_decay_equals_plain_loop(table):
     member = Member(learning_rate=0.003, weight_decay=0.1, **FAIRNESS["equalized_odds"])
-    assert_same(table, member, Plan(epochs=EPOCHS, batch_size=BATCH, solver="adam"))
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH, solver="adam"))
 
 
 @pytest.mark.parametrize("hidden", [(), (6,)])
 def test_several_labels_equal_plain_loop(make_data, hidden):
-    table = Table.from_data(*make_data(n_labels=3))
+    table = TrainingTable.from_data(*make_data(n_labels=3))
     member = Member(learning_rate=0.1, clip_norm=1.0, seed=1, **FAIRNESS["equalized_odds"])
-    assert_same(table, member, Plan(hidden=hidden, epochs=EPOCHS, batch_size=BATCH))
+    assert_same(table, member, TrainingPlan(hidden=hidden, epochs=EPOCHS, batch_size=BATCH))
 
 
 def test_sample_weights_equal_plain_loop(data):
     weight = np.random.default_rng(1).uniform(0.5, 2, len(data[1])).astype(np.float32)
-    table = Table.from_data(*data, sample_weight=weight)
+    table = TrainingTable.from_data(*data, sample_weight=weight)
     member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
-    assert_same(table, member, Plan(epochs=EPOCHS, batch_size=BATCH), weight)
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH), weight)
 
 
 def test_unknown_sensitive_values_equal_plain_loop(data):
     X, y, s = data
     s = np.where(np.arange(len(s)) % 5 == 0, -1, s)
-    table = Table.from_data(X, y, s)
+    table = TrainingTable.from_data(X, y, s)
     member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
-    assert_same(table, member, Plan(epochs=EPOCHS, batch_size=BATCH), s=s)
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH), s=s)
 
 
 def test_many_groups_equal_plain_loop():
     rng = np.random.default_rng(0)
     s, X = rng.integers(0, 35, 1500), rng.normal(size=(1500, 3)).astype(np.float32)
-    table = Table.from_data(X, (X.sum(1) + rng.normal(size=1500) > 0).astype(int), s)
+    table = TrainingTable.from_data(X, (X.sum(1) + rng.normal(size=1500) > 0).astype(int), s)
     member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
-    assert_same(table, member, Plan(epochs=2, batch_size=500))
+    assert_same(table, member, TrainingPlan(epochs=2, batch_size=500))

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from fairgrad import fairness_levels
-from fairgrad.training import Member, Plan, Table, heads, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, heads, train
 from fairgrad.training.batch_norm import normalise
 from fairgrad.training.cells import Cells
 from fairgrad.training.network import Shape
@@ -70,8 +70,10 @@ def test_batch_norm_over_valid_rows_is_pytorchs_over_those_rows(n_members, n_row
 
 
 def test_batch_norm_takes_a_batch_of_one_row(make_data):
-    table = Table.from_data(*make_data(65))
-    training = train(table, [Member()], Plan(hidden=(4,), batch_norm=True, batch_size=64, epochs=2))
+    table = TrainingTable.from_data(*make_data(65))
+    training = train(
+        table, [Member()], TrainingPlan(hidden=(4,), batch_norm=True, batch_size=64, epochs=2)
+    )
     assert np.isfinite(training.history.loss).all()
 
 
@@ -82,7 +84,7 @@ def test_batch_norm_takes_a_batch_of_one_row(make_data):
 def test_counting_by_products_is_counting_one_by_one(streams, members, rows, seed, weighted):
     rng = np.random.default_rng(seed)
     n = 30
-    table = Table.from_data(
+    table = TrainingTable.from_data(
         rng.normal(size=(n, 2)),
         np.r_[0, 1, 2, rng.integers(0, 3, n - 3)],
         rng.integers(0, 4, n),
@@ -176,7 +178,7 @@ def test_records_are_the_levels_of_the_predictions(data, table, measure):
     X, y, s = data
     rows, judged = np.arange(200), np.arange(200, 300)
     member = Member(rows=rows, validation=judged, fairness_measure=measure, learning_rate=0.3)
-    training = train(table, [member], Plan(epochs=3))
+    training = train(table, [member], TrainingPlan(epochs=3))
     score = training.scores(training.select("last"), X[judged])[:, 0]
     expected = fairness_levels(y[judged], (score > 0).astype(int), s[judged], measure)
     np.testing.assert_allclose(training.history.levels[-1, 0], expected.values, atol=1e-9)

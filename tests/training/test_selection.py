@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.training import Member, Plan, train
+from fairgrad.training import Member, TrainingPlan, train
 from fairgrad.training.selection import (
     as_rule,
     fairest,
@@ -56,7 +56,7 @@ def test_candidates_are_the_kept_epochs_of_the_chosen_members(table):
     members = [
         Member(seed=seed, fairness_measure="equalized_odds", learning_rate=0.3) for seed in (0, 1)
     ]
-    training = train(table, members, Plan(epochs=7, keep=3))
+    training = train(table, members, TrainingPlan(epochs=7, keep=3))
     assert list(training.kept) == [4, 5, 6]
     accuracy = training.history.accuracy[4:, 1]
     choice = training.select(most_accurate, members=[1])

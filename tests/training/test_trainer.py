@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad.training.stack import Stack
 
 FAIR = {"fairness_measure": "equalized_odds", "fairness_rate": 0.05, "learning_rate": 0.3}
@@ -15,7 +15,9 @@ def last_parameters(training):
     return training.kept[max(training.kept)]["network.parameters"]
 
 
-@pytest.mark.parametrize("plan", [Plan(epochs=3), Plan(hidden=(5,), dropout=0.5, epochs=3)])
+@pytest.mark.parametrize(
+    "plan", [TrainingPlan(epochs=3), TrainingPlan(hidden=(5,), dropout=0.5, epochs=3)]
+)
 def test_same_seed_same_model_whatever_the_global_generator(table, plan):
     torch.manual_seed(1)
     first = train(table, [Member(seed=5, **FAIR)], plan)
@@ -30,14 +32,14 @@ def test_training_leaves_the_global_generator_alone(table):
     torch.manual_seed(1)
     expected = torch.rand(1)
     torch.manual_seed(1)
-    train(table, [Member(**FAIR)], Plan(epochs=1, hidden=(3,), dropout=0.1))
+    train(table, [Member(**FAIR)], TrainingPlan(epochs=1, hidden=(3,), dropout=0.1))
     assert torch.equal(torch.rand(1), expected)
 
 
 def test_fairness_falls_and_the_plain_member_stays_unfair(table):
     stable = {"proportional_rate": 2.0, "error_memory": 0.9}
     members = [Member(**FAIR, **stable), Member(**{**FAIR, "fairness_rate": 0.0}, error_memory=0.9)]
-    training = train(table, members, Plan(epochs=60, decay="cosine"))
+    training = train(table, members, TrainingPlan(epochs=60, decay="cosine"))
     fair, plain = training.history.unfairness[-1]
     assert plain > 0.1
     assert fair < plain / 3
@@ -46,7 +48,7 @@ def test_fairness_falls_and_the_plain_member_stays_unfair(table):
 @pytest.mark.parametrize("kind", [{}, {"hidden": (6,), "batch_norm": True}])
 def test_divergence_stops_that_member_alone(table, kind):
     members = [Member(seed=1, **FAIR), Member(seed=1, weight_decay=1e6, **FAIR)]
-    plan = Plan(epochs=4, **kind)
+    plan = TrainingPlan(epochs=4, **kind)
     with pytest.warns(RuntimeWarning, match="Member 1 diverged in epoch"):
         training = train(table, members, plan)
     assert training.stopped[0] is None
@@ -57,8 +59,8 @@ def test_divergence_stops_that_member_alone(table, kind):
 
 
 def test_interruption_keeps_the_epochs_that_are_complete(table, monkeypatch):
-    plan = Plan(epochs=9, keep=2)
-    complete = train(table, [Member(**FAIR)], Plan(epochs=3, keep=2))
+    plan = TrainingPlan(epochs=9, keep=2)
+    complete = train(table, [Member(**FAIR)], TrainingPlan(epochs=3, keep=2))
     steps_left = 3 * 5 + 2  # into the fourth epoch
     step = Stack.step
 
@@ -82,7 +84,7 @@ def test_interruption_of_the_first_epoch_still_gives_a_model(data, table, monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Stack, "step", interrupted_step)
-    training = train(table, [Member(**FAIR)], Plan(epochs=3))
+    training = train(table, [Member(**FAIR)], TrainingPlan(epochs=3))
     assert training.interrupted
     assert training.scores(training.select(), data[0]).shape == (300, 1)
 
@@ -96,29 +98,31 @@ def test_average_is_the_mean_of_the_weights_after_each_step(table, monkeypatch):
         seen.append(self.network.parameters.clone())
 
     monkeypatch.setattr(Stack, "step", recording_step)
-    training = train(table, [Member(**FAIR)], Plan(epochs=4, average_last=0.5))
+    training = train(table, [Member(**FAIR)], TrainingPlan(epochs=4, average_last=0.5))
     assert len(seen) == 20
     torch.testing.assert_close(last_parameters(training), torch.stack(seen[10:]).mean(0))
     torch.testing.assert_close(training.kept[1]["network.parameters"], seen[9])
 
 
 def test_learning_rate_falls_to_zero_along_a_cosine():
-    plan = Plan(decay="cosine")
+    plan = TrainingPlan(decay="cosine")
     assert plan.rate_factor(0.0) == 1.0
     assert plan.rate_factor(0.5) == pytest.approx(0.5)
     assert plan.rate_factor(1.0) == pytest.approx(0.0)
-    assert Plan().rate_factor(0.9) == 1.0
+    assert TrainingPlan().rate_factor(0.9) == 1.0
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_training_goes_on_from_a_state(data, solver):
     """In one batch, so that the order of the rows does not matter."""
-    table = Table.from_data(*data, dtype=torch.float64)
+    table = TrainingTable.from_data(*data, dtype=torch.float64)
     member = Member(**{**FAIR, "learning_rate": 0.1})
-    whole = train(table, [member], Plan(epochs=6, batch_size=300, solver=solver))
-    first = train(table, [member], Plan(epochs=2, batch_size=300, solver=solver))
+    whole = train(table, [member], TrainingPlan(epochs=6, batch_size=300, solver=solver))
+    first = train(table, [member], TrainingPlan(epochs=2, batch_size=300, solver=solver))
     state = first.state(first.select("last"))
-    rest = train(table, [member], Plan(epochs=4, batch_size=300, solver=solver), start=state)
+    rest = train(
+        table, [member], TrainingPlan(epochs=4, batch_size=300, solver=solver), start=state
+    )
     torch.testing.assert_close(last_parameters(rest), last_parameters(whole))
     np.testing.assert_allclose(
         rest.history.multipliers[-1], whole.history.multipliers[-1], atol=1e-9
@@ -131,24 +135,24 @@ def test_start_of_another_shape_is_refused(table):
 
 
 def test_a_module_is_trained_as_its_own_network_would_be(data):
-    table = Table.from_data(*data)
+    table = TrainingTable.from_data(*data)
     module = nn.Linear(4, 2)
     before = {name: value.clone() for name, value in module.state_dict().items()}
     start = (module.weight[1] - module.weight[0], module.bias[1] - module.bias[0])
     flat = torch.cat([start[0].detach(), start[1].detach()[None]])[None]
     member = Member(weight_decay=0.01, clip_norm=0.1, **FAIR)
-    of_module = train(table, [member], Plan(epochs=3), module=module)
-    own = train(table, [member], Plan(epochs=3), start={"network.parameters": flat})
+    of_module = train(table, [member], TrainingPlan(epochs=3), module=module)
+    own = train(table, [member], TrainingPlan(epochs=3), start={"network.parameters": flat})
     np.testing.assert_allclose(of_module.history.loss, own.history.loss, rtol=1e-5)
     for name, value in module.state_dict().items():
         assert torch.equal(value, before[name])
 
 
 def test_frozen_layers_of_a_module_stay(data):
-    table = Table.from_data(*data)
+    table = TrainingTable.from_data(*data)
     module = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 1))
     module[0].requires_grad_(requires_grad=False)
-    training = train(table, [Member(**FAIR)], Plan(epochs=3), module=module)
+    training = train(table, [Member(**FAIR)], TrainingPlan(epochs=3), module=module)
     state = training.kept[2]
     assert state["network.parameters"].shape == (1, 3 + 3 + 3 + 1)
     assert int(state["buffers.1.num_batches_tracked"][0]) == 15
@@ -156,7 +160,7 @@ def test_frozen_layers_of_a_module_stay(data):
 
 def test_module_with_wrong_outputs_is_refused(table):
     with pytest.raises(ValueError, match=r"module: expected scores .* \[1, 2\] outputs"):
-        train(table, [Member()], Plan(epochs=1), module=nn.Linear(4, 3))
+        train(table, [Member()], TrainingPlan(epochs=1), module=nn.Linear(4, 3))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_member_refuses(arguments, message):
 )
 def test_plan_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Plan(**arguments)
+        TrainingPlan(**arguments)
 
 
 def test_rows_beyond_the_table_are_refused(table):
@@ -200,14 +204,14 @@ def test_sparse_features_are_the_dense_ones(data):
     X, y, s = data
     X = np.where(np.abs(X) > 1, X, 0)
     dense, packed = (
-        train(Table.from_data(features, y, s), [Member(**FAIR)], Plan(epochs=2))
+        train(TrainingTable.from_data(features, y, s), [Member(**FAIR)], TrainingPlan(epochs=2))
         for features in (X, sparse.csr_matrix(X))
     )
     torch.testing.assert_close(last_parameters(dense), last_parameters(packed))
 
 
 def test_bar_is_shown_on_demand(table, capsys):
-    train(table, [Member(**FAIR)], Plan(epochs=2), progress=True)
+    train(table, [Member(**FAIR)], TrainingPlan(epochs=2), progress=True)
     assert "unfairness" in capsys.readouterr().err
-    train(table, [Member(**FAIR)], Plan(epochs=2), progress=None)
+    train(table, [Member(**FAIR)], TrainingPlan(epochs=2), progress=None)
     assert not capsys.readouterr().err

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairgrad.finetune.criterion import Criterion
     from fairgrad.finetune.outputs import Reading
     from fairgrad.finetune.rows import Labelled
-    from fairgrad.training import Plan
+    from fairgrad.training import TrainingPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Loop:
     criterion: Criterion
     optimizer: torch.optim.Optimizer
     learning_rate: float
-    plan: Plan
+    plan: TrainingPlan
     clip_norm: float | None
     output: Reading | None
     seed: int

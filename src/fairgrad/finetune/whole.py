@@ -17,7 +17,7 @@ from fairgrad.finetune.judging import judge_of
 from fairgrad.finetune.loop import Loop
 from fairgrad.finetune.rows import labelled
 from fairgrad.frontier.parts import as_columns_of
-from fairgrad.training import Plan
+from fairgrad.training import TrainingPlan
 from fairgrad.training.member import check_number
 from fairgrad.training.selection import as_rule, last
 
@@ -121,7 +121,7 @@ def finetune(
             "sensitive_features: required, one value per row; or fairness_measure=None for the "
             "plain loss."
         )
-    plan = Plan(epochs=epochs, batch_size=batch_size, decay=decay)
+    plan = TrainingPlan(epochs=epochs, batch_size=batch_size, decay=decay)
     _check(learning_rate, clip_norm, selection, judged)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     found = find_head(module, head)

@@ -16,7 +16,7 @@ from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import SGD, train_stacked
 from fairgrad.methods.shared.two_heads import TwoHeads, TwoHeadsStack
 from fairgrad.training import heads
-from fairgrad.training.parts import Parts
+from fairgrad.training.parts import StackParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,10 +55,10 @@ def shape_of(task: Task) -> TwoHeads:
     return TwoHeads(n_features, *outputs)
 
 
-def parts_for(shape: TwoHeads) -> Callable[[Sequence[Settings]], Parts]:
+def parts_for(shape: TwoHeads) -> Callable[[Sequence[Settings]], StackParts]:
     """The stack's network and objective, for the settings of its members."""
 
-    def parts_of(settings: Sequence[Settings]) -> Parts:
+    def parts_of(settings: Sequence[Settings]) -> StackParts:
         def network(stack: Stack) -> Network:
             seeds = [member.seed for member in stack.members]
             return TwoHeadsStack(
@@ -69,7 +69,7 @@ def parts_for(shape: TwoHeads) -> Callable[[Sequence[Settings]], Parts]:
                 torch.tensor([settings[i]["adversary_weight"] for i in stack.order]),
             )
 
-        return Parts(network=network, objective=lambda stack: Duel(stack, shape.label_outputs))
+        return StackParts(network=network, objective=lambda stack: Duel(stack, shape.label_outputs))
 
     return parts_of
 

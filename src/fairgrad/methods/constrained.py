@@ -17,7 +17,7 @@ from fairgrad.methods.shared.fair import unsupported as unfit
 from fairgrad.methods.shared.game import Game
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import train_stacked
-from fairgrad.training.parts import Parts
+from fairgrad.training.parts import StackParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,13 +43,13 @@ def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - linear
 
 
 def _train(task: Task) -> list[Candidate]:
-    def parts_of(settings: Sequence[Settings]) -> Parts:
+    def parts_of(settings: Sequence[Settings]) -> StackParts:
         def objective(stack: Stack) -> Game:
             own = [settings[i] for i in stack.order]
             slacks, rates = ([one[name] for one in own] for name in ("slack", "dual_rate"))
             return Game(stack, task.measure or "", task.y_desirable, slacks, rates)
 
-        return Parts(objective=objective)
+        return StackParts(objective=objective)
 
     return train_stacked(
         task,

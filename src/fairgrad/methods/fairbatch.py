@@ -19,7 +19,7 @@ from fairgrad.methods.shared.cell_losses import CellLosses
 from fairgrad.methods.shared.grids import batch_and_decay, combinations
 from fairgrad.methods.shared.slots import apportion, draw
 from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.training.parts import Parts
+from fairgrad.training.parts import StackParts
 from fairgrad.training.streams import SHUFFLING, Indices, generator
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ def _unsupported(task: Task) -> str | None:
 
 
 def _train(task: Task) -> list[Candidate]:
-    def parts_of(settings: Sequence[Settings]) -> Parts:
+    def parts_of(settings: Sequence[Settings]) -> StackParts:
         batch_size = settings[0]["batch_size"]
-        return Parts(batches=lambda stack: FairBatches(stack, task, batch_size))
+        return StackParts(batches=lambda stack: FairBatches(stack, task, batch_size))
 
     return train_stacked(task, combinations(METHOD, task), parts_of=parts_of, **SGD)
 

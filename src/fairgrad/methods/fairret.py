@@ -20,7 +20,7 @@ from fairgrad.methods.shared import support
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import SGD, train_stacked
 from fairgrad.training import heads
-from fairgrad.training.parts import Parts
+from fairgrad.training.parts import StackParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,12 +119,12 @@ def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - one fo
 
 
 def _train(task: Task) -> list[Candidate]:
-    def parts_of(settings: Sequence[Settings]) -> Parts:
+    def parts_of(settings: Sequence[Settings]) -> StackParts:
         def objective(stack: Stack) -> Penalised:
             strengths = [settings[i]["strength"] for i in stack.order]
             return Penalised(stack, task.measure or "", strengths)
 
-        return Parts(objective=objective)
+        return StackParts(objective=objective)
 
     return train_stacked(task, combinations(METHOD, task), parts_of=parts_of, **SGD)
 

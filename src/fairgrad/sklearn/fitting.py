@@ -32,7 +32,7 @@ from fairgrad.sklearn.sensitive import (
     without_rows,
 )
 from fairgrad.sklearn.starting import parameters_of
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad.training.module_network import loaded
 from fairgrad.training.network import Shape
 
@@ -129,7 +129,7 @@ def next_task(model: FairGradClassifier, rows: Rows) -> Task:
     return Task(groups, group, model.state_, frequencies=groups, is_new=False)
 
 
-def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> Plan:
+def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> TrainingPlan:
     """What the members have in common, with some settings changed."""
     settings = {
         "hidden": _hidden(model),
@@ -141,10 +141,10 @@ def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> Plan:
         "decay": model.learning_rate,
         "average_last": model.average_last,
     }
-    return Plan(**{**settings, **changed})
+    return TrainingPlan(**{**settings, **changed})
 
 
-def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: Plan) -> None:
+def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: TrainingPlan) -> None:
     """Trains, chooses, and sets the fitted attributes."""
     constraints = constraints_for(model, task.groups)
     members = members_of(model, rows, task)
@@ -257,7 +257,7 @@ def _held_out(model: FairGradClassifier, n: int) -> tuple[Ints | None, Ints | No
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> Table:
+def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> TrainingTable:
     """The rows as networks see them."""
     groups = task.groups
     if groups is None:
@@ -267,7 +267,7 @@ def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> Table:
         dtype = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
     else:
         X, dtype = rows.X, next(model.module.parameters()).dtype
-    return Table.from_codes(X, rows.label, task.group, groups, rows.weight, dtype=dtype)
+    return TrainingTable.from_codes(X, rows.label, task.group, groups, rows.weight, dtype=dtype)
 
 
 def constraints_for(model: FairGradClassifier, groups: Groups | None) -> Constraints | None:

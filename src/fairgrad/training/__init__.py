@@ -1,8 +1,8 @@
 """Many small networks trained as one stack: epochs, records, selection."""
 
 from fairgrad.training.member import Member
-from fairgrad.training.parts import Parts
-from fairgrad.training.plan import Plan
+from fairgrad.training.parts import StackParts
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.records import History
 from fairgrad.training.selection import (
     fairest,
@@ -10,7 +10,7 @@ from fairgrad.training.selection import (
     most_accurate,
     most_accurate_within,
 )
-from fairgrad.training.table import Table
+from fairgrad.training.table import TrainingTable
 from fairgrad.training.trainer import train
 from fairgrad.training.training import Choice, Training
 
@@ -18,10 +18,10 @@ __all__ = [
     "Choice",
     "History",
     "Member",
-    "Parts",
-    "Plan",
-    "Table",
+    "StackParts",
     "Training",
+    "TrainingPlan",
+    "TrainingTable",
     "fairest",
     "fairest_of_accurate",
     "most_accurate",

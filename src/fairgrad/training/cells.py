@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 MAX_DENSE = 64
 """With more cells than these, rows are counted one by one instead."""
@@ -88,7 +88,7 @@ class Cells:
         max_dense: with more cells than these there is no membership matrix.
     """
 
-    def __init__(self, table: Table, *, by_label: bool, max_dense: int = MAX_DENSE) -> None:
+    def __init__(self, table: TrainingTable, *, by_label: bool, max_dense: int = MAX_DENSE) -> None:
         n_groups = table.groups.n_groups
         self.n_label_rows = table.n_labels if by_label else 1
         self.n_cells = self.n_label_rows * n_groups

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairgrad.training.fairness import StackedFairness
     from fairgrad.training.member import Member
     from fairgrad.training.network import Network
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 MAX_ACTIVATIONS = 2**21
 """Rows are judged in pieces of so many activations, which stay in the processor's cache."""
@@ -42,7 +42,7 @@ class Evaluation:
 
     def __init__(
         self,
-        table: Table,
+        table: TrainingTable,
         members: Sequence[Member],
         rows: Sequence[Ints],
         fairness: StackedFairness,

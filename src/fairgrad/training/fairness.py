@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Ints
     from fairgrad.training.cells import CellBatch
     from fairgrad.training.member import Member
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 
 class StackedFairness:
@@ -42,7 +42,9 @@ class StackedFairness:
         is_active: whether any member is to be made fair; if not, all rows weigh the same.
     """
 
-    def __init__(self, table: Table, members: Sequence[Member], rows: Sequence[Ints]) -> None:
+    def __init__(
+        self, table: TrainingTable, members: Sequence[Member], rows: Sequence[Ints]
+    ) -> None:
         groups = [
             member.frequencies or table.groups_of(index)
             for member, index in zip(members, rows, strict=True)

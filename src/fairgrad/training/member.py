@@ -10,7 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from fairgrad.groups import Groups, Ints
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,7 +72,7 @@ class Member:
         if not (_is_number(self.clip_norm) and self.clip_norm > 0):
             raise ValueError(f"clip_norm: expected a number above 0, got {self.clip_norm!r}.")
 
-    def indices(self, table: Table, part: str) -> Ints:
+    def indices(self, table: TrainingTable, part: str) -> Ints:
         """The checked row numbers of a part, "rows" or "validation".
 
         Raises:

@@ -1,4 +1,4 @@
-"""Parts that a stack may have in place of its own: other batches, another objective or network.
+"""StackParts that a stack may have in place of its own: other batches, another objective or network.
 
 Baselines that train small networks by gradient steps differ from the method in one of these. Each
 part is made by a function of the stack, whose members are then in their final order.
@@ -43,7 +43,7 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class StackParts:
     """Functions that make a stack's parts; None leaves the stack its own.
 
     Attributes:
@@ -53,15 +53,15 @@ class Parts:
         batches: the rows of each step. Every member then has a stream of its own.
 
     Example:
-        >>> from fairgrad.training import Member, Plan, Table, train
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
         >>> class Plain:  # the gradient of the plain cross-entropy of two labels
         ...     def __init__(self, stack):
         ...         self.label = stack.table.label
         ...     def __call__(self, scores, indices):
         ...         wanted = self.label[indices.row][:, None, None]
         ...         return (scores.sigmoid() - wanted) / wanted.shape[-1]
-        >>> table = Table.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> training = train(table, [Member()], Plan(epochs=20), parts=Parts(objective=Plain))
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> training = train(table, [Member()], TrainingPlan(epochs=20), parts=StackParts(objective=Plain))
         >>> bool(training.history.accuracy[-1, 0] == 1)
         True
     """

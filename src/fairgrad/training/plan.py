@@ -12,7 +12,7 @@ DECAYS = ("constant", "cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """How a stack is trained. The defaults are the paper's linear model.
 
     Attributes:
@@ -31,7 +31,7 @@ class Plan:
         ValueError: if a setting is out of its range or not known.
 
     Example:
-        >>> Plan(hidden=(128, 64, 32), batch_norm=True, dropout=0.2).epochs
+        >>> TrainingPlan(hidden=(128, 64, 32), batch_norm=True, dropout=0.2).epochs
         50
     """
 

@@ -41,10 +41,10 @@ class History:
     """All epochs: the fields of `Record` with one more leading axis, (epochs, M, ...).
 
     Example:
-        >>> from fairgrad.training import Member, Plan, Table, train
-        >>> table = Table.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
         >>> members = [Member(fairness_measure="accuracy_parity")]
-        >>> history = train(table, members, Plan(epochs=3)).history
+        >>> history = train(table, members, TrainingPlan(epochs=3)).history
         >>> len(history), history.levels.shape
         (3, (3, 1, 2))
     """

@@ -13,7 +13,7 @@ from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.module_network import ModuleStack
 from fairgrad.training.network import LinearStack, PerceptronStack, Shape
 from fairgrad.training.optimizers import Settings, make_optimizer
-from fairgrad.training.parts import Parts
+from fairgrad.training.parts import StackParts
 from fairgrad.training.state import StackState
 from fairgrad.training.streams import Streams
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fairgrad.training.member import Member
     from fairgrad.training.network import Network
     from fairgrad.training.parts import Batches, Objective
-    from fairgrad.training.plan import Plan
+    from fairgrad.training.plan import TrainingPlan
     from fairgrad.training.streams import Indices
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 
 class Stack:
@@ -48,13 +48,13 @@ class Stack:
 
     def __init__(
         self,
-        table: Table,
+        table: TrainingTable,
         members: Sequence[Member],
-        plan: Plan,
+        plan: TrainingPlan,
         module: nn.Module | None = None,
-        parts: Parts | None = None,
+        parts: StackParts | None = None,
     ) -> None:
-        parts = parts or Parts()
+        parts = parts or StackParts()
         rows = [member.indices(table, "rows") for member in members]
         judged = [member.indices(table, "validation") for member in members]
         self.order, leaders = _by_stream(members, rows, judged, apart=parts.batches is not None)
@@ -92,7 +92,7 @@ class Stack:
         )
 
     def _make_network(
-        self, plan: Plan, module: nn.Module | None, parts: Parts
+        self, plan: TrainingPlan, module: nn.Module | None, parts: StackParts
     ) -> tuple[Network, Shape | None]:
         n_labels, members = self.table.n_labels, self.members
         if parts.network is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TrainingTable:
     """A training table as tensors, with its labels and groups numbered.
 
     Attributes:
@@ -29,7 +29,7 @@ class Table:
         dtype: precision of the features as networks see them.
 
     Example:
-        >>> table = Table.from_data([[0.5], [1.0], [2.0]], ["no", "yes", "yes"], s=["F", "M", "M"])
+        >>> table = TrainingTable.from_data([[0.5], [1.0], [2.0]], ["no", "yes", "yes"], s=["F", "M", "M"])
         >>> table.label, table.n_labels, table.groups.names
         (tensor([0, 1, 1]), 2, ('s=F', 's=M'))
     """
@@ -50,7 +50,7 @@ class Table:
         sample_weight: Any = None,
         *,
         dtype: torch.dtype = torch.float32,
-    ) -> Table:
+    ) -> TrainingTable:
         """A table of the user's columns.
 
         Args:
@@ -75,7 +75,7 @@ class Table:
         sample_weight: Any = None,
         *,
         dtype: torch.dtype = torch.float32,
-    ) -> Table:
+    ) -> TrainingTable:
         """A table whose labels and groups are numbered as in `groups`, which must hold them all."""
         label, group = groups.label_index(y), groups.group_index(s)
         return cls.from_codes(X, label, group, groups, sample_weight, dtype=dtype)
@@ -90,7 +90,7 @@ class Table:
         sample_weight: Any = None,
         *,
         dtype: torch.dtype = torch.float32,
-    ) -> Table:
+    ) -> TrainingTable:
         """A table whose labels and groups are the indices of those of `groups`.
 
         Raises:

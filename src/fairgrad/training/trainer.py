@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from fairgrad.training.averaging import Average
-from fairgrad.training.plan import Plan
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.progress import EpochBar
 from fairgrad.training.records import History
 from fairgrad.training.stack import Stack
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fairgrad.training.member import Member
-    from fairgrad.training.parts import Parts
+    from fairgrad.training.parts import StackParts
     from fairgrad.training.records import Record
     from fairgrad.training.state import State
-    from fairgrad.training.table import Table
+    from fairgrad.training.table import TrainingTable
 
 
 def train(
-    table: Table,
+    table: TrainingTable,
     members: Sequence[Member],
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     *,
     module: nn.Module | None = None,
-    parts: Parts | None = None,
+    parts: StackParts | None = None,
     start: Mapping[str, Any] | None = None,
     progress: bool | None = False,
 ) -> Training:
@@ -55,15 +55,15 @@ def train(
 
     Example:
         >>> import numpy as np
-        >>> from fairgrad.training import Member, Plan, Table, train
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
         >>> rng = np.random.default_rng(0)
         >>> s = rng.integers(0, 2, 400)
         >>> X = rng.normal(size=(400, 2)) + 0.5 * s[:, None]
         >>> y = (X.sum(1) + rng.normal(size=400) > 0.5).astype(int)
-        >>> table = Table.from_data(X, y, s)
+        >>> table = TrainingTable.from_data(X, y, s)
         >>> fair = dict(fairness_measure="demographic_parity", fairness_rate=0.05)
         >>> members = [Member(epsilon=epsilon, **fair) for epsilon in (0.0, 0.1, 1.0)]
-        >>> training = train(table, members, Plan(epochs=40))
+        >>> training = train(table, members, TrainingPlan(epochs=40))
         >>> training.history.unfairness.shape
         (40, 3)
         >>> training.select("fairest").member
@@ -71,7 +71,7 @@ def train(
     """
     if not members:
         raise ValueError("members: expected at least one, got none.")
-    run = _Run(Stack(table, members, plan or Plan(), module, parts), plan or Plan())
+    run = _Run(Stack(table, members, plan or TrainingPlan(), module, parts), plan or TrainingPlan())
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(own)
@@ -84,7 +84,7 @@ def train(
 class _Run:
     """One training in progress."""
 
-    def __init__(self, stack: Stack, plan: Plan) -> None:
+    def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
         self.stack, self.plan = stack, plan
         self.records: list[Record] = []
         self.kept: dict[int, State] = {}

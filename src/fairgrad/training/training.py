@@ -53,9 +53,9 @@ class Training:
         interrupted: whether Ctrl-C ended the training.
 
     Example:
-        >>> from fairgrad.training import Member, Plan, Table, train
-        >>> table = Table.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> training = train(table, [Member()], Plan(epochs=3))
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> training = train(table, [Member()], TrainingPlan(epochs=3))
         >>> choice = training.select("most_accurate")
         >>> choice.member, training.scores(choice, [[0.0], [1.0]]).shape
         (0, (2, 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairgrad.methods.interface import Candidate
 from fairgrad.methods.shared.predictions import predicted_labels
-from fairgrad.training import Member, Plan, Table, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad.training.network import LinearStack, PerceptronStack
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairgrad.datasets import Split
     from fairgrad.groups import Floats, Ints
     from fairgrad.methods.interface import Settings, Task
-    from fairgrad.training import Parts, Training
+    from fairgrad.training import StackParts, Training
     from fairgrad.training.network import Network
     from fairgrad.training.state import State
 
@@ -50,7 +50,7 @@ def train_stacked(
     combinations: Sequence[Settings],
     *,
     weight_of: Callable[[Split], Floats] | None = None,
-    parts_of: Callable[[Sequence[Settings]], Parts] | None = None,
+    parts_of: Callable[[Sequence[Settings]], StackParts] | None = None,
     network_of: MakeNetwork | None = None,
     solver: str = "sgd",
     **of_all: Any,
@@ -75,7 +75,7 @@ def train_stacked(
             Member(seed=seed, rows=rows[seed][0], validation=rows[seed][1], **of_all | _known(one))
             for seed, one in pairs
         ]
-        plan = Plan(
+        plan = TrainingPlan(
             epochs=task.epochs,
             batch_size=own[0]["batch_size"],
             solver=solver,
@@ -89,7 +89,7 @@ def train_stacked(
 
 def _table(
     task: Task, weight_of: Callable[[Split], Floats] | None
-) -> tuple[Table, dict[int, tuple[Ints, Ints]]]:
+) -> tuple[TrainingTable, dict[int, tuple[Ints, Ints]]]:
     """The rows of all splits, and which are each seed's training and validation rows."""
     parts = [part for split in task.splits.values() for part in (split.train, split.validation)]
     edges = np.cumsum([0, *(len(part) for part in parts)])
@@ -101,7 +101,7 @@ def _table(
         for seed, split in task.splits.items():
             weight[rows[seed][0]] = weight_of(split)
     X, y, s = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "s"))
-    return Table.from_data(X, y, s, weight), rows
+    return TrainingTable.from_data(X, y, s, weight), rows
 
 
 def _stacks(combinations: Sequence[Settings], most: int) -> list[list[Settings]]:
@@ -131,7 +131,7 @@ def _candidates(
     pairs: Sequence[tuple[int, Settings]],
     training: Training,
     make: MakeNetwork,
-    table: Table,
+    table: TrainingTable,
 ) -> Iterator[Candidate]:
     for seed, split in task.splits.items():
         members = [m for m, (own, _) in enumerate(pairs) if own == seed]
