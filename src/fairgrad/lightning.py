@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import Callback
 
-from fairgrad.torch.hosting import fair_losses, join_processes
+from fairgrad.torch.monitor import fair_losses
+from fairgrad.torch.processes import join_processes
 from fairgrad.torch.monitor import ADVICE, divergence, numbers_of
 
 if TYPE_CHECKING:

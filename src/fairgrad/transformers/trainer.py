@@ -12,7 +12,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from fairgrad.columns import UNKNOWN
 from fairgrad.files import write_whole
-from fairgrad.torch.hosting import join_processes
+from fairgrad.torch.processes import join_processes
 from fairgrad.torch.monitor import check_finite, numbers_of
 from fairgrad.transformers.metrics import FairMetrics
 from fairgrad.transformers.outputs import logits_of
