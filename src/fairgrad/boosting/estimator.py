@@ -67,7 +67,8 @@ class FairBoostingMixin:
     """The fair part of a boosted classifier; the first base, before the library's classifier.
 
     A subclass writes ``{fairness arguments}`` and ``{fairness attributes}`` in its docstring where
-    those of all fair boosted classifiers belong.
+    those of all fair boosted classifiers belong. There is no `get_params` here: the libraries' own
+    skip a first base without one and collect the parameters of both bases.
     """
 
     objective_class: ClassVar[type[BoostingObjective]]
@@ -77,10 +78,11 @@ class FairBoostingMixin:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        words = inspect.cleandoc(cls.__doc__ or "")
-        for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
-            words = words.replace(f"    {{fairness {part}}}\n", textwrap.indent(text, "    "))
-        cls.__doc__ = words
+        if cls.__doc__:  # None without docstrings (python -OO), or if it is inherited
+            words = inspect.cleandoc(cls.__doc__)
+            for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
+                words = words.replace(f"    {{fairness {part}}}\n", textwrap.indent(text, "    "))
+            cls.__doc__ = words
 
     def __init__(
         self,
