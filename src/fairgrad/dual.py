@@ -288,11 +288,13 @@ def estimate_errors(constants: Constants, state: State, counts: Array) -> tuple[
     Returns:
         (K,) the rows to remember, and (K,) the errors.
     """
-    n_cells, n_label_rows = counts.shape[1], constants.n_label_rows
-    rows = state.rows + _with_borrowed(counts.sum(0), n_label_rows)
+    n_cells = counts.shape[1]
+    by_label = counts.reshape(counts.shape[0] * constants.n_label_rows, -1)
+    borrowed = BORROWED * by_label.sum(-1)[:, None]
+    counts = (by_label + borrowed).reshape(-1, n_cells)
+    rows = state.rows + counts.sum(0)
     remembered = state.rows * state.errors.reshape(-1, n_cells)
-    borrowed = _with_borrowed(counts[1:].reshape(-1), n_label_rows * (counts.shape[0] - 1))
-    errors = (remembered + borrowed.reshape(-1, n_cells)) / rows
+    errors = (remembered + counts[1:]) / rows
     kept = rows.clip(max=TINY)
     if _is_used(constants.error_memory):
         kept = (constants.error_memory * rows).clip(min=kept)
@@ -324,12 +326,6 @@ def cell_weights(constants: Constants, multipliers: Array) -> Array:
         pull = pull.reshape(constants.n_outcomes, -1)
     weights = 1 + (pull * constants.per_share).reshape(-1)
     return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
-
-
-def _with_borrowed(counts: Array, n_label_rows: int) -> Array:
-    """Adds a vanishing part of the label's rows to each of its cells."""
-    by_label = counts.reshape(n_label_rows, -1)
-    return (by_label + BORROWED * by_label.sum(-1)[:, None]).reshape(-1)
 
 
 def _sum_by(index: Array, values: Array, size: int) -> Array:

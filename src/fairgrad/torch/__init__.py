@@ -9,7 +9,7 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
-from fairgrad.torch.multipliers import is_compiled
+from fairgrad.torch.multipliers import is_compiled as is_compiled  # whether a step is compiled
 
 __all__ = [
     "BCELoss",
@@ -20,5 +20,4 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "SoftMarginLoss",
-    "is_compiled",
 ]

@@ -18,6 +18,8 @@
 #define BORROWED 1e-24
 #define NOWHERE (1 << 30) /* as in fairgrad.torch.cells: the entry of a value never seen */
 #define IGNORED -1
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 typedef struct { /* entries of the keys first, first + 1, ..., first + size - 1 */
     int64_t first, size;
@@ -31,7 +33,8 @@ typedef struct {
     double fairness_rate, proportional_rate, error_memory, least_weight;
     int64_t has_ignore, ignore_index, n_columns;
     Table label, joint, column[8];
-    double *counts, *errors, *rows, *rates, *sums, *net, *weights; /* scratch */
+    int is_diagonal; /* level j has one coefficient, that of cell j: the usual case, and faster */
+    double *counts, *rates, *sums, *net, *weights; /* scratch */
     int64_t *cells, cells_size;
 } Problem;
 
@@ -65,7 +68,8 @@ static int64_t best_class(const float *scores, int64_t n) { /* the first of the 
 
 /* -- algorithm 1 ----------------------------------------------------------------------------- */
 
-static void estimate_errors(Problem *p, const double *kept, const double *last) {
+/* The errors of the cells and the rows they rest on, in place: the batch has been checked. */
+static void estimate_errors(Problem *p, double *kept, double *errors) {
     const double *right = p->counts, *wrong = p->counts + p->n_cells;
     int64_t per_label = p->n_cells / p->n_label_rows;
     for (int64_t l = 0, k = 0; l < p->n_label_rows; l++) {
@@ -75,19 +79,27 @@ static void estimate_errors(Problem *p, const double *kept, const double *last) 
             all_wrong += wrong[k + g];
         }
         for (int64_t end = k + per_label; k < end; k++) {
-            double rows = kept[k] + right[k] + wrong[k] + BORROWED * all;
-            p->errors[k] = (kept[k] * last[k] + wrong[k] + BORROWED * all_wrong) / rows;
-            p->rows[k] = fmax(p->error_memory * rows, fmin(rows, TINY));
+            double in_batch = right[k] + wrong[k];
+            if (in_batch == 0 && kept[k] >= TINY && p->error_memory == 0) continue; /* as it was */
+            double rows = kept[k] + in_batch + BORROWED * all;
+            errors[k] = (kept[k] * errors[k] + wrong[k] + BORROWED * all_wrong) / rows;
+            kept[k] = MAX(p->error_memory * rows, MIN(rows, TINY));
         }
     }
 }
 
 static void find_levels(Problem *p, const double *errors) { /* F = c0 + C e, into rates */
-    memset(p->rates, 0, p->n_levels * sizeof(double));
+    int64_t n = p->n_levels;
     memset(p->sums, 0, p->n_blocks * sizeof(double));
-    for (int64_t e = 0; e < p->n_entries; e++) p->rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
-    for (int64_t j = 0; j < p->n_levels; j++) p->sums[p->block[j]] += p->share[j] * p->rates[j];
-    for (int64_t j = 0; j < p->n_levels; j++) p->rates[j] += p->c0[j] - p->sums[p->block[j]];
+    if (p->is_diagonal) {
+        for (int64_t j = 0; j < n; j++) p->rates[j] = p->value[j] * errors[j];
+    } else {
+        memset(p->rates, 0, n * sizeof(double));
+        for (int64_t e = 0; e < p->n_entries; e++)
+            p->rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
+    }
+    for (int64_t j = 0; j < n; j++) p->sums[p->block[j]] += p->share[j] * p->rates[j];
+    for (int64_t j = 0; j < n; j++) p->rates[j] += p->c0[j] - p->sums[p->block[j]];
 }
 
 /* Moves the multipliers by the levels in `rates`, and leaves those in use in `net`. */
@@ -98,22 +110,29 @@ static void ascend(Problem *p, double *multipliers, double rate) {
         for (int64_t j = 0; j < p->n_levels; j++, m++) {
             double violation = sign * p->rates[j] - p->bound[m];
             double least = p->floor ? p->floor[m] : -INFINITY;
-            if (rate > 0) multipliers[m] = fmax(multipliers[m] + rate * violation, least);
+            if (rate > 0) multipliers[m] = MAX(multipliers[m] + rate * violation, least);
             p->net[j] += sign * multipliers[m];
             if (p->proportional_rate != 0)
-                p->net[j] += sign * p->proportional_rate * fmax(violation, least);
+                p->net[j] += sign * p->proportional_rate * MAX(violation, least);
         }
     }
 }
 
 static void weigh(Problem *p) { /* w = 1 + (C' net) / p */
     memset(p->sums, 0, p->n_blocks * sizeof(double));
-    memset(p->weights, 0, p->n_cells * sizeof(double));
     for (int64_t j = 0; j < p->n_levels; j++) p->sums[p->block[j]] += p->net[j];
     for (int64_t j = 0; j < p->n_levels; j++) p->net[j] -= p->share[j] * p->sums[p->block[j]];
-    for (int64_t e = 0; e < p->n_entries; e++) p->weights[p->cell[e]] += p->value[e] * p->net[p->row[e]];
-    for (int64_t k = 0; k < p->n_cells; k++)
-        p->weights[k] = fmax(1 + p->weights[k] * p->per_share[k], p->least_weight);
+    if (p->is_diagonal) {
+        for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] = p->value[k] * p->net[k];
+    } else {
+        memset(p->weights, 0, p->n_cells * sizeof(double));
+        for (int64_t e = 0; e < p->n_entries; e++)
+            p->weights[p->cell[e]] += p->value[e] * p->net[p->row[e]];
+    }
+    for (int64_t k = 0; k < p->n_cells; k++) {
+        double weight = 1 + p->weights[k] * p->per_share[k];
+        p->weights[k] = MAX(weight, p->least_weight);
+    }
 }
 
 /* -- Python ---------------------------------------------------------------------------------- */
@@ -153,18 +172,19 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
         for (int64_t c = 0; c < p->n_columns && c < 8; c++)
             p->column[c] = table_from(PyTuple_GetItem(args[4], 2 + c));
     }
-    p->counts = calloc(5 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
+    p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
     if (PyErr_Occurred() || !p->counts) {
         free(p->counts);
         free(p);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    p->errors = p->counts + 2 * p->n_cells;
-    p->rows = p->errors + p->n_cells;
-    p->weights = p->rows + p->n_cells;
+    p->weights = p->counts + 2 * p->n_cells;
     p->rates = p->weights + p->n_cells;
     p->net = p->rates + p->n_levels;
     p->sums = p->net + p->n_levels;
+    p->is_diagonal = p->n_entries == p->n_levels && p->n_entries == p->n_cells;
+    for (int64_t e = 0; p->is_diagonal && e < p->n_entries; e++)
+        p->is_diagonal = p->row[e] == e && p->cell[e] == e;
     return PyCapsule_New(p, NULL, free_problem);
 }
 
@@ -206,11 +226,7 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
         p->counts[is_wrong * p->n_cells + p->cells[i]] += weight;
         total += weight;
     }
-    if (updates) {
-        estimate_errors(p, kept, errors);
-        memcpy(kept, p->rows, p->n_cells * sizeof(double));
-        memcpy(errors, p->errors, p->n_cells * sizeof(double));
-    }
+    if (updates) estimate_errors(p, kept, errors);
     if (updates || p->proportional_rate != 0) find_levels(p, errors);
     ascend(p, multipliers, updates ? p->fairness_rate : 0);
     weigh(p);

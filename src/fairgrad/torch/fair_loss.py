@@ -143,6 +143,9 @@ class FairLoss(nn.Module):
             negative_weights=negative_weights,
             processes=processes,
         )
+        # Modules find and call their submodules slowly, and this is the hot path.
+        forward = getattr(self.base_loss, "forward", self.base_loss)
+        self._hot = (self.state, forward, self.state.lookup.n_columns)
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
     def forward(
@@ -179,11 +182,12 @@ class FairLoss(nn.Module):
         if (not self.training and mode == "train") or n == 0:
             losses = flat_losses(self.base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
-        s = flat_sensitive(s, n, self.state.lookup.n_columns)
+        state, base_loss, n_columns = self._hot
+        s = flat_sensitive(s, n, n_columns)
         try:
-            losses = self.base_loss(input, target)  # before the state changes: it may refuse it
+            losses = base_loss(input, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
-            problem = None if torch.compiler.is_compiling() else self.state.lookup.explain(label, s)
+            problem = None if torch.compiler.is_compiling() else state.lookup.explain(label, s)
             if problem is None:
                 raise
             raise ValueError(problem) from error
@@ -191,7 +195,7 @@ class FairLoss(nn.Module):
             losses = flat_losses(losses, n)
         update = mode == "train" and torch.is_grad_enabled()
         is_mean = self.reduction == "mean" and not self._has_class_weight
-        factor = self.state.factors(
+        factor = state.factors(
             label,
             s,
             lambda: reading.wrong(input, label),

@@ -92,6 +92,7 @@ class Multipliers(nn.Module):
             self.register_buffer(name, torch.from_numpy(array))
         self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
         self._problem: Any = None
+        self._is_on_cpu = True
         self.fingerprint = _fingerprint(
             groups.labels,
             groups.ids,
@@ -139,10 +140,10 @@ class Multipliers(nn.Module):
         """
         if (
             self.is_compiled
-            and label.is_cpu
             and not torch.compiler.is_compiling()
+            and label.is_cpu
+            and self._is_on_cpu
             and self.processes.is_alone
-            and self.rows.is_cpu
         ):
             return self._compiled_factors(label, s, wrong, scores, sample_weight, mean, update)
         return self._tensor_factors(label, s, wrong(), sample_weight, mean, update)
@@ -312,6 +313,7 @@ class Multipliers(nn.Module):
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         moved = {name: self._buffers[name] for name in self._arrays()}
         self._constants, self._problem = replace(self._constants, **moved), None  # type: ignore[arg-type]
+        self._is_on_cpu = self.rows.is_cpu
         return self
 
     def get_extra_state(self) -> Tensor:
