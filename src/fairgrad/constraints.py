@@ -144,9 +144,13 @@ class Constraints:
         C: (J, K) coefficients, as a matrix or as `Coefficients`.
         by_label: whether cells are (label, group) pairs or groups.
         names: (J,) what each constraint speaks of.
-        lower: (J,) lower bounds, ``-inf`` for none.
-        upper: (J,) upper bounds, ``inf`` for none.
-        slack: (J,) by how much the bounds lie outside those of the definition.
+        lower: (J,) lower bounds of the definition, ``-inf`` for none.
+        upper: (J,) upper bounds of the definition, ``inf`` for none.
+        slack: (J,) by how much levels may lie beyond these bounds.
+
+    Attributes:
+        lower: (J,) lower bounds, slack included.
+        upper: (J,) upper bounds, slack included.
 
     Raises:
         ValueError: if the shapes do not fit, or a lower bound is above its upper bound.
@@ -180,24 +184,28 @@ class Constraints:
         if len(self.names) != n:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
         self.c0, self.slack = _vector(c0, n, "c0"), _vector(slack, n, "slack")
-        self.lower, self.upper = _vector(lower, n, "lower"), _vector(upper, n, "upper")
-        if not np.all(self.lower <= self.upper):
-            j = int(np.flatnonzero(~(self.lower <= self.upper))[0])
+        self._definition = _vector(lower, n, "lower"), _vector(upper, n, "upper")
+        if not np.all(self._definition[0] <= self._definition[1]):
+            j = int(np.flatnonzero(~(self._definition[0] <= self._definition[1]))[0])
             raise ValueError(
-                f"lower: expected at most upper, got {self.lower[j]} > {self.upper[j]} for "
-                f"{self.names[j]!r}."
+                f"lower: expected at most upper, got {self._definition[0][j]} > "
+                f"{self._definition[1][j]} for {self.names[j]!r}."
             )
+        self.lower: Floats = self._definition[0] - self.slack
+        self.upper: Floats = self._definition[1] + self.slack
 
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""
-        names = ("c0", "by_label", "names", "lower", "upper", "slack")
-        kept = {"C": self.coefficients, **{name: getattr(self, name) for name in names}}
-        return Constraints(**{**kept, **changed})
+        return Constraints(**{**self._arguments(), "C": self.coefficients, **changed})
+
+    def _arguments(self) -> dict[str, Any]:
+        lower, upper = self._definition
+        kept = {name: getattr(self, name) for name in ("c0", "by_label", "names", "slack")}
+        return {**kept, "lower": lower, "upper": upper}
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays, so that files need to know no type of ours but this one."""
-        state = {name: value for name, value in vars(self).items() if name != "coefficients"}
-        return {**state, "C": self.C}
+        return {**self._arguments(), "C": self.C}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Constraints.__init__(self, **state)
@@ -237,31 +245,26 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
-        return self.replaced(
-            lower=self.lower - slack, upper=self.upper + slack, slack=self.slack + slack
-        )
+        return self.replaced(slack=self.slack + slack)
 
     def gaps(self, levels: Floats) -> Floats:
         """(..., J) how unfair each level is, measured by the definition: without the slack.
 
         ``|F|``; for a constraint with one bound only, by how much that bound is broken.
         """
-        one_sided = np.isinf(self.lower) | np.isinf(self.upper)
-        slack = np.where(np.isinf(self.slack), 0.0, self.slack)
-        beyond = np.maximum(self.lower + slack - levels, levels - self.upper + slack)
-        gaps: Floats = np.where(one_sided, np.maximum(beyond, 0.0), np.abs(levels))
+        lower, upper = self._definition
+        beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
+        gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
         return gaps
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
+        kept = self._arguments()
+        names = tuple(np.asarray(kept.pop("names"), dtype=object)[rows])
+        by_label = kept.pop("by_label")
+        chosen = {name: vector[rows] for name, vector in kept.items()}
         return Constraints(
-            c0=self.c0[rows],
-            C=self.coefficients.select(rows),
-            by_label=self.by_label,
-            names=tuple(np.asarray(self.names, dtype=object)[rows]),
-            lower=self.lower[rows],
-            upper=self.upper[rows],
-            slack=self.slack[rows],
+            C=self.coefficients.select(rows), by_label=by_label, names=names, **chosen
         )
 
     def drop_undefined(self) -> Constraints:
@@ -381,14 +384,13 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     """
     if any(part.by_label for part in parts):
         parts = [split_by_label(part, groups) for part in parts]
+    arguments = [part._arguments() for part in parts]  # noqa: SLF001 - of the same class
+    vectors = ("c0", "lower", "upper", "slack")
     return Constraints(
-        c0=np.concatenate([part.c0 for part in parts]),
         C=Coefficients.concatenate([part.coefficients for part in parts]),
         by_label=parts[0].by_label,
         names=tuple(name for part in parts for name in part.names),
-        lower=np.concatenate([part.lower for part in parts]),
-        upper=np.concatenate([part.upper for part in parts]),
-        slack=np.concatenate([part.slack for part in parts]),
+        **{name: np.concatenate([own[name] for own in arguments]) for name in vectors},
     )
 
 

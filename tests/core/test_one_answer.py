@@ -64,9 +64,10 @@ class TestUnfairness:
         rows = group_rows(y, s)
         for measure in MEASURES:
             exact = constraints_of(measure, rows.groups)
-            slack = constraints_of(measure, rows.groups, epsilon=0.1)
             F = fairness_levels(y, h, s, measure).values
-            np.testing.assert_allclose(exact.gaps(F), slack.gaps(F), atol=1e-12)
+            for epsilon in (0.1, np.inf):  # infinite slack is the plain model
+                slack = constraints_of(measure, rows.groups, epsilon=epsilon)
+                np.testing.assert_allclose(exact.gaps(F), slack.gaps(F), atol=1e-12)
 
     def test_undefined_levels_do_not_count(self):
         gaps = np.array([[0.1, np.nan, 0.3], [np.nan] * 3])
