@@ -373,8 +373,7 @@ def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Mod
 
 def _update_arguments(model: FairGradClassifier) -> None:
     """Gives a model of an older version today's arguments; new ones have their defaults."""
-    state: dict[str, Any] = model.__dict__
-    today = signature(type(model)).parameters
+    state, today = model.__dict__, signature(type(model)).parameters
     if any(old in state and old not in today for old in RENAMED):
         state.update({new: state.pop(old) for old, new in RENAMED.items() if old in state})
     for name, argument in today.items():
