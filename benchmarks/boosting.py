@@ -97,7 +97,7 @@ METHODS: dict[str, Callable[[Split, str], Any]] = {
     PLAIN: plain(TREES),
     PLAIN_SMOOTH: plain(SMOOTH),
     "fairgrad": ours(TREES),
-    "fairgrad, 20 % held out": ours(TREES, held_out=0.2),
+    "fairgrad, 20 % held out": ours(TREES, validation_fraction=0.2),
     "fairgrad, smooth trees": ours(SMOOTH),
     "ThresholdOptimizer (needs s)": threshold,
     "ExponentiatedGradient": reduction,

@@ -71,5 +71,5 @@ grown[grown["rounds"] == rounds[-1]].pivot_table(
 
 # %%
 # With a framework's own loop, take the objective alone:
-# ``lightgbm.train({..., "objective": FairObjective(y, s, "equalized_odds")}, data)``, or
-# ``xgboost.train(..., obj=FairObjective(...))``.
+# ``lightgbm.train({..., "objective": LightGBMObjective(y, s, "equalized_odds")}, data)``, or
+# ``xgboost.train(..., obj=XGBoostObjective(...))``.

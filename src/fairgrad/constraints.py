@@ -1,9 +1,19 @@
-"""Fairness constraints as data: ``lower <= c0 + C e <= upper``, e the error rates of the cells."""
+"""Fairness constraints as data: ``lower <= c0 + C e <= upper``, e the error rates of the cells.
+
+Every definition compares the rate of each group with the mean of that rate over a *block* of groups
+(all groups, or those of one label). So C is never needed as a matrix:
+
+    F_j = c0_j + r_j - sum over the block of j of share_i r_i,      r = R e,
+
+where R has few entries in each row. `Coefficients` hold R, the blocks and the shares, so that costs
+grow with the number of cells, not with its square.
+"""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,17 +26,122 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Groups, Ints
 
 
+MOST_NAMES = 20
+"""Constraints that a warning names one by one."""
+
+
 @dataclass(frozen=True, eq=False)
+class Coefficients:
+    """The matrix ``C = R - (mean of R over each block)`` of J levels and K cells, by its parts.
+
+    Attributes:
+        row: (E,) the level that each entry of R belongs to.
+        cell: (E,) the cell it multiplies.
+        value: (E,) its coefficient.
+        block: (J,) the block of each level.
+        share: (J,) the weight of each level's rate in the mean of its block; 0 if it has no part.
+        n_cells: K.
+    """
+
+    row: Ints
+    cell: Ints
+    value: Floats
+    block: Ints
+    share: Floats
+    n_cells: int
+
+    @classmethod
+    def from_dense(cls, C: Floats) -> Coefficients:
+        """Of any matrix: every entry that is not 0, no means."""
+        row, cell = np.nonzero(C)
+        n = len(C)
+        return cls(row, cell, C[row, cell], np.zeros(n, dtype=np.int64), np.zeros(n), C.shape[1])
+
+    @property
+    def n_blocks(self) -> int:
+        """How many means there are."""
+        return int(self.block.max()) + 1
+
+    def dense(self) -> Floats:
+        """(J, K) the matrix itself."""
+        R = np.zeros((len(self.block), self.n_cells))
+        np.add.at(R, (self.row, self.cell), self.value)
+        mean = np.zeros((self.n_blocks, self.n_cells))
+        np.add.at(mean, self.block, self.share[:, None] * R)
+        dense: Floats = R - mean[self.block]
+        return dense
+
+    def times(self, errors: Floats) -> Floats:
+        """``C e``: (J,)."""
+        rate = np.bincount(self.row, self.value * errors[self.cell], minlength=len(self.block))
+        mean = np.bincount(self.block, self.share * rate, minlength=self.n_blocks)
+        found: Floats = rate - mean[self.block]
+        return found
+
+    def only(self, rows: NDArray[np.bool_]) -> Coefficients:
+        """The same levels, of which only these, (J,), have entries; the others are 0."""
+        kept = rows[self.row]
+        return replace(self, row=self.row[kept], cell=self.cell[kept], value=self.value[kept])
+
+    def select(self, kept: NDArray[Any]) -> Coefficients:
+        """The levels at these positions; their means are still over all levels of the block."""
+        n = len(self.block)
+        place = np.full(n, -1)
+        place[kept] = np.arange(len(place[kept]))
+        if self.share[place < 0].any():  # others of the block remain, but not this part of the mean
+            return Coefficients.from_dense(self.dense()[kept])
+        own = self.only(place >= 0)
+        return replace(own, row=place[own.row], block=self.block[kept], share=self.share[kept])
+
+    def spread(self, cell: Ints, share: Floats, coarse: Ints, n_cells: int) -> Coefficients:
+        """The same levels, where coarse cells are means of finer ones: e_coarse = sum share e_fine.
+
+        Args:
+            cell: (F,) fine cells.
+            share: (F,) the share of each in its coarse cell.
+            coarse: (F,) their coarse cells.
+            n_cells: how many fine cells there are.
+        """
+        order = np.argsort(coarse, kind="stable")
+        size = np.bincount(coarse, minlength=self.n_cells)
+        first = np.cumsum(size) - size
+        copies = size[self.cell]  # every entry becomes one entry per fine cell of its coarse cell
+        within = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
+        fine = order[np.repeat(first[self.cell], copies) + within]
+        return replace(
+            self,
+            row=np.repeat(self.row, copies),
+            cell=cell[fine],
+            value=np.repeat(self.value, copies) * share[fine],
+            n_cells=n_cells,
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Coefficients], *, apart: bool = False) -> Coefficients:
+        """Levels of several problems one after the other: on the same cells, or on cells apart."""
+        levels = np.cumsum([0, *(len(part.block) for part in parts)])
+        blocks = np.cumsum([0, *(part.n_blocks for part in parts)])
+        cells = np.cumsum([0, *(part.n_cells if apart else 0 for part in parts)])
+        return Coefficients(
+            np.concatenate([part.row + n for part, n in zip(parts, levels, strict=False)]),
+            np.concatenate([part.cell + n for part, n in zip(parts, cells, strict=False)]),
+            np.concatenate([part.value for part in parts]),
+            np.concatenate([part.block + n for part, n in zip(parts, blocks, strict=False)]),
+            np.concatenate([part.share for part in parts]),
+            int(cells[-1]) if apart else parts[0].n_cells,
+        )
+
+
 class Constraints:
     """J linear constraints on the error rates of K cells.
 
     The level of fairness of constraint j is ``F_j = c0_j + sum_k C_jk e_k``: positive where its
-    group is advantaged, negative where it is disadvantaged. A row of NaN is a constraint that is
-    not defined on these data.
+    group is advantaged, negative where it is disadvantaged. A constraint whose c0 is NaN is not
+    defined on these data.
 
-    Attributes:
+    Args:
         c0: (J,) constants.
-        C: (J, K) coefficients.
+        C: (J, K) coefficients, as a matrix or as `Coefficients`.
         by_label: whether cells are (label, group) pairs or groups.
         names: (J,) what each constraint speaks of.
         lower: (J,) lower bounds, ``-inf`` for none.
@@ -40,39 +155,78 @@ class Constraints:
         >>> gap = Constraints(c0=[0.0], C=[[1.0, -1.0]], by_label=False, names=["gap of errors"])
         >>> gap.slacken(0.02).upper
         array([0.02])
+        >>> gap.C
+        array([[ 1., -1.]])
     """
 
-    c0: Floats
-    C: Floats
-    by_label: bool
-    names: tuple[str, ...] = ()
-    lower: Floats | float = 0.0
-    upper: Floats | float = 0.0
-    slack: Floats | float = 0.0
-
-    def __post_init__(self) -> None:
-        C = np.asarray(self.C, dtype=np.float64)
-        if C.ndim != 2 or C.size == 0:
-            raise ValueError(f"C: expected a matrix (constraints, cells), got shape {C.shape}.")
-        n = len(C)
-        names = tuple(self.names) or tuple(f"constraint {j}" for j in range(n))
-        if len(names) != n:
-            raise ValueError(f"names: expected one per constraint ({n}), got {len(names)}.")
-        lower, upper = (_vector(getattr(self, side), n, side) for side in ("lower", "upper"))
-        if not np.all(lower <= upper):
-            j = int(np.flatnonzero(~(lower <= upper))[0])
+    def __init__(
+        self,
+        c0: Any,
+        C: Any,
+        by_label: bool,
+        names: Sequence[str] = (),
+        lower: Any = 0.0,
+        upper: Any = 0.0,
+        slack: Any = 0.0,
+    ) -> None:
+        if not isinstance(C, Coefficients):
+            C = np.asarray(C, dtype=np.float64)
+            if C.ndim != 2 or C.size == 0:
+                raise ValueError(f"C: expected a matrix (constraints, cells), got shape {C.shape}.")
+            C = Coefficients.from_dense(C)
+        n = len(C.block)
+        self.coefficients, self.by_label = C, by_label
+        self.names = tuple(names) or tuple(f"constraint {j}" for j in range(n))
+        if len(self.names) != n:
+            raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
+        self.c0, self.slack = _vector(c0, n, "c0"), _vector(slack, n, "slack")
+        self.lower, self.upper = _vector(lower, n, "lower"), _vector(upper, n, "upper")
+        if not np.all(self.lower <= self.upper):
+            j = int(np.flatnonzero(~(self.lower <= self.upper))[0])
             raise ValueError(
-                f"lower: expected at most upper, got {lower[j]} > {upper[j]} for {names[j]!r}."
+                f"lower: expected at most upper, got {self.lower[j]} > {self.upper[j]} for "
+                f"{self.names[j]!r}."
             )
-        fields = {"c0": _vector(self.c0, n, "c0"), "C": C, "names": names}
-        fields |= {"lower": lower, "upper": upper, "slack": _vector(self.slack, n, "slack")}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+
+    def replaced(self, **changed: Any) -> Constraints:
+        """A copy with some arguments changed."""
+        names = ("c0", "by_label", "names", "lower", "upper", "slack")
+        kept = {"C": self.coefficients, **{name: getattr(self, name) for name in names}}
+        return Constraints(**{**kept, **changed})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain arrays, so that files need to know no type of ours but this one."""
+        state = {name: value for name, value in vars(self).items() if name != "coefficients"}
+        return {**state, "C": self.C}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Constraints.__init__(self, **state)
+
+    def __repr__(self) -> str:
+        return (
+            f"Constraints(c0={self.c0.tolist()}, C={self.C.tolist()}, by_label={self.by_label}, "
+            f"names={self.names}, lower={self.lower.tolist()}, upper={self.upper.tolist()})"
+        )
+
+    @cached_property
+    def C(self) -> Floats:  # noqa: N802 - the paper's name
+        """(J, K) the coefficients as a matrix, for those who want to see it."""
+        return self.coefficients.dense()
+
+    @property
+    def n_cells(self) -> int:
+        """K."""
+        return self.coefficients.n_cells
 
     @property
     def is_defined(self) -> NDArray[np.bool_]:
         """(J,) whether each constraint is defined on these data."""
         return ~np.isnan(self.c0)
+
+    def levels(self, errors: Floats) -> Floats:
+        """``F = c0 + C e``: (J,); the error of an empty cell, NaN, is never used."""
+        levels: Floats = self.c0 + self.coefficients.times(np.nan_to_num(errors))
+        return levels
 
     def slacken(self, epsilon: Any) -> Constraints:
         """Moves both bounds outwards by epsilon: from exact fairness to epsilon-fairness.
@@ -83,8 +237,8 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
-        return replace(
-            self, lower=self.lower - slack, upper=self.upper + slack, slack=self.slack + slack
+        return self.replaced(
+            lower=self.lower - slack, upper=self.upper + slack, slack=self.slack + slack
         )
 
     def gaps(self, levels: Floats) -> Floats:
@@ -92,21 +246,22 @@ class Constraints:
 
         ``|F|``; for a constraint with one bound only, by how much that bound is broken.
         """
-        lower, upper = self.lower + self.slack, self.upper - self.slack
-        beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
-        gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
+        one_sided = np.isinf(self.lower) | np.isinf(self.upper)
+        slack = np.where(np.isinf(self.slack), 0.0, self.slack)
+        beyond = np.maximum(self.lower + slack - levels, levels - self.upper + slack)
+        gaps: Floats = np.where(one_sided, np.maximum(beyond, 0.0), np.abs(levels))
         return gaps
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
         return Constraints(
             c0=self.c0[rows],
-            C=self.C[rows],
+            C=self.coefficients.select(rows),
             by_label=self.by_label,
             names=tuple(np.asarray(self.names, dtype=object)[rows]),
-            lower=np.asarray(self.lower)[rows],
-            upper=np.asarray(self.upper)[rows],
-            slack=np.asarray(self.slack)[rows],
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            slack=self.slack[rows],
         )
 
     def drop_undefined(self) -> Constraints:
@@ -115,18 +270,32 @@ class Constraints:
         Raises:
             ValueError: if none remains.
         """
-        defined = self.is_defined
-        if defined.all():
+        if self.is_defined.all():
             return self
-        missing = [name for name, ok in zip(self.names, defined, strict=True) if not ok]
-        if not defined.any():
+        warn_of_undefined([self])
+        return self.select(self.is_defined)
+
+
+def warn_of_undefined(problems: Sequence[Constraints]) -> None:
+    """One warning that names the constraints left out because their group has no rows.
+
+    Raises:
+        ValueError: if a problem has no constraint that is defined.
+    """
+    missing: dict[str, None] = {}
+    for part in problems:
+        names = [name for name, ok in zip(part.names, part.is_defined, strict=True) if not ok]
+        if len(names) == len(part.names):
             raise ValueError(
-                f"fairness_measure: no constraint is defined on these data; {missing} have no rows."
+                f"fairness_measure: no constraint is defined on these data; {names} have no rows."
             )
+        missing.update(dict.fromkeys(names))
+    if missing:
+        more = f"; and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
+        shown = "; ".join(list(missing)[:MOST_NAMES])
         warnings.warn(
-            f"Constraints left out because they have no rows: {'; '.join(missing)}.", stacklevel=2
+            f"Constraints left out because they have no rows: {shown}{more}.", stacklevel=3
         )
-        return self.select(defined)
 
 
 def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -> Constraints:
@@ -156,21 +325,28 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
                [ 0.25,  0.25, -0.25, -0.25]])
     """
     by_label = constraints.by_label
-    coarse_mass = coarse.cell_mass(by_label)
-    if constraints.C.shape[1] != len(coarse_mass):
+    coarse_mass, fine_mass = coarse.cell_mass(by_label), fine.cell_mass(by_label)
+    if constraints.n_cells != len(coarse_mass):
         raise ValueError(
             f"C: expected one column per cell ({len(coarse_mass)}: "
-            f"{list(coarse.cell_names(by_label))}), got {constraints.C.shape[1]}."
+            f"{list(coarse.cell_names(by_label))}), got {constraints.n_cells}."
         )
-    undefined = np.isnan(constraints.C).any(axis=1) | np.isnan(constraints.c0)
-    undefined |= (constraints.C[:, coarse_mass == 0] != 0).any(axis=1)
-    fine_mass = fine.cell_mass(by_label)
+    own = constraints.coefficients
+    undefined = np.isnan(constraints.c0)
+    is_empty = (coarse_mass[own.cell] == 0) & (own.value != 0)
+    undefined[own.row[is_empty | np.isnan(own.value)]] = True
+    if own.share[undefined].any():  # a mean that leans on a rate that is not defined
+        in_block = np.zeros(own.n_blocks, dtype=bool)
+        in_block[own.block[undefined & (own.share != 0)]] = True
+        undefined |= in_block[own.block]
     labels = np.arange(len(fine.labels) if by_label else 1)
     parent = np.where(member < 0, -1, labels[:, None] * coarse.n_groups + member).ravel()
-    share = fine_mass / np.where(coarse_mass[parent] > 0, coarse_mass[parent], 1.0)
-    C = constraints.C[:, parent] * np.where(parent < 0, 0.0, share)
-    C[undefined] = 0.0
-    return replace(constraints, C=C, c0=np.where(undefined, np.nan, constraints.c0))
+    cell = np.flatnonzero((parent >= 0) & (fine_mass > 0))
+    share = fine_mass[cell] / coarse_mass[parent[cell]]
+    return constraints.replaced(
+        C=own.only(~undefined).spread(cell, share, parent[cell], len(fine_mass)),
+        c0=np.where(undefined, np.nan, constraints.c0),
+    )
 
 
 def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
@@ -187,9 +363,10 @@ def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
     if constraints.by_label:
         return constraints
     total = groups.mass.sum(axis=0)
-    share = groups.mass / np.where(total > 0, total, 1.0)
-    C = (constraints.C[:, None, :] * share).reshape(len(constraints.C), -1)
-    return replace(constraints, C=C, by_label=True)
+    share = (groups.mass / np.where(total > 0, total, 1.0)).ravel()
+    cell = np.arange(groups.mass.size)
+    spread = constraints.coefficients.spread(cell, share, cell % groups.n_groups, len(cell))
+    return constraints.replaced(C=spread, by_label=True)
 
 
 def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
@@ -206,12 +383,12 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         parts = [split_by_label(part, groups) for part in parts]
     return Constraints(
         c0=np.concatenate([part.c0 for part in parts]),
-        C=np.concatenate([part.C for part in parts]),
+        C=Coefficients.concatenate([part.coefficients for part in parts]),
         by_label=parts[0].by_label,
         names=tuple(name for part in parts for name in part.names),
-        lower=np.concatenate([np.asarray(part.lower) for part in parts]),
-        upper=np.concatenate([np.asarray(part.upper) for part in parts]),
-        slack=np.concatenate([np.asarray(part.slack) for part in parts]),
+        lower=np.concatenate([part.lower for part in parts]),
+        upper=np.concatenate([part.upper for part in parts]),
+        slack=np.concatenate([part.slack for part in parts]),
     )
 
 

@@ -1,26 +1,45 @@
-"""The method: error estimates, multipliers, weights. Pure functions of arrays or tensors.
+"""The method, algorithm 1 of the paper, as one function: `step`.
 
-The problem ``min error subject to lower <= c0 + C e <= upper`` has the Lagrangian
+The problem ``min error subject to lower <= F <= upper``, ``F = c0 + C e``, has the Lagrangian
 
-    sum_k p_k e_k + sum_m mu_m v_m,        v = a0 + A e,
+    sum_k p_k e_k + sum_j lambda_j (F_j - upper_j) + delta_j (lower_j - F_j).
 
-where each row m is one side of a constraint: its violation v_m is positive when the bound is
-broken. A constraint with equal bounds is one row whose multiplier mu_m is signed; any other has a
-row for its upper bound (the paper's lambda) and one for its lower bound (delta), both kept at or
-above 0. Collecting the terms of e_k gives the weight of cell k: ``p_k w_k = p_k + (A' mu)_k``.
+A step takes the predictions of a batch, counted per cell, and
 
-The constants a0 are the last column of A: they belong to a *constant cell* after the K real ones,
-whose error is always 1, so that ``v = A e`` is one product.
+1. estimates the error rate e_k of each cell,
+2. moves the multipliers by the violations of the bounds: ``lambda += rate (F - upper)``, kept at or
+   above 0, and delta likewise; where the bounds are equal, one signed multiplier takes the place of
+   both,
+3. gives the weight of each cell, which collects the terms of e_k: ``w_k = 1 + (C' (lambda -
+   delta))_k / p_k``. Weights may be negative, and must be: without negative ones some problems have
+   no fair solution (the paper's Lemma 1).
 
-All functions take any leading axes, so a stack of models is the same code, and NumPy arrays as well
-as PyTorch tensors. Those that only prepare constants take NumPy arrays.
+The losses, the stack of networks and boosting differ only in where the counts come from and what
+the weights are used for. All functions take NumPy arrays as well as PyTorch tensors, and are linear
+in the number of cells (`fairgrad.constraints` says how).
+
+A stack of models is one large problem whose cells and levels stand side by side, so there is no
+second version for it.
+
+What is counted of a batch are the *outcomes* in each cell: right and wrong. The levels may be
+linear in the rates of any outcomes but the first, such as those of each predicted label; errors are
+the case of two.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from fairgrad.constraints import Coefficients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import Groups
 
 NEVER = 1e6
 """Stands for an infinite bound: levels are at most a few units, so it is never reached."""
@@ -38,297 +57,296 @@ Array = Any
 """A NumPy array or a PyTorch tensor; all arguments of one call are of one kind."""
 
 
-class Sides(NamedTuple):
-    """The constraints as one-sided rows.
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """What does not change from step to step, of J levels and K cells.
 
     Attributes:
-        A: (..., M, K + 1) coefficients of the violations, those of the constant cell last.
-        floor: (..., M) the least value of each multiplier: 0, or -inf where it is signed.
-        sign: (M,) +1 for rows of upper bounds, -1 for rows of lower bounds.
-
-    Example:
-        >>> found = sides(np.zeros(1), np.array([[1.0, -1.0]]), np.zeros(1), np.zeros(1))
-        >>> found.A, found.floor, found.sign
-        (array([[ 1., -1.,  0.]]), array([-inf]), array([1.]))
+        c0: (J,) constants of the levels.
+        row: (E,) the level of each coefficient.
+        cell: (E,) its cell; with further outcomes, ``outcome * K + cell``.
+        value: (E,) the coefficient.
+        block: (J,) the block of levels that each is compared with.
+        share: (J,) the part of each in the mean of its block.
+        n_blocks: how many blocks there are.
+        sign: (S, 1) 1 for the side of the upper bounds, -1 for that of the lower ones. There is
+            one side if all bounds are equal.
+        bound: (S, J) ``sign * F`` beyond it is a violation.
+        floor: (S, J) the least value of each multiplier, 0, or -inf where it is signed; None if
+            all are signed.
+        per_share: (K,) ``1 / p_k``, and 0 for cells without rows, whose weight stays 1.
+        n_label_rows: the cells are (n_label_rows, K / n_label_rows), a row for each label.
+        fairness_rate: step size of the multipliers, one number or (J,).
+        proportional_rate: what of the violation is added to the multipliers in use; it reacts at
+            once, and so damps their swings. One number or (J,); 0 is the paper.
+        error_memory: share of earlier batches kept in the estimates, from 0 (the paper) to below
+            1. One number or (K,).
+        least_weight: what weights are clipped at, one number or (K,); None for no clipping.
+        n_outcomes: O, how many outcomes have rates; 1 for errors.
     """
 
-    A: Array
-    floor: Array
+    c0: Array
+    row: Array
+    cell: Array
+    value: Array
+    block: Array
+    share: Array
+    n_blocks: int
     sign: Array
+    bound: Array
+    floor: Array | None
+    per_share: Array
+    n_label_rows: int
+    fairness_rate: Array
+    proportional_rate: Array
+    error_memory: Array
+    least_weight: Array | None
+    n_outcomes: int = 1
+
+    def convert(self, change: Callable[[Any], Any]) -> Constants:
+        """The same, with every array changed by a function, such as ``torch.as_tensor``."""
+        arrays = {
+            field.name: change(value)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **arrays)
 
 
-def sides(c0: Array, C: Array, lower: Array, upper: Array) -> Sides:
-    """Splits constraints (NumPy arrays) into their sides: J rows if all are exact, else 2 J.
-
-    Rows 0..J-1 hold ``v = F - upper``, rows J..2J-1 ``v = lower - F``. Where the bounds are equal
-    the upper row is signed and the lower row is switched off.
-
-    Args:
-        c0: (..., J) constants of the levels.
-        C: (..., J, K) coefficients of the levels.
-        lower: (..., J) lower bounds.
-        upper: (..., J) upper bounds.
-
-    Example:
-        >>> c0, C = np.zeros(1), np.array([[1.0, -1.0]])
-        >>> sides(c0, C, np.array([-0.1]), np.array([0.1])).A
-        array([[ 1. , -1. , -0.1],
-               [-1. ,  1. , -0.1]])
-    """
-    exact = lower == upper
-    above = np.concatenate([C, (c0 - np.minimum(upper, NEVER))[..., None]], axis=-1)
-    floor = np.where(exact, -np.inf, 0.0)
-    if exact.all():
-        return Sides(above, floor, np.ones(C.shape[-2]))
-    switched = np.where(exact, -NEVER, np.maximum(lower, -NEVER)) - c0
-    below = np.concatenate([-C, switched[..., None]], axis=-1)
-    return Sides(
-        np.concatenate([above, below], axis=-2),
-        np.concatenate([floor, np.zeros_like(floor)], axis=-1),
-        np.repeat([1.0, -1.0], C.shape[-2]),
-    )
-
-
-def influence(A: Array, p: Array) -> Array:
-    """``A_mk / p_k`` as (..., K, M): what multiplier m does to the weight of cell k.
-
-    NumPy arrays; 0 for cells without rows, whose weight stays 1.
-
-    Example:
-        >>> influence(np.array([[1.0, -1.0, 0.0]]), np.array([0.25, 0.75])).round(4)
-        array([[ 4.    ],
-               [-1.3333]])
-    """
-    A, p = A[..., :-1].swapaxes(-1, -2), p[..., None]
-    return np.where(p > 0, A / np.where(p > 0, p, 1.0), 0.0)
-
-
-class Memory(NamedTuple):
-    """What is known of the cells' errors.
+class State(NamedTuple):
+    """What changes from step to step.
 
     Attributes:
-        rows: (..., K + 1) rows that each estimate rests on.
-        errors: (..., K + 1) the share of them that was predicted wrongly.
-
-    Example:
-        >>> Memory(rows=np.array([10.0]), errors=np.array([0.2])).errors
-        array([0.2])
+        rows: (K,) rows that the estimate of each cell rests on.
+        errors: (K,) the estimates; (O * K,) of O outcomes.
+        multipliers: (S, J) one per side of a constraint.
     """
 
     rows: Array
     errors: Array
+    multipliers: Array
 
 
-class Pooling(NamedTuple):
-    """Two matrices (K + 1, 2 K) from the counts of a batch to its rows and its wrong rows.
-
-    Example:
-        >>> pooling(n_cells=2, n_labels=1).wrong.round(4)
-        array([[0., 0., 1., 0.],
-               [0., 0., 0., 1.],
-               [0., 0., 0., 0.]])
-    """
-
-    rows: Array
-    wrong: Array
-
-
-def nothing_remembered(n_cells: int, n_labels: int) -> Memory:
-    """The memory at the start (NumPy arrays): chance level, weighing nothing.
-
-    The constant cell remembers, for ever, that it was wrong.
-
-    Example:
-        >>> memory = nothing_remembered(n_cells=2, n_labels=2)
-        >>> memory.errors
-        array([0.5, 0.5, 1. ])
-    """
-    rows = np.append(np.full(n_cells, NOTHING), TINY)
-    return Memory(rows, np.append(np.full(n_cells, 1 - 1 / n_labels), 1.0))
-
-
-def pooling(n_cells: int, n_labels: int) -> Pooling:
-    """The matrices that add the counts of a batch to what is remembered.
-
-    Counts are (..., 2 K): rows predicted rightly in each cell, then those predicted wrongly. Each
-    cell also gets a vanishing share of its label's rows: a cell that was never seen thereby
-    borrows the error of its label, which pushes nobody.
+def make_constants(
+    constraints: Constraints,
+    groups: Groups,
+    *,
+    fairness_rate: float = 0.01,
+    proportional_rate: float = 0.0,
+    error_memory: float = 0.0,
+    negative_weights: bool = True,
+) -> Constants:
+    """Constants of one problem, as NumPy arrays.
 
     Args:
-        n_cells: K.
-        n_labels: cells are (n_labels, K / n_labels); 1 if they do not depend on the label.
-
-    Example:
-        >>> pooling(n_cells=2, n_labels=1).rows.round(4)
-        array([[1., 0., 1., 0.],
-               [0., 1., 0., 1.],
-               [0., 0., 0., 0.]])
+        constraints: on the cells of the groups, all of them defined.
+        groups: of the training set: the cells' shares come from here.
+        fairness_rate: step size of the multipliers.
+        proportional_rate: how strongly weights react to what is broken now.
+        error_memory: share of earlier batches kept in the estimates.
+        negative_weights: whether weights may be negative; if not they are clipped at 0.
     """
-    nothing = np.zeros((2 * n_cells, n_cells + 1))
-    added = _add_counts(nothing, nothing, np.eye(2 * n_cells), n_labels)
-    return Pooling(added.rows.T, added.wrong.T)
+    lower, upper = constraints.lower, constraints.upper
+    exact = lower == upper
+    sides = [np.minimum(upper, NEVER), np.minimum(np.where(exact, NEVER, -lower), NEVER)]
+    n_sides = 1 if exact.all() else 2
+    floor = np.zeros((n_sides, len(exact)))
+    floor[0, exact] = -np.inf
+    mass = groups.cell_mass(constraints.by_label)
+    own = constraints.coefficients
+    return Constants(
+        c0=constraints.c0,
+        row=own.row,
+        cell=own.cell,
+        value=own.value,
+        block=own.block,
+        share=own.share,
+        n_blocks=own.n_blocks,
+        sign=np.array([[1.0], [-1.0]])[:n_sides],
+        bound=np.stack(sides[:n_sides]),
+        floor=None if exact.all() else floor,
+        per_share=np.where(mass > 0, mass.sum() / np.where(mass > 0, mass, 1.0), 0.0),
+        n_label_rows=len(groups.labels) if constraints.by_label else 1,
+        fairness_rate=float(fairness_rate),
+        proportional_rate=float(proportional_rate),
+        error_memory=float(error_memory),
+        least_weight=None if negative_weights else 0.0,
+    )
 
 
-def _add_counts(rows: Array, wrong: Array, counts: Array, n_labels: int) -> Pooling:
-    """What the matrices of `pooling` do, without them: linear in K, but many operations."""
-    shape = (*counts.shape[:-1], 2, counts.shape[-1] // 2)
-    by_label = counts.reshape(*shape[:-1], n_labels, -1)
-    pooled = (by_label + BORROWED * by_label.sum(-1)[..., None]).reshape(shape)
-    rows, wrong = rows + 0, wrong + 0
-    rows[..., :-1] += pooled.sum(-2)
-    wrong[..., :-1] += pooled[..., 1, :]
-    return Pooling(rows, wrong)
+def side_by_side(problems: Sequence[Constants]) -> Constants:
+    """Several problems with equally many cells as one: cells and levels follow each other."""
+    own = [
+        Coefficients(c.row, c.cell, c.value, c.block, c.share, len(c.per_share)) for c in problems
+    ]
+    joint = Coefficients.concatenate(own, apart=True)
+    n_sides = max(len(c.sign) for c in problems)
+    bounds, floors = [], []
+    for c in problems:
+        missing = n_sides - len(c.sign)
+        floor = np.full(c.bound.shape, -np.inf) if c.floor is None else c.floor
+        bounds.append(np.pad(c.bound, [(0, missing), (0, 0)], constant_values=NEVER))
+        floors.append(np.pad(floor, [(0, missing), (0, 0)]))
+    floor = np.concatenate(floors, axis=1)
+    least = [-np.inf if c.least_weight is None else c.least_weight for c in problems]
+
+    def per(name: str, size: str) -> Any:
+        """One number if all problems agree, else one for each of their levels or cells."""
+        numbers = [getattr(c, name) for c in problems]
+        if len(set(numbers)) == 1:
+            return numbers[0]
+        return np.repeat(numbers, [len(getattr(c, size)) for c in problems])
+
+    return Constants(
+        c0=np.concatenate([c.c0 for c in problems]),
+        row=joint.row,
+        cell=joint.cell,
+        value=joint.value,
+        block=joint.block,
+        share=joint.share,
+        n_blocks=joint.n_blocks,
+        sign=np.array([[1.0], [-1.0]])[:n_sides],
+        bound=np.concatenate(bounds, axis=1),
+        floor=None if np.isneginf(floor).all() else floor,
+        per_share=np.concatenate([c.per_share for c in problems]),
+        n_label_rows=sum(c.n_label_rows for c in problems),
+        fairness_rate=per("fairness_rate", "c0"),
+        proportional_rate=per("proportional_rate", "c0"),
+        error_memory=per("error_memory", "per_share"),
+        least_weight=None
+        if np.isneginf(least).all()
+        else np.repeat(least, [len(c.per_share) for c in problems]),
+    )
 
 
-def estimate_errors(
-    memory: tuple[Array, Array], pooling: tuple[Array, Array] | int, counts: Array, keep: Array
-) -> tuple[Array, Memory]:
-    """Error rates of the cells after a batch, and what to remember for the next one.
+def start(constants: Constants, n_labels: int) -> State:
+    """The state before the first batch: errors at chance level, which weigh nothing.
 
-    ``e = wrong rows / rows``, each the batch's plus those remembered. If nothing is to be kept,
-    what is remembered weighs next to nothing: a cell in the batch has its batch error, an absent
-    one keeps its last estimate for ever. Otherwise so much of all rows is kept.
+    NumPy arrays; `n_labels` says what chance is.
+    """
+    n_cells = len(constants.per_share)
+    chance = 1 - 1 / n_labels if constants.n_outcomes == 1 else 1 / n_labels
+    return State(
+        np.full(n_cells, NOTHING),
+        np.full(constants.n_outcomes * n_cells, chance),
+        np.zeros(constants.bound.shape),
+    )
+
+
+def step(constants: Constants, state: State, counts: Array) -> tuple[State, Array]:
+    """One step of the method: the predictions of a batch in, the weights of the cells out.
 
     Args:
-        memory: before the batch, a `Memory`.
-        pooling: the matrices of `pooling`; for many cells the number of labels is faster.
-        counts: (..., 2 K) rows predicted rightly, then wrongly, or the sums of their weights.
-        keep: share of the rows to keep, from 0 (the paper) to below 1; one number, or a column
-            (..., 1) for the members of a stack.
+        constants: of the problem.
+        state: before the batch.
+        counts: (2, K) rows of each cell predicted rightly, and wrongly, or the sums of their
+            sample weights; (1 + O, K) of other outcomes.
 
     Returns:
-        (..., K + 1) errors, 1 for the constant cell; and the memory after the batch.
+        The state after the batch, and the weights (K,), or (O * K,).
 
     Example:
-        >>> memory = nothing_remembered(2, 2)
-        >>> right, wrong = [8.0, 3.0], [2.0, 1.0]
-        >>> errors, memory = estimate_errors(memory, 1, np.array(right + wrong), keep=0.0)
-        >>> errors
-        array([0.2 , 0.25, 1.  ])
-        >>> errors, _ = estimate_errors(memory, 1, np.array([5.0, 0.0, 5.0, 0.0]), keep=0.0)
-        >>> errors.round(4)
-        array([0.5 , 0.25, 1.  ])
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 50})
+        >>> constants = make_constants(accuracy_parity(groups), groups, fairness_rate=0.5)
+        >>> counts = np.array([[9.0, 7.0], [1.0, 3.0]])  # of a 10 % are wrong, of b 30 %
+        >>> state, weights = step(constants, start(constants, n_labels=2), counts)
+        >>> levels(constants, state.errors).round(4)  # a is better off by 0.1 than the mean
+        array([ 0.1, -0.1])
+        >>> weights.round(4)
+        array([0.9, 1.1])
     """
-    kept_rows, last = memory
-    if isinstance(pooling, int):
-        rows, wrong = _add_counts(kept_rows, kept_rows * last, counts, pooling)
-    else:
-        rows = _plus_times(kept_rows, pooling[0], counts)
-        wrong = _plus_times(kept_rows * last, pooling[1], counts)
-    errors = wrong / rows
-    kept_rows = rows.clip(max=TINY)
-    if not isinstance(keep, float) or keep > 0:
-        kept_rows = (keep * rows).clip(min=kept_rows)
-    return errors, Memory(kept_rows, errors)
+    rows, errors = estimate_errors(constants, state, counts)
+    violation = constants.sign * levels(constants, errors) - constants.bound
+    multipliers = _at_least(
+        constants.floor, state.multipliers + constants.fairness_rate * violation
+    )
+    state = State(rows, errors, multipliers)
+    used = multipliers
+    if _is_used(constants.proportional_rate):
+        used = used + constants.proportional_rate * _at_least(constants.floor, violation)
+    return state, cell_weights(constants, used)
 
 
-def settled_errors(last: Array, rows: Array, pooling: tuple[Array, Array], counts: Array) -> Array:
-    """`estimate_errors` where nothing is kept and all cells weigh the same: fewer operations.
+def current_weights(constants: Constants, state: State) -> Array:
+    """(K,) the weights that the last step gave, without another step."""
+    used = state.multipliers
+    if _is_used(constants.proportional_rate):
+        violation = constants.sign * levels(constants, state.errors) - constants.bound
+        used = used + constants.proportional_rate * _at_least(constants.floor, violation)
+    return cell_weights(constants, used)
 
-    Args:
-        last: (..., K + 1) the errors before the batch.
-        rows: (..., K + 1) what they weigh: `TINY` rows each, now and for ever.
-        pooling: the matrices of `pooling`.
-        counts: (..., 2 K) as for `estimate_errors`.
 
-    Example:
-        >>> counts = np.array([8.0, 0.0, 2.0, 0.0])  # cell 0: 8 right, 2 wrong; cell 1 is absent
-        >>> last, rows = np.array([0.5, 0.3, 1.0]), np.full(3, TINY)
-        >>> settled_errors(last, rows, pooling(2, 1), counts).round(4)
-        array([0.2, 0.3, 1. ])
+def estimate_errors(constants: Constants, state: State, counts: Array) -> tuple[Array, Array]:
+    """``e = wrong rows / rows``, of the batch and of what is remembered.
+
+    With no memory a cell in the batch has its batch error, and an absent one keeps its last
+    estimate: what is remembered weighs next to nothing. Otherwise so much of all rows is kept. A
+    cell never seen borrows the error of its label, which pushes nobody.
+
+    Returns:
+        (K,) the rows to remember, and (K,) the errors.
     """
-    wrong = _plus_times(last, pooling[1], counts, 1.0, TINY)
-    return wrong / _plus_times(rows, pooling[0], counts)
+    n_cells, n_label_rows = counts.shape[1], constants.n_label_rows
+    rows = state.rows + _with_borrowed(counts.sum(0), n_label_rows)
+    remembered = state.rows * state.errors.reshape(-1, n_cells)
+    borrowed = _with_borrowed(counts[1:].reshape(-1), n_label_rows * (counts.shape[0] - 1))
+    errors = (remembered + borrowed.reshape(-1, n_cells)) / rows
+    kept = rows.clip(max=TINY)
+    if _is_used(constants.error_memory):
+        kept = (constants.error_memory * rows).clip(min=kept)
+    return kept, errors.reshape(-1)
 
 
-def levels(c0: Array, C: Array, errors: Array) -> Array:
-    """``F = c0 + C e``: (..., J), e without the constant cell.
-
-    Example:
-        >>> levels(np.zeros(1), np.array([[1.0, -1.0]]), np.array([0.3, 0.1])).round(4)
-        array([0.2])
-    """
-    return c0 + _times(C, errors)
-
-
-def violations(A: Array, errors: Array) -> Array:
-    """``v = A e``: (..., M), positive where a side is broken.
-
-    Example:
-        >>> violations(np.array([[1.0, -1.0, -0.05]]), np.array([0.3, 0.1, 1.0])).round(4)
-        array([0.15])
-    """
-    return _times(A, errors)
+def levels(constants: Constants, errors: Array) -> Array:
+    """``F = c0 + C e``: (J,)."""
+    n_levels = constants.c0.shape[0]
+    entries = constants.value * _take(errors, constants.cell)
+    rates = _sum_by(constants.row, entries, n_levels)
+    means = _sum_by(constants.block, constants.share * rates, constants.n_blocks)
+    return constants.c0 + rates - _take(means, constants.block)
 
 
-def ascend(multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array) -> Array:
-    """One step of ascent, ``mu = max(floor, mu + rate v)``; no floor if all are signed.
-
-    Example:
-        >>> A, errors = np.array([[1.0, -1.0, 0.0]]), np.array([0.3, 0.1, 1.0])
-        >>> ascend(np.zeros(1), A, errors, floor=None, rate=0.5).round(4)
-        array([0.1])
-    """
-    moved = _plus_times(multipliers, A, errors, rate)
-    return moved if floor is None else moved.clip(min=floor)
+def net_multipliers(constants: Constants, multipliers: Array) -> Array:
+    """``lambda - delta``: (J,) one multiplier per constraint."""
+    return (constants.sign * multipliers).sum(0)
 
 
-def with_proportional(
-    multipliers: Array, A: Array, errors: Array, floor: Array | None, rate: Array
-) -> Array:
-    """``mu + rate * max(v, floor)``: reacts at once to what is broken now; it damps the swings.
-
-    Example:
-        >>> A, errors = np.array([[1.0, -1.0, 0.0]]), np.array([0.3, 0.1, 1.0])
-        >>> with_proportional(np.array([0.1]), A, errors, floor=None, rate=2.0).round(4)
-        array([0.5])
-    """
-    violation = violations(A, errors)
-    return multipliers + rate * (violation if floor is None else violation.clip(min=floor))
-
-
-def cell_weights(ones: Array, influence: Array, multipliers: Array, scale: float = 1.0) -> Array:
-    """``w_k = 1 + (A' mu)_k / p_k``, times a scale: (..., K).
-
-    Weights may be negative, and must be: without negative ones some problems have no fair
-    solution (the paper's Lemma 1).
-
-    Example:
-        >>> C, p = np.array([[-0.5, 0.5, 0.0]]), np.array([0.5, 0.5])
-        >>> cell_weights(np.ones(2), influence(C, p), np.array([1.5]))
-        array([-0.5,  2.5])
-    """
-    return _plus_times(ones, influence, multipliers, scale, scale)
+def cell_weights(constants: Constants, multipliers: Array) -> Array:
+    """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
+    net = net_multipliers(constants, multipliers)
+    total = _take(_sum_by(constants.block, net, constants.n_blocks), constants.block)
+    pull = _take(net - constants.share * total, constants.row) * constants.value
+    n_rates = constants.n_outcomes * constants.per_share.shape[0]
+    pull = _sum_by(constants.cell, pull, n_rates)
+    if constants.n_outcomes > 1:
+        pull = pull.reshape(constants.n_outcomes, -1)
+    weights = 1 + (pull * constants.per_share).reshape(-1)
+    return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
 
 
-def net_multipliers(multipliers: Array, sign: Array) -> Array:
-    """``lambda - delta``: (..., J), one multiplier per constraint.
-
-    Example:
-        >>> net_multipliers(np.array([0.3, 0.1]), np.array([1.0, -1.0])).round(4)
-        array([0.2])
-    """
-    signed = multipliers * sign
-    n = int((sign > 0).sum())
-    return signed if n == len(sign) else signed[..., :n] + signed[..., n:]
+def _with_borrowed(counts: Array, n_label_rows: int) -> Array:
+    """Adds a vanishing part of the label's rows to each of its cells."""
+    by_label = counts.reshape(n_label_rows, -1)
+    return (by_label + BORROWED * by_label.sum(-1)[:, None]).reshape(-1)
 
 
-def _times(matrix: Array, vector: Array) -> Array:
-    if matrix.ndim == 2 and vector.ndim == 1:
-        return matrix @ vector
-    return (matrix @ vector[..., None])[..., 0]
+def _sum_by(index: Array, values: Array, size: int) -> Array:
+    """(size,) the sums of the values that have the same index."""
+    if type(values) is np.ndarray:
+        return np.bincount(index, values, minlength=size)
+    return values.new_zeros(size).index_add(0, index, values)
 
 
-def _plus_times(
-    base: Array, matrix: Array, vector: Array, scale: Array = 1.0, base_scale: float = 1.0
-) -> Array:
-    """``base_scale * base + scale * matrix @ vector``: a single operation on tensors."""
-    is_tensor = type(base) is not np.ndarray
-    if is_tensor and vector.ndim == 1:  # the hot path of the losses
-        return base.addmv(matrix, vector, beta=base_scale, alpha=scale)
-    if not is_tensor or vector.ndim > 2 or not isinstance(scale, float):
-        return base_scale * base + scale * _times(matrix, vector)
-    if matrix.ndim == 2:  # a stack whose members share the matrix
-        return base.addmm(vector, matrix.T, beta=base_scale, alpha=scale)
-    column = base[..., None].baddbmm(matrix, vector[..., None], beta=base_scale, alpha=scale)
-    return column[..., 0]
+def _take(values: Array, index: Array) -> Array:
+    return values[index] if type(values) is np.ndarray else values.index_select(0, index)
+
+
+def _at_least(floor: Array | None, values: Array) -> Array:
+    return values if floor is None else values.clip(min=floor)
+
+
+def _is_used(setting: Any) -> bool:
+    """Whether a number, or one of several, is not 0; several always count as used."""
+    return not isinstance(setting, float) or setting != 0

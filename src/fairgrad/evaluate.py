@@ -142,7 +142,7 @@ def levels_of(constraints: Constraints, errors: Floats) -> Levels:
         >>> levels_of(accuracy_parity(groups), np.array([0.1, 0.3])).values.round(4)
         array([ 0.1, -0.1])
     """
-    values = constraints.c0 + constraints.C @ np.nan_to_num(errors)
+    values = constraints.levels(errors)
     return Levels(constraints.names, values, constraints.gaps(values))
 
 

@@ -167,6 +167,14 @@ class Groups:
             self if keep.all() else replace(self, codes=self.codes[keep], mass=self.mass[:, keep])
         )
 
+    def without_labels(self, dropped: NDArray[np.bool_]) -> Groups:
+        """The groups without the rows of some labels, (L,); groups that have no others go, too."""
+        mass = self.mass[~dropped]
+        kept = mass.sum(axis=0) > 0
+        return replace(
+            self, labels=self.labels[~dropped], codes=self.codes[kept], mass=mass[:, kept]
+        )
+
     def marginal(self, *attributes: str) -> Groups:
         """The coarser groups that some of the attributes make."""
         columns = [self._attribute_index(name) for name in attributes]

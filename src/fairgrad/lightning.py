@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import Callback
 
-from fairgrad.torch.hosting import fair_losses, join_processes
-from fairgrad.torch.monitor import ADVICE, divergence, numbers_of
+from fairgrad.torch.monitor import ADVICE, divergence, fair_losses, numbers_of
+from fairgrad.torch.processes import join_processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,14 +4,15 @@ Every definition compares a rate of each group with the mean of that rate over a
 
     F_r = rate_r - mean_r' rate_r',     rate = rate0 + R e,
 
-where e are the error rates of the cells. Only the rate differs from measure to measure. A measure
-of your own is any function from `Groups` (those whose attributes are known) to `Constraints`.
+where e are the error rates of the cells. Only the rate differs from measure to measure, and
+`gaps_to_mean` makes constraints of it. A measure of your own is any function from `Groups` (those
+whose attributes are known) to `Constraints`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from fairgrad.columns import as_array
-from fairgrad.constraints import Constraints, lift, stack
-from fairgrad.groups import Floats, Groups
+from fairgrad.constraints import Coefficients, Constraints, lift, stack
+from fairgrad.groups import Floats, Groups, Ints
 
 MeasureFunction = Callable[[Groups], Constraints]
 
@@ -36,9 +37,7 @@ def accuracy_parity(groups: Groups) -> Constraints:
         array([[-0.7,  0.7],
                [ 0.3, -0.3]])
     """
-    share = _shares(groups.mass.sum(axis=0))
-    c0, C = _gap_to_mean(*_accuracies(groups.n_groups), share)
-    return Constraints(c0=c0, C=C, by_label=False, names=groups.names)
+    return gaps_to_mean(_accuracies(groups.mass.sum(axis=0)), by_label=False, names=groups.names)
 
 
 def equalized_odds(groups: Groups) -> Constraints:
@@ -56,14 +55,10 @@ def equalized_odds(groups: Groups) -> Constraints:
                [ 0.  ,  0.  , -0.75,  0.75],
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
-    n_labels, n_groups = groups.mass.shape
-    n_cells = n_labels * n_groups
-    c0, C = np.zeros(n_cells), np.zeros((n_cells, n_cells))
-    for label in range(n_labels):
-        own = slice(label * n_groups, (label + 1) * n_groups)
-        share = _shares(groups.mass[label])
-        c0[own], C[own, own] = _gap_to_mean(*_accuracies(n_groups), share)
-    return Constraints(c0=c0, C=C, by_label=True, names=groups.cell_names(by_label=True))
+    names = groups.cell_names(by_label=True)
+    return gaps_to_mean(
+        _accuracies(groups.mass.ravel()), by_label=True, names=names, block=label_of(groups)
+    )
 
 
 def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constraints:
@@ -84,16 +79,9 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constrai
                [ 0.  ,  0.  , -0.75,  0.75],
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
-    odds = equalized_odds(groups)
     desirable = _required_labels(groups, y_desirable, "equality_of_opportunity")
-    is_desirable = np.isin(np.arange(len(groups.labels)), desirable)
-    rows = np.repeat(is_desirable, groups.n_groups)
-    return Constraints(
-        c0=np.where(rows, odds.c0, 0.0),
-        C=np.where(rows[:, None], odds.C, 0.0),
-        by_label=True,
-        names=odds.names,
-    )
+    odds, rows = equalized_odds(groups), np.isin(label_of(groups), desirable)
+    return odds.replaced(c0=np.where(rows, odds.c0, 0.0), C=odds.coefficients.only(rows))
 
 
 def demographic_parity(groups: Groups) -> Constraints:
@@ -113,14 +101,9 @@ def demographic_parity(groups: Groups) -> Constraints:
         array([ 0.375, -0.375, -0.375,  0.375])
     """
     _require_binary(groups, "demographic_parity")
-    share = _shares(groups.mass.sum(axis=0))
-    parts = [_gap_to_mean(*_selection_rates(groups, label), share) for label in (0, 1)]
-    return Constraints(
-        c0=np.concatenate([c0 for c0, _ in parts]),
-        C=np.concatenate([C for _, C in parts]),
-        by_label=True,
-        names=groups.cell_names(by_label=True),
-    )
+    rates = Rates.concatenate([_selection_rates(groups, label) for label in (0, 1)])
+    names = groups.cell_names(by_label=True)
+    return gaps_to_mean(rates, by_label=True, names=names, block=label_of(groups))
 
 
 def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
@@ -144,9 +127,8 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
         raise ValueError(
             f"y_desirable: four_fifths_rule needs exactly one label, got {len(desirable)}."
         )
-    share = _shares(groups.mass.sum(axis=0))
-    c0, C = _gap_to_mean(*_selection_rates(groups, desirable[0]), share, ratio=0.8)
-    return Constraints(c0=c0, C=C, by_label=True, names=groups.names, lower=0.0, upper=np.inf)
+    rates = _selection_rates(groups, desirable[0])
+    return gaps_to_mean(rates, by_label=True, names=groups.names, ratio=0.8, upper=np.inf)
 
 
 def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
@@ -330,40 +312,89 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
     return measure  # type: ignore[no-any-return]  # whatever it gives is checked by the caller
 
 
-def _gap_to_mean(
-    rate0: Floats, rate: Floats, share: Floats, ratio: float = 1.0
-) -> tuple[Floats, Floats]:
-    """Constants of ``rate_r - ratio * sum_r' share_r' rate_r'`` for ``rate = rate0 + rate @ e``.
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """J rates ``r = r0 + R e``, one per group (or per label and group), by the entries of R.
 
-    A group without rows has no rate: its constants are NaN.
+    Attributes:
+        r0: (J,) constants.
+        cell: (J, W) the cells each rate depends on.
+        value: (J, W) their coefficients.
+        mass: (J,) the rows each rate is a rate of: its weight in the mean, and 0 if there are none.
     """
-    rate0, rate = np.where(share > 0, rate0, 0.0), np.where(share[:, None] > 0, rate, 0.0)
-    c0, C = rate0 - ratio * (share @ rate0), rate - ratio * (share @ rate)
-    return np.where(share > 0, c0, np.nan), C
+
+    r0: Floats
+    cell: Ints
+    value: Floats
+    mass: Floats
+
+    @staticmethod
+    def concatenate(parts: Sequence[Rates]) -> Rates:
+        """Several lots of rates, one after the other."""
+        names = ("r0", "cell", "value", "mass")
+        return Rates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def _accuracies(n_cells: int) -> tuple[Floats, Floats]:
-    """Constants of ``-e_k``: the accuracy less 1, which no gap sees, so that c0 is exactly 0."""
-    return np.zeros(n_cells), -np.eye(n_cells)
+def gaps_to_mean(
+    rates: Rates,
+    *,
+    by_label: bool,
+    names: Sequence[str],
+    block: Ints | None = None,
+    ratio: float = 1.0,
+    upper: float = 0.0,
+) -> Constraints:
+    """Constraints on ``F_j = r_j - ratio * (mean of r over the block of j)``.
+
+    The mean is weighted by the rates' rows. A rate of no rows is not defined: its c0 is NaN.
+
+    Args:
+        rates: of the groups.
+        by_label: whether their cells are (label, group) pairs or groups.
+        names: (J,) what each level speaks of.
+        block: (J,) which levels have a mean in common; by default all.
+        ratio: what share of the mean is subtracted.
+        upper: the upper bound of all levels; the lower one is 0.
+
+    Example:
+        >>> rates = Rates(np.zeros(2), np.array([[0], [1]]), -np.ones((2, 1)), np.array([30, 70]))
+        >>> gaps_to_mean(rates, by_label=False, names=["a", "b"]).C
+        array([[-0.7,  0.7],
+               [ 0.3, -0.3]])
+    """
+    n = len(rates.r0)
+    block = np.zeros(n, dtype=np.int64) if block is None else block
+    total = np.bincount(block, rates.mass)[block]
+    share = ratio * rates.mass / np.where(total > 0, total, 1.0)
+    mean = np.bincount(block, share * rates.r0)[block]
+    c0 = np.where(rates.mass > 0, rates.r0 - mean, np.nan)
+    row = np.repeat(np.arange(n), rates.cell.shape[1])
+    n_cells = int(rates.cell.max()) + 1
+    C = Coefficients(row, rates.cell.ravel(), rates.value.ravel(), block, share, n_cells)
+    return Constraints(c0=c0, C=C, by_label=by_label, names=names, lower=0.0, upper=upper)
 
 
-def _selection_rates(groups: Groups, label: int) -> tuple[Floats, Floats]:
-    """Constants of ``P(h = label | s = r)`` for two labels: hits in it and misses in the other.
+def label_of(groups: Groups) -> Ints:
+    """(K,) the label index of each (label, group) cell."""
+    return np.repeat(np.arange(len(groups.labels)), groups.n_groups)
+
+
+def _accuracies(mass: Floats) -> Rates:
+    """``-e_k``: the accuracy less 1, which no gap sees, so that c0 is exactly 0."""
+    n = len(mass)
+    return Rates(np.zeros(n), np.arange(n)[:, None], -np.ones((n, 1)), mass)
+
+
+def _selection_rates(groups: Groups, label: int) -> Rates:
+    """``P(h = label | s = r)`` for two labels: hits in it and misses in the other.
 
     ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``.
     """
-    n_groups = groups.n_groups
     total = groups.mass.sum(axis=0)
     share = groups.mass / np.where(total > 0, total, 1.0)
-    rate = np.zeros((n_groups, 2, n_groups))
-    rate[:, label, :] = -np.diag(share[label])
-    rate[:, 1 - label, :] = np.diag(share[1 - label])
-    return share[label], rate.reshape(n_groups, 2 * n_groups)
-
-
-def _shares(mass: Floats) -> Floats:
-    total = mass.sum()
-    return mass / total if total > 0 else np.zeros_like(mass)
+    group = np.arange(groups.n_groups)
+    cell = np.stack([label * groups.n_groups + group, (1 - label) * groups.n_groups + group], 1)
+    return Rates(share[label], cell, np.stack([-share[label], share[1 - label]], 1), total)
 
 
 def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[int, ...]:

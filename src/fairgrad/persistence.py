@@ -14,7 +14,6 @@ import math
 import pkgutil
 import zipfile
 import zlib
-from dataclasses import replace
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
@@ -28,9 +27,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from skops.io.exceptions import UntrustedTypesFoundException
 
-from fairgrad.constraints import Constraints
 from fairgrad.files import write_whole
-from fairgrad.measures import On
 from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
@@ -53,7 +50,8 @@ TYPES = {
 }
 """Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
 
-Only classes whose construction does nothing but set attributes; functions never.
+Only classes whose construction does nothing but set attributes; functions never. A class that
+changes inside reads its older states in ``__setstate__``.
 """
 
 OLD_PATHS = {
@@ -292,9 +290,8 @@ def _packed(value: Any, modules: list[nn.Module], copies: dict[int, Any]) -> Any
     """A copy of an estimator, or of a container that may hold some, of plain values alone.
 
     Two things in an estimator are not plain values: requests for metadata, which point back to the
-    estimator that makes them, and modules of PyTorch, which are code. Of constraints, what they are
-    made from is kept, not how they hold it. Trained modules are put into `modules`; `copies` are
-    those made already, by id, so that what is shared stays shared.
+    estimator that makes them, and modules of PyTorch, which are code. Trained modules are put into
+    `modules`; `copies` are those made already, by id, so that what is shared stays shared.
     """
     if id(value) in copies:
         return copies[id(value)]
@@ -309,13 +306,6 @@ def _packed(value: Any, modules: list[nn.Module], copies: dict[int, Any]) -> Any
         vars(made).update({name: _packed(part, modules, copies) for name, part in state.items()})
         if requests:
             setattr(made, REQUESTS, requests)
-    elif isinstance(value, Constraints):
-        made = object.__new__(Constraints)
-        vars(made).update(
-            {name: getattr(value, name) for name in signature(Constraints).parameters}
-        )
-    elif isinstance(value, On):
-        made = replace(value, measure=_packed(value.measure, modules, copies))
     elif type(value) is dict:
         made = {key: _packed(part, modules, copies) for key, part in value.items()}
     elif type(value) in {list, tuple}:
@@ -335,7 +325,7 @@ def _requests(request: Any) -> dict[str, dict[str, Any]]:
 
 
 def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> None:
-    """Makes all that a loaded model holds whole again, in place."""
+    """Puts requests and the module back into all estimators that a loaded one holds, in place."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -346,12 +336,6 @@ def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> 
         if isinstance(part, BaseEstimator):
             _restore(part, module, trained)
             waiting += vars(part).values()
-        elif isinstance(part, Constraints):
-            arguments = dict(vars(part))
-            vars(part).clear()
-            part.__init__(**arguments)  # type: ignore[misc] # what skops has left out
-        elif isinstance(part, On):
-            waiting.append(part.measure)
         elif isinstance(part, dict):
             waiting += part.values()
         elif isinstance(part, (list, tuple)):

@@ -17,8 +17,8 @@ from fairgrad.columns import UNKNOWN
 from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
 from fairgrad.torch import FairLoss
-from fairgrad.torch.hosting import join_processes
 from fairgrad.torch.monitor import check_finite, numbers_of
+from fairgrad.torch.processes import join_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

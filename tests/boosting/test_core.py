@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.boosting import BoostingObjective, log_loss_gradients, weigh
-from fairgrad.boosting.holdout import held_out_rows
+from fairgrad.boosting import BoostingObjective
+from fairgrad.boosting.objective import log_loss_gradients, weigh
 from fairgrad.evaluate import fairness_levels
 
 MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
@@ -166,7 +166,9 @@ def test_rows_held_out_are_judged_and_not_learnt_from():
     rng = np.random.default_rng(1)
     y, s = rng.integers(2, size=1000), rng.integers(2, size=1000)
     scores = rng.normal(size=1000)
-    objective = BoostingObjective(y, s, "accuracy_parity", held_out=0.3, fairness_rate=1.0)
+    objective = BoostingObjective(
+        y, s, "accuracy_parity", validation_fraction=0.3, fairness_rate=1.0
+    )
     gradient, hessian = objective.gradients(scores)
     held = objective.is_held_out
     assert abs(held.sum() - 300) <= 2
@@ -178,14 +180,34 @@ def test_rows_held_out_are_judged_and_not_learnt_from():
     np.testing.assert_allclose(objective.rounds.errors, errors, atol=1e-7)
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.floats(0, 0.99))
-def test_each_cell_gives_its_share_and_keeps_a_row(cells, share):
-    cell = np.array(cells)
-    chosen = held_out_rows(cell, share, seed=3)
-    for k in set(cells):
-        size, held = (cell == k).sum(), chosen[cell == k].sum()
-        assert held <= size - 1
-        assert abs(held - share * size) <= 0.5 or held == size - 1
+@pytest.mark.parametrize("seed", [0, 7])
+def test_each_cell_gives_its_share_of_rows_chosen_by_the_seed(seed):
+    rng = np.random.default_rng(5)
+    y, s = rng.integers(2, size=83), rng.integers(3, size=83)
+    y[0], s[0] = 1, 3  # alone in its cell
+    objective = BoostingObjective(
+        y, s, "accuracy_parity", validation_fraction=0.3, random_state=seed
+    )
+    held = np.flatnonzero(objective.is_held_out)
+    shuffled = np.random.default_rng(seed).permutation(83)
+    expected = []
+    for cell in {*zip(y, s, strict=True)}:
+        rows = [row for row in shuffled if (y[row], s[row]) == cell]
+        expected += rows[: min(round(0.3 * len(rows)), len(rows) - 1)]
+    assert held.tolist() == sorted(expected)
+    assert 0 not in held
+
+
+@pytest.mark.parametrize("labels", [(1, 2), ("no", "yes")])
+@pytest.mark.parametrize("measure", ["equality_of_opportunity", "four_fifths_rule"])
+def test_the_desirable_label_is_the_second_of_two(measure, labels):
+    rng = np.random.default_rng(0)
+    y, s, scores = rng.integers(2, size=400), rng.integers(2, size=400), rng.normal(size=400)
+    scores += 2 * s
+    named, numbered = (BoostingObjective(label, s, measure) for label in (np.array(labels)[y], y))
+    np.testing.assert_array_equal(named.gradients(scores), numbered.gradients(scores))
+    given = BoostingObjective(y, s, measure, y_desirable=[0])
+    assert not np.allclose(given.gradients(scores), numbered.gradients(scores))
 
 
 def test_state_goes_through_json_and_training_goes_on():
@@ -225,11 +247,15 @@ def test_many_groups_give_the_same_with_either_way_of_pooling(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"fairness_rate": -1}, "fairness_rate: expected a number of at least 0, got -1"),
-        ({"fairness_rate": "fast"}, "fairness_rate: expected a number"),
-        ({"proportional_rate": np.nan}, "proportional_rate: expected a number"),
-        ({"held_out": 1.0}, "held_out: expected a share from 0 to below 1, got 1.0"),
-        ({"error_memory": True}, "error_memory: expected a share"),
+        ({"fairness_rate": -1}, "fairness_rate: expected a finite number of at least 0, got -1"),
+        ({"fairness_rate": "fast"}, "fairness_rate: expected a finite number"),
+        ({"proportional_rate": np.nan}, "proportional_rate: expected a finite number"),
+        (
+            {"validation_fraction": 1.0},
+            "validation_fraction: expected a finite number of at least 0 and below 1, got 1.0",
+        ),
+        ({"validation_fraction": 0.1}, "validation_fraction: 0.1 of 4 rows holds out none"),
+        ({"error_memory": True}, "error_memory: expected a finite number"),
         ({"epsilon": -0.1}, "epsilon: expected at least 0"),
         ({"s": [0, 0, 0, 0]}, "s: fairness compares at least two groups"),
         ({"s": [0, 1]}, "s: expected one value per row of y"),

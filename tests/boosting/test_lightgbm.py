@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 
 from fairgrad.evaluate import fairness_levels
-from fairgrad.lightgbm import FairGradLGBMClassifier, FairObjective
+from fairgrad.lightgbm import FairGradLGBMClassifier, LightGBMObjective
 
 QUIET = {"n_jobs": 1, "verbose": -1, "random_state": 0}
 SMALL = {**QUIET, "n_estimators": 60, "num_leaves": 7}
@@ -222,7 +222,7 @@ def test_training_goes_on_with_its_multipliers(hiring):
 def test_objective_for_train_gives_the_classifiers_trees(hiring):
     model = FairGradLGBMClassifier("equalized_odds", fairness_rate=0.1, **SMALL)
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
-    objective = FairObjective(hiring.y, hiring.sex, "equalized_odds", fairness_rate=0.1)
+    objective = LightGBMObjective(hiring.y, hiring.sex, "equalized_odds", fairness_rate=0.1)
     params = {"objective": objective, "num_leaves": 7, "num_threads": 1, "verbose": -1, "seed": 0}
     booster = lightgbm.train(params, lightgbm.Dataset(hiring.X, hiring.y), 60)
     np.testing.assert_allclose(
@@ -233,9 +233,9 @@ def test_objective_for_train_gives_the_classifiers_trees(hiring):
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_objective_for_other_rows_is_refused(hiring, goes_on):
-    objective = FairObjective(hiring.y[::-1], hiring.sex)
+    objective = LightGBMObjective(hiring.y[::-1], hiring.sex)
     if goes_on:
-        first = FairObjective(hiring.y, hiring.sex)
+        first = LightGBMObjective(hiring.y, hiring.sex)
         first.gradients(np.zeros(3000))
         objective.rounds.load_state(first.rounds.state())
     params = {"objective": objective, "num_threads": 1, "verbose": -1}
@@ -279,7 +279,7 @@ def test_a_plain_model_is_lightgbms(hiring):
         ({"objective": "regression"}, {}, "objective: expected one of"),
         ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: not together with fairness_measure"),
         ({"fairness_measure": "karma"}, {}, "fairness_measure"),
-        ({"held_out": 2}, {}, "held_out: expected a share"),
+        ({"validation_fraction": 2}, {}, "validation_fraction: expected a finite number"),
         ({}, {"eval_metric": "gini"}, "eval_metric: expected functions or names among"),
         ({}, {"eval_metric": "unfairness"}, "unfairness needs eval_sensitive_features"),
         ({}, {"eval_sensitive_features": [["F"]]}, "eval_sensitive_features: expected a list"),

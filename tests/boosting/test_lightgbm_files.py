@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from fairgrad.boosting.fitted import beside
+from fairgrad.boosting.estimator import fairness_file
 from fairgrad.lightgbm import FairGradLGBMClassifier, load, save
 
 SMALL = {"n_jobs": 1, "verbose": -1, "random_state": 0, "n_estimators": 20, "num_leaves": 7}
@@ -75,7 +75,7 @@ def test_a_plain_model_is_saved_as_well(hiring, tmp_path):
 def test_files_that_do_not_belong_together(hiring, tmp_path):
     save(fit(hiring), tmp_path / "two.txt")
     save(fit(hiring, "grade"), tmp_path / "three.txt")
-    beside(tmp_path / "two.txt").replace(beside(tmp_path / "three.txt"))
+    fairness_file(tmp_path / "two.txt").replace(fairness_file(tmp_path / "three.txt"))
     with pytest.raises(ValueError, match="the files are not of one model"):
         load(tmp_path / "three.txt")
     with pytest.raises(FileNotFoundError):
@@ -85,14 +85,14 @@ def test_files_that_do_not_belong_together(hiring, tmp_path):
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "other"}', "\x00"])
 def test_a_damaged_state_is_refused(hiring, tmp_path, text):
     path = save(fit(hiring), tmp_path / "model.txt")
-    beside(path).write_text(text)
+    fairness_file(path).write_text(text)
     with pytest.raises(ValueError, match="expected the fairness state of a saved model"):
         load(path)
 
 
 def test_a_newer_format_is_refused(hiring, tmp_path):
     path = save(fit(hiring), tmp_path / "model.txt")
-    beside(path).write_text('{"format": "fairgrad.lightgbm", "version": 2}')
+    fairness_file(path).write_text('{"format": "fairgrad.lightgbm", "version": 2}')
     with pytest.raises(ValueError, match="written in version 2 of the format"):
         load(path)
 

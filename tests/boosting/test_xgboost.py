@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairgrad.evaluate import fairness_levels
-from fairgrad.xgboost import FairObjective
+from fairgrad.xgboost import XGBoostObjective
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -16,7 +16,7 @@ MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "dem
 
 def test_without_a_rate_it_is_xgboost(hiring):
     data = xgboost.DMatrix(hiring.X, hiring.y, weight=1 + hiring.y)
-    objective = FairObjective(hiring.y, hiring.sex, fairness_rate=0.0, proportional_rate=0.0)
+    objective = XGBoostObjective(hiring.y, hiring.sex, fairness_rate=0.0, proportional_rate=0.0)
     params = {**PARAMS, "base_score": 0.5}  # where XGBoost starts when it is given gradients
     ours = xgboost.train(params, data, 20, obj=objective)
     theirs = xgboost.train(params, data, 20)
@@ -29,7 +29,7 @@ def test_models_become_fair_on_new_rows(many, measure, rate):
     rows, new = many.train, ~many.train
     params = {**PARAMS, "max_depth": 2, "min_child_weight": 5}
     data, judged = (xgboost.DMatrix(many.X[part], many.y[part]) for part in (rows, new))
-    objective = FairObjective(many.y[rows], many.sex[rows], measure, fairness_rate=rate)
+    objective = XGBoostObjective(many.y[rows], many.sex[rows], measure, fairness_rate=rate)
     fair, plain = (
         fairness_levels(
             many.y[new], (booster.predict(judged) > 0.5).astype(int), many.sex[new], measure
@@ -44,7 +44,7 @@ def test_models_become_fair_on_new_rows(many, measure, rate):
 
 def test_levels_are_those_of_the_model_before_the_last_round(hiring):
     data = xgboost.DMatrix(hiring.X, hiring.grade)
-    objective = FairObjective(hiring.grade, hiring.sex, "equalized_odds")
+    objective = XGBoostObjective(hiring.grade, hiring.sex, "equalized_odds")
     params = {**PARAMS, "objective": "multi:softprob", "num_class": 3}
     booster = xgboost.train(params, data, 20, obj=objective)
     before = booster.predict(data, iteration_range=(0, 19))
@@ -57,7 +57,7 @@ def test_training_goes_on_from_a_saved_model(hiring, tmp_path):
     data = xgboost.DMatrix(hiring.X, hiring.y)
 
     def make():
-        return FairObjective(hiring.y, hiring.sex, "equalized_odds", error_memory=0.5)
+        return XGBoostObjective(hiring.y, hiring.sex, "equalized_odds", error_memory=0.5)
 
     whole = make()
     expected = xgboost.train(PARAMS, data, 30, obj=whole).predict(data)
@@ -72,7 +72,7 @@ def test_training_goes_on_from_a_saved_model(hiring, tmp_path):
 
 
 def test_another_matrix_is_refused(hiring):
-    objective = FairObjective(hiring.y, hiring.sex)
+    objective = XGBoostObjective(hiring.y, hiring.sex)
     data = xgboost.DMatrix(hiring.X, 1 - hiring.y)
     with pytest.raises(ValueError, match="y: expected the labels of the training data set"):
         xgboost.train(PARAMS, data, 2, obj=objective)

@@ -12,12 +12,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
-from fairgrad.boosting.fitted import beside
+from fairgrad.boosting.estimator import fairness_file
 from fairgrad.evaluate import fairness_levels
 
 xgboost = pytest.importorskip("xgboost")
 
-from fairgrad.xgboost import FairGradXGBClassifier, FairObjective, load, save  # noqa: E402 - needs xgboost
+from fairgrad.xgboost import FairGradXGBClassifier, XGBoostObjective, load, save  # noqa: E402 - needs xgboost
 
 SMALL = {"n_jobs": 1, "random_state": 0, "n_estimators": 40, "max_depth": 3, "learning_rate": 0.1}
 NO_FAIRNESS = {"fairness_rate": 0.0, "proportional_rate": 0.0}
@@ -45,7 +45,7 @@ def test_without_a_rate_it_is_xgboost(hiring, y):
 
 def test_it_trains_as_the_objective_does(hiring):
     model = fit(hiring)
-    objective = FairObjective(hiring.y, hiring.sex, "equalized_odds")
+    objective = XGBoostObjective(hiring.y, hiring.sex, "equalized_odds")
     params = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.1, "nthread": 1, "seed": 0}
     data = xgboost.QuantileDMatrix(hiring.X, hiring.y)
     booster = xgboost.train(params, data, 40, obj=objective)
@@ -158,7 +158,7 @@ def test_a_saved_model_predicts_the_same(hiring, tmp_path, y, ending):
     ours = model.predict_proba(hiring.X)
     np.testing.assert_allclose(alone, ours[:, 1] if y == "y" else ours, atol=1e-6)
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
-        [path.name, beside(path).name]
+        [path.name, fairness_file(path).name]
     )
 
 
@@ -182,12 +182,12 @@ def test_training_goes_on_with_its_multipliers(hiring, tmp_path):
 def test_files_that_do_not_belong_together(hiring, tmp_path):
     save(fit(hiring), tmp_path / "two.ubj")
     save(fit(hiring, y="grade"), tmp_path / "three.ubj")
-    beside(tmp_path / "two.ubj").replace(beside(tmp_path / "three.ubj"))
+    fairness_file(tmp_path / "two.ubj").replace(fairness_file(tmp_path / "three.ubj"))
     with pytest.raises(ValueError, match="the files are not of one model"):
         load(tmp_path / "three.ubj")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "two.ubj")
-    beside(tmp_path / "two.ubj").write_text(json.dumps({"format": "fairgrad.lightgbm"}))
+    fairness_file(tmp_path / "two.ubj").write_text(json.dumps({"format": "fairgrad.lightgbm"}))
     with pytest.raises(ValueError, match="expected the fairness state of a saved model"):
         load(tmp_path / "two.ubj")
     with pytest.raises(NotFittedError):
@@ -231,7 +231,7 @@ def test_cross_validation_routes_sensitive_features(hiring):
         ({"objective": "reg:squarederror"}, {}, "objective: expected one of"),
         ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: not together with fairness_measure"),
         ({"fairness_measure": "karma"}, {}, "fairness_measure"),
-        ({"held_out": 2}, {}, "held_out: expected a share"),
+        ({"validation_fraction": 2}, {}, "validation_fraction: expected a finite number"),
         ({"eval_metric": "unfairness"}, {}, "unfairness needs eval_sensitive_features"),
         ({}, {"eval_sensitive_features": [["F"]]}, "eval_sensitive_features: expected a list"),
         ({}, {"y": np.zeros(3000, dtype=int)}, "y: expected at least two classes"),

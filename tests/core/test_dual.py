@@ -1,94 +1,104 @@
-"""The method's functions against hand-computed examples, loops and both array libraries."""
+"""The method's one step against hand-computed examples, dense matrices and both array libraries."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import results
 
-from fairgrad import dual
+from fairgrad import Constraints, On, dual
+from fairgrad.constraints import Coefficients, split_by_label
+from fairgrad.groups import Groups, group_rows
+from fairgrad.measures import MEASURES, constraints_of
 
 # Two groups of equal size, accuracy parity: F = (e1 - e0)/2, -(e1 - e0)/2.
 C0, C = np.zeros(2), np.array([[-0.5, 0.5], [0.5, -0.5]])
-P = np.array([0.5, 0.5])
+EQUAL = Groups.from_counts({(0, 0): 50, (0, 1): 50})
 
 
-def step(sides, multipliers, errors, rate):
-    return dual.ascend(multipliers, sides.A, with_constant_cell(errors), sides.floor, rate)
+def problem(lower=0.0, upper=0.0, groups=EQUAL, **rates):
+    constraints = Constraints(C0, C, by_label=False, lower=lower, upper=upper)
+    return dual.make_constants(constraints, groups, **rates)
 
 
-def with_constant_cell(errors):
-    return np.append(errors, 1.0)
+def batch(errors):
+    """Counts of a batch in which each cell has these errors."""
+    errors = np.asarray(errors, dtype=float)
+    return 1e4 * np.stack([1 - errors, errors])
 
 
-def weights_of(A, p, multipliers):
-    return dual.cell_weights(np.ones(len(p)), dual.influence(A, p), multipliers)
+def run(constants, errors, state=None, n=1):
+    state = dual.start(constants, n_labels=2) if state is None else state
+    for _ in range(n):
+        state, weights = dual.step(constants, state, batch(errors))
+    return state, weights
 
 
 def test_exact_update_by_hand():
-    sides = dual.sides(C0, C, np.zeros(2), np.zeros(2))
-    errors = np.array([0.1, 0.3])  # F = (0.1, -0.1): group 0 is better off
-    multipliers = step(sides, np.zeros(2), errors, rate=0.5)
-    np.testing.assert_allclose(multipliers, [0.05, -0.05])
-    multipliers = step(sides, multipliers, errors, rate=0.5)
-    np.testing.assert_allclose(multipliers, [0.1, -0.1])
+    constants = problem(fairness_rate=0.5)
+    unfair = [0.1, 0.3]  # F = (0.1, -0.1): group 0 is better off
+    state, _ = run(constants, unfair)
+    np.testing.assert_allclose(state.multipliers, [[0.05, -0.05]])
+    state, weights = run(constants, unfair, state)
+    np.testing.assert_allclose(state.multipliers, [[0.1, -0.1]])
     # C' lam = (-0.5*0.1 + 0.5*-0.1, 0.5*0.1 - 0.5*-0.1) = (-0.1, 0.1); over p: (-0.2, 0.2)
-    weights = weights_of(sides.A, P, multipliers)
     np.testing.assert_allclose(weights, [0.8, 1.2])
     # and it comes back when the other group is better off: multipliers are signed
-    for _ in range(4):
-        multipliers = step(sides, multipliers, errors[::-1], rate=0.5)
-    np.testing.assert_allclose(multipliers, [-0.1, 0.1])
+    state, _ = run(constants, unfair[::-1], state, n=4)
+    np.testing.assert_allclose(state.multipliers, [[-0.1, 0.1]])
 
 
 def test_epsilon_update_by_hand():
-    epsilon = np.full(2, 0.04)
-    sides = dual.sides(C0, C, -epsilon, epsilon)
-    errors = np.array([0.1, 0.3])  # F = (0.1, -0.1)
-    multipliers = step(sides, np.zeros(4), errors, rate=0.5)
+    constants = problem(-0.04, 0.04, fairness_rate=0.5)
+    state, weights = run(constants, [0.1, 0.3])  # F = (0.1, -0.1)
     # lambda = 0.5 * (0.1 - 0.04, -0.1 - 0.04 -> 0), delta = 0.5 * (-0.1 - 0.04 -> 0, 0.1 - 0.04)
-    np.testing.assert_allclose(multipliers, [0.03, 0, 0, 0.03])
-    np.testing.assert_allclose(dual.net_multipliers(multipliers, sides.sign), [0.03, -0.03])
-    weights = weights_of(sides.A, P, multipliers)
+    np.testing.assert_allclose(state.multipliers, [[0.03, 0], [0, 0.03]])
+    net = dual.net_multipliers(constants, state.multipliers)
+    np.testing.assert_allclose(net, [0.03, -0.03])
     np.testing.assert_allclose(weights, [0.94, 1.06])
     # within the bounds the multipliers decay, and stop at 0
-    fair = np.array([0.2, 0.2])
-    multipliers = step(sides, multipliers, fair, rate=0.5)
-    np.testing.assert_allclose(multipliers, [0.01, 0, 0, 0.01])
-    multipliers = step(sides, multipliers, fair, rate=0.5)
-    np.testing.assert_allclose(multipliers, 0)
+    state, _ = run(constants, [0.2, 0.2], state)
+    np.testing.assert_allclose(state.multipliers, [[0.01, 0], [0, 0.01]])
+    state, _ = run(constants, [0.2, 0.2], state)
+    np.testing.assert_allclose(state.multipliers, 0)
 
 
 def test_exact_and_epsilon_constraints_in_one_problem():
-    sides = dual.sides(C0, C, np.array([0, -0.04]), np.array([0, 0.04]))
-    multipliers = step(sides, np.zeros(4), np.array([0.3, 0.1]), rate=1.0)  # F = (-0.1, 0.1)
-    np.testing.assert_allclose(multipliers, [-0.1, 0.06, 0, 0])
+    constants = problem([0, -0.04], [0, 0.04], fairness_rate=1.0)
+    state, _ = run(constants, [0.3, 0.1])  # F = (-0.1, 0.1)
+    np.testing.assert_allclose(state.multipliers, [[-0.1, 0.06], [0, 0]], atol=1e-12)
 
 
 def test_infinite_bounds_never_push_not_even_at_rate_zero():
-    sides = dual.sides(C0, C, np.array([-np.inf, 0]), np.array([0, np.inf]))
     for rate in (0.0, 1.0):
-        multipliers = step(sides, np.zeros(4), np.array([0.3, 0.1]), rate)  # F = (-0.1, 0.1)
-        np.testing.assert_array_equal(multipliers, 0)
-    multipliers = step(sides, np.zeros(4), np.array([0.1, 0.3]), 1.0)  # F = (0.1, -0.1)
-    np.testing.assert_allclose(dual.net_multipliers(multipliers, sides.sign), [0.1, -0.1])
+        constants = problem([-np.inf, 0], [0, np.inf], fairness_rate=rate)
+        state, _ = run(constants, [0.3, 0.1])  # F = (-0.1, 0.1)
+        np.testing.assert_array_equal(state.multipliers, 0)
+    state, _ = run(constants, [0.1, 0.3])  # F = (0.1, -0.1)
+    net = dual.net_multipliers(constants, state.multipliers)
+    np.testing.assert_allclose(net, [0.1, -0.1])
 
 
-def test_proportional_term_counts_what_is_beyond_the_bounds():
-    epsilon = np.full(2, 0.04)
-    sides = dual.sides(C0, C, -epsilon, epsilon)
-    errors = with_constant_cell([0.1, 0.3])
-    used = dual.with_proportional(np.zeros(4), sides.A, errors, sides.floor, 2.0)
-    np.testing.assert_allclose(dual.net_multipliers(used, sides.sign), [0.12, -0.12])
-    exact = dual.sides(C0, C, np.zeros(2), np.zeros(2))
-    for floor in (exact.floor, None):
-        used = dual.with_proportional(np.zeros(2), exact.A, errors, floor, 2.0)
-        np.testing.assert_allclose(used, [0.2, -0.2])
+@pytest.mark.parametrize(("epsilon", "used"), [(0.04, 0.12), (0.0, 0.2)])
+def test_proportional_term_counts_what_is_beyond_the_bounds(epsilon, used):
+    constants = problem(-epsilon, epsilon, fairness_rate=0.0, proportional_rate=2.0)
+    state, weights = run(constants, [0.1, 0.3])
+    np.testing.assert_array_equal(state.multipliers, 0)
+    np.testing.assert_allclose(weights, [1 - 2 * used, 1 + 2 * used])
+    np.testing.assert_array_equal(weights, dual.current_weights(constants, state))
 
 
 def test_a_cell_without_rows_has_weight_one():
-    A = dual.sides(C0, C, np.zeros(2), np.zeros(2)).A
-    assert weights_of(A, np.array([1.0, 0.0]), np.array([3.0, -2.0]))[1] == 1
+    groups = Groups.from_counts({(0, 0): 10, (0, 1): 0})
+    _, weights = run(problem(groups=groups, fairness_rate=3.0), [0.1, 0.3])
+    assert weights[1] == 1
+
+
+def test_weights_are_clipped_only_when_asked():
+    assert run(problem(fairness_rate=10.0), [0.1, 0.3])[1].min() < 0
+    clipped = problem(fairness_rate=10.0, negative_weights=False)
+    np.testing.assert_allclose(run(clipped, [0.1, 0.3])[1], [0, 3])
 
 
 class TestErrors:
@@ -97,13 +107,16 @@ class TestErrors:
     @staticmethod
     def run(batches, memory=0.0, dtype=np.float64):
         """The estimates after batches of (right, wrong) counts."""
-        kept = dual.Memory(*(part.astype(dtype) for part in dual.nothing_remembered(4, 2)))
-        pooling = dual.Pooling(*(part.astype(dtype) for part in dual.pooling(4, 2)))
-        for right, wrong in batches:
-            counts = np.concatenate([right, wrong]).astype(dtype)
-            errors, kept = dual.estimate_errors(kept, pooling, counts, memory)
-        assert errors[-1] == 1  # the constant cell
-        return errors[:-1]
+        groups = Groups.from_counts({(y, s): 10 for y in (0, 1) for s in (0, 1)})
+        constants = dual.make_constants(
+            constraints_of("equalized_odds", groups), groups, error_memory=memory
+        )
+        state = dual.State(*(part.astype(dtype) for part in dual.start(constants, 2)))
+        for counts in batches:
+            rows, errors = dual.estimate_errors(constants, state, np.array(counts, dtype=dtype))
+            state = state._replace(rows=rows, errors=errors)
+        assert errors.dtype == dtype
+        return errors
 
     def test_a_batch_replaces_the_estimate(self):
         first, second = ([3, 1, 2, 4], [1, 1, 0, 4]), ([0, 1, 1, 1], [1, 0, 1, 0])
@@ -122,19 +135,6 @@ class TestErrors:
         np.testing.assert_allclose(self.run([first]), [0.25, 0.25, 0.75, 0.75], atol=1e-6)
         np.testing.assert_allclose(self.run([first, second]), [0.25, 0, 0.75, 0.75], atol=1e-6)
 
-    @given(seed=st.integers(0, 1000))
-    def test_once_every_cell_was_seen_a_step_needs_less(self, seed):
-        rng = np.random.default_rng(seed)
-        kept, pooling = dual.nothing_remembered(4, 2), dual.pooling(4, 2)
-        counts = [rng.integers(1, 5, 8), *rng.integers(0, 5, (5, 8))]
-        _, kept = dual.estimate_errors(kept, pooling, counts[0].astype(float), 0.0)
-        rows, settled = np.full(5, dual.TINY), kept.errors
-        for batch in counts[1:]:
-            errors, kept = dual.estimate_errors(kept, pooling, batch.astype(float), 0.0)
-            settled = dual.settled_errors(settled, rows, pooling, batch.astype(float))
-            np.testing.assert_allclose(settled, errors, rtol=1e-7)
-            np.testing.assert_array_equal(kept.rows, rows)
-
     def test_a_label_never_seen_keeps_the_neutral_start(self):
         errors = self.run([([6, 1, 0, 0], [2, 1, 0, 0])])
         np.testing.assert_allclose(errors, [0.25, 0.5, 0.5, 0.5], atol=1e-7)
@@ -147,71 +147,152 @@ class TestErrors:
             kept = memory * kept + counts
         np.testing.assert_allclose(self.run(batches, memory), kept[1] / kept.sum(0), rtol=1e-6)
 
-    @given(seed=st.integers(0, 1000), n_labels=st.integers(1, 4), n_groups=st.integers(1, 5))
-    def test_many_cells_are_pooled_as_few_are(self, seed, n_labels, n_groups):
-        K = n_labels * n_groups
-        counts = np.random.default_rng(seed).integers(0, 9, (3, 2 * K)).astype(float)
-        start = dual.Memory(*(np.tile(x, (3, 1)) for x in dual.nothing_remembered(K, 2)))
-        with_matrices = dual.estimate_errors(start, dual.pooling(K, n_labels), counts, 0.5)
-        without = dual.estimate_errors(start, n_labels, counts, 0.5)
-        tensors = dual.Memory(*map(torch.from_numpy, start))
-        on_tensors = dual.estimate_errors(tensors, n_labels, torch.from_numpy(counts), 0.5)
-        for a, b, c in zip(
-            (with_matrices[0], *with_matrices[1]),
-            (without[0], *without[1]),
-            (on_tensors[0], *on_tensors[1]),
-            strict=True,
-        ):
-            np.testing.assert_allclose(a, b)
-            np.testing.assert_allclose(a, c)
+
+def random_measure(rng, n_labels):
+    names = [name for name in MEASURES if n_labels == 2 or name == "accuracy_parity"]
+    parts = [On(a, rng.choice(names), float(rng.choice([0.0, 0.1]))) for a in ("s0", "s1")]
+    return [parts, parts[0], (rng.choice(names))][rng.integers(3)]
 
 
-@given(seed=st.integers(0, 2**32 - 1), J=st.integers(1, 5), K=st.integers(1, 6))
-def test_leading_axes_equal_a_loop_in_both_libraries(seed, J, K):
+def settings(rng):
+    return {
+        "fairness_rate": rng.random(),
+        "proportional_rate": rng.choice([0.0, 2.0]),
+        "error_memory": rng.choice([0.0, 0.7]),
+        "negative_weights": bool(rng.random() < 0.8),
+    }
+
+
+def random_problem(rows, rng):
+    groups = rows.groups
+    constraints = constraints_of(
+        random_measure(rng, len(groups.labels)), groups, epsilon=float(rng.choice([0.0, 0.05]))
+    )
+    constraints = split_by_label(constraints.select(constraints.is_defined), groups)
+    return groups, constraints, dual.make_constants(constraints, groups, **settings(rng))
+
+
+@given(
+    data=results(max_labels=3, max_groups=4, n_attributes=2, unknown=True, weights=True),
+    seed=st.integers(0, 999),
+)
+def test_a_step_is_algorithm_1_written_with_matrices(data, seed):
+    """Levels, multipliers and weights of many steps against dense matrices and plain loops."""
     rng = np.random.default_rng(seed)
-    lead = (3, 2)
-    c0, C = rng.normal(size=(*lead, J)), rng.normal(size=(*lead, J, K))
-    epsilon = rng.choice([0.0, 0.1, np.inf], size=(*lead, J))
-    p = rng.random((*lead, K))
-    rows, last = 1 + rng.random((*lead, K + 1)), rng.random((*lead, K + 1))
-    counts = rng.integers(0, 5, (*lead, 2 * K)).astype(float)
-    sides = dual.sides(c0, C, -epsilon, epsilon)
-    start = np.maximum(rng.normal(size=sides.floor.shape), sides.floor)
+    y, _, s, weight = data
+    groups, constraints, constants = random_problem(group_rows(y, s, weight), rng)
+    mass = groups.cell_mass(constraints.by_label)
+    p, K = mass / mass.sum(), len(mass)
+    lower, upper, dense = constraints.lower, constraints.upper, constraints.C
+    lam, dlt = np.zeros(len(lower)), np.zeros(len(lower))
+    state = dual.start(constants, len(groups.labels))
+    for _ in range(4):
+        counts = rng.integers(1, 9, (2, K)).astype(float)  # every cell is seen
+        state, weights = dual.step(constants, state, counts)
+        F = constraints.c0 + dense @ state.errors
+        above, below = F - upper, np.where(lower == upper, -np.inf, lower - F)
+        signed = lower == upper
+        rate = constants.fairness_rate
+        lam = np.where(signed, lam + rate * above, np.maximum(lam + rate * above, 0))
+        dlt = np.maximum(dlt + rate * below, 0)
+        used = lam - dlt
+        if constants.proportional_rate:
+            now = np.where(signed, above, np.maximum(above, 0)) - np.maximum(below, 0)
+            used = used + constants.proportional_rate * now
+        expected = 1 + np.where(p > 0, dense.T @ used / np.where(p > 0, p, 1), 0)
+        if constants.least_weight is not None:
+            expected = np.maximum(expected, 0)
+        np.testing.assert_allclose(dual.levels(constants, state.errors), F, atol=1e-10)
+        np.testing.assert_allclose(
+            dual.net_multipliers(constants, state.multipliers), lam - dlt, atol=1e-9
+        )
+        np.testing.assert_allclose(weights, expected, atol=1e-7)
 
-    def run(ones, A, floor, influence, mu, rows, last, counts, pool_rows, pool_wrong):
-        pooling = dual.Pooling(pool_rows, pool_wrong)
-        e, kept = dual.estimate_errors(dual.Memory(rows, last), pooling, counts, 0.5)
-        mu = dual.ascend(mu, A, e, floor, 0.3)
-        used = dual.with_proportional(mu, A, e, floor, 1.5)
-        return mu, dual.cell_weights(ones, influence, used, 0.5), e, *kept
 
-    ones, influence = np.ones((*lead, K)), dual.influence(sides.A, p)
-    inputs = (ones, sides.A, sides.floor, influence, start, rows, last, counts)
-    shared = dual.pooling(K, 1)
-    stacked = run(*inputs, *shared)
-    tensors = run(*(torch.from_numpy(np.ascontiguousarray(x)) for x in (*inputs, *shared)))
-    for index in np.ndindex(lead):
-        own = [*(np.ascontiguousarray(x[index]) for x in inputs), *shared]
-        for alone in (run(*own), run(*map(torch.from_numpy, own))):
-            for part, whole, tensor in zip(alone, stacked, tensors, strict=True):
-                np.testing.assert_allclose(whole[index], part, rtol=1e-12, atol=1e-12)
-                np.testing.assert_allclose(tensor[index].numpy(), part, rtol=1e-12, atol=1e-12)
+@given(
+    data=results(max_labels=2, n_attributes=2, unknown=True),
+    n_problems=st.integers(1, 3),
+    seed=st.integers(0, 999),
+)
+def test_problems_side_by_side_and_tensors_equal_each_alone(data, n_problems, seed):
+    rng = np.random.default_rng(seed)
+    y, _, s, weight = data
+    rows = [group_rows(y, s, weight * rng.random(len(y))) for _ in range(n_problems)]
+    problems = [random_problem(part, rng)[2] for part in rows]
+    joint = dual.side_by_side(problems)
+    tensors = joint.convert(torch.from_numpy)
+    states = [dual.start(part, 2) for part in problems]
+    whole = dual.start(joint, 2)
+    tensor = dual.State(*map(torch.from_numpy, whole))
+    for _ in range(3):
+        counts = [rng.integers(0, 9, (2, len(part.per_share))).astype(float) for part in problems]
+        found = [dual.step(*args) for args in zip(problems, states, counts, strict=True)]
+        states = [state for state, _ in found]
+        together = np.concatenate(counts, axis=1)
+        whole, weights = dual.step(joint, whole, together)
+        tensor, tensor_weights = dual.step(tensors, tensor, torch.from_numpy(together))
+        np.testing.assert_allclose(weights, np.concatenate([own for _, own in found]), rtol=1e-9)
+        np.testing.assert_allclose(tensor_weights, weights, rtol=1e-9, atol=1e-12)
+        for part in ("rows", "errors"):
+            alone = np.concatenate([getattr(state, part) for state in states])
+            np.testing.assert_allclose(getattr(whole, part), alone, rtol=1e-9)
+            np.testing.assert_allclose(getattr(tensor, part), alone, rtol=1e-9)
+
+
+@given(seed=st.integers(0, 999), n_labels=st.integers(2, 4), n_groups=st.integers(2, 4))
+def test_levels_may_speak_of_predicted_labels(seed, n_labels, n_groups):
+    """Demographic parity of many labels: rates of every label but the first, per cell."""
+    rng = np.random.default_rng(seed)
+    y, s, h = (
+        np.concatenate([np.repeat(np.arange(n), m), rng.integers(0, n, 40)])
+        for n, m in ((n_labels, n_groups), (n_groups, n_labels), (n_labels, n_groups))
+    )
+    s = np.concatenate([np.tile(np.arange(n_groups), n_labels), rng.integers(0, n_groups, 40)])
+    rows = group_rows(y, s)
+    groups, K = rows.groups, n_labels * n_groups
+    share = (groups.mass / groups.mass.sum(0)).ravel()  # P(y | s) of each cell
+    outcome, cell = np.divmod(np.arange((n_labels - 1) * K), K)
+    level = outcome * n_groups + cell % n_groups
+    by_group = groups.mass.sum(0) / groups.mass.sum()
+    own = Coefficients(
+        row=level,
+        cell=outcome * K + cell,
+        value=share[cell],
+        block=np.repeat(np.arange(n_labels - 1), n_groups),
+        share=np.tile(by_group, n_labels - 1),
+        n_cells=(n_labels - 1) * K,
+    )
+    J = (n_labels - 1) * n_groups
+    constants = dual.make_constants(Constraints(np.zeros(J), own, by_label=True), groups)
+    constants = dual.replace(constants, n_outcomes=n_labels - 1)
+    counts = np.zeros((n_labels, K))
+    np.add.at(counts, (h, rows.cell()), 1.0)
+    state, weights = dual.step(constants, dual.start(constants, n_labels), counts)
+    expected = [
+        np.mean(h[s == r] == label) - np.mean(h == label)
+        for label in range(1, n_labels)
+        for r in range(n_groups)
+    ]
+    np.testing.assert_allclose(dual.levels(constants, state.errors), expected, atol=1e-7)
+    net = dual.net_multipliers(constants, state.multipliers)
+    pull = (own.dense().T @ net).reshape(-1, K) / (groups.mass.ravel() / groups.mass.sum())
+    np.testing.assert_allclose(weights, 1 + pull.ravel(), atol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_the_weights_are_the_gradient_of_the_lagrangian(epsilon):
     """p_k w_k is the derivative of error + sum mu v by e_k, whatever the multipliers."""
     rng = np.random.default_rng(0)
-    c0, C, p = rng.normal(size=3), rng.normal(size=(3, 4)), rng.dirichlet(np.ones(4))
-    sides = dual.sides(c0, C, np.full(3, -epsilon), np.full(3, epsilon))
-    multipliers = rng.random(len(sides.A))
-    errors = torch.rand(4, dtype=torch.float64, requires_grad=True)
-    A, mu, share = (torch.from_numpy(x) for x in (sides.A, multipliers, p))
-    violation = dual.violations(A, torch.cat([errors, torch.ones(1)]))
-    (share @ errors + mu @ violation).backward()
-    np.testing.assert_allclose(p * weights_of(sides.A, p, multipliers), errors.grad.numpy())
-    np.testing.assert_allclose(
-        dual.net_multipliers(multipliers, sides.sign) @ dual.levels(c0, C, errors.detach().numpy())
-        - multipliers.sum() * epsilon,
-        (mu @ violation).item(),
+    groups = Groups.from_counts({(0, g): int(n) for g, n in enumerate(rng.integers(1, 50, 4))})
+    constraints = Constraints(
+        rng.normal(size=3), rng.normal(size=(3, 4)), by_label=False, lower=-epsilon, upper=epsilon
     )
+    constants = dual.make_constants(constraints, groups)
+    multipliers = rng.random(constants.bound.shape)
+    p = groups.mass[0] / groups.mass.sum()
+    errors = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    tensors = constants.convert(torch.from_numpy)
+    violation = tensors.sign * dual.levels(tensors, errors) - tensors.bound
+    (torch.from_numpy(p) @ errors + (torch.from_numpy(multipliers) * violation).sum()).backward()
+    weights = dual.cell_weights(constants, multipliers)
+    np.testing.assert_allclose(p * weights, errors.grad.numpy())

@@ -75,7 +75,7 @@ def test_error_memory_pools_over_batches():
     criterion(logits(), Y, S)
     criterion(-logits(), Y, S)  # every prediction turned round
     # group 1 has errors 1/2 and then 1/2; group 0 has 0 and then 1: (0.5 * 0 + 1) / 1.5
-    errors = criterion.state.errors[:4]  # those of ignored rows and the constant cell follow
+    errors = criterion.state.errors.float()
     torch.testing.assert_close(errors, torch.tensor([2 / 3, 0.5, 2 / 3, 0.5]))
 
 
@@ -130,7 +130,7 @@ def test_ids_need_not_be_consecutive():
         torch.testing.assert_close(*losses)
 
 
-@pytest.mark.parametrize("n_groups", [50, 100])  # with matrices of slots, and without
+@pytest.mark.parametrize("n_groups", [50, 100, 900])
 def test_many_groups(n_groups):
     n = 3000
     y, s = torch.arange(n) % 3, torch.arange(n) // 3 % n_groups
@@ -142,19 +142,6 @@ def test_many_groups(n_groups):
     criterion(scores, y, s)
     levels = fairness_levels(y, scores.argmax(1), s, "equalized_odds").values
     torch.testing.assert_close(criterion.levels, torch.from_numpy(levels).float())
-
-
-def test_many_cells_are_treated_as_few_are(monkeypatch):
-    settings = {"fairness_rate": 0.3, "proportional_rate": 1.0}
-    few = make(**settings)
-    monkeypatch.setattr("fairgrad.torch.multipliers.FEW_CELLS", 0)
-    many = make(**settings)
-    assert few.state.has_few_cells
-    assert not many.state.has_few_cells
-    for batch in (slice(None), slice(0, 5), slice(3, 8)):
-        losses = [own(logits()[batch], Y[batch], S[batch]) for own in (few, many)]
-        torch.testing.assert_close(*losses)
-        torch.testing.assert_close(few.cell_weights, many.cell_weights)
 
 
 def test_counts_instead_of_data():

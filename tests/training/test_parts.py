@@ -11,7 +11,7 @@ from torch.nn import functional
 from fairgrad import fairness_levels
 from fairgrad.training import Member, TrainingPlan, TrainingTable, heads, train
 from fairgrad.training.batch_norm import normalise
-from fairgrad.training.cells import Cells
+from fairgrad.training.fairness import StackCells
 from fairgrad.training.network import Shape
 from fairgrad.training.optimizers import Settings, make_optimizer
 from fairgrad.training.stack import build
@@ -95,7 +95,7 @@ def test_counting_by_products_is_counting_one_by_one(streams, members, rows, see
     valid = torch.from_numpy(rng.random((streams, rows)) < 0.8)
     wrong = torch.from_numpy(rng.random((streams, members, rows)) < 0.5).double()
     dense, sparse = (
-        Cells(table, by_label=True, max_dense=limit).take(index, valid) for limit in (64, 0)
+        StackCells(table, by_label=True, max_dense=limit).take(index, valid) for limit in (64, 0)
     )
     assert dense.membership is not None
     assert sparse.membership is None

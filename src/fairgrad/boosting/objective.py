@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit, softmax
 
-from fairgrad.boosting.gradients import log_loss_gradients, predictions, weigh
-from fairgrad.boosting.holdout import held_out_rows
 from fairgrad.boosting.rounds import Rounds
-from fairgrad.groups import Groups, check_weights
+from fairgrad.checks import check_number
+from fairgrad.groups import group_rows
 from fairgrad.measures import check_several_groups, constraints_of
+from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from fairgrad.groups import Floats, Ints
+    from numpy.typing import NDArray
 
-RATE, PROPORTIONAL_RATE = 0.1, 0.5
-"""The rates unless others are given.
+    from fairgrad.groups import Floats, Groups, Ints
 
-Scores follow the weights only after some rounds, so multipliers alone run past their goal and back
-again. The proportional term falls with the level itself, before the multipliers turn: it damps.
+FAIRNESS_RATE, PROPORTIONAL_RATE = 0.1, 0.5
+"""The default rates.
+
+Scores follow the weights only after some rounds, so multipliers alone overshoot and come back.
+The proportional term falls with the level itself, before the multipliers turn: it damps.
 """
 
 
@@ -33,24 +36,28 @@ class BoostingObjective:
         y: (n,) labels of the training rows.
         s: (n,) sensitive values, or one column per attribute; missing values and -1 are unknown
             and in no constraint.
-        fairness_measure: as `fairgrad.torch.FairLoss` takes it.
+        fairness_measure: as in `fairgrad.torch.FairLoss`.
         epsilon: slack of the constraints; 0 is exact fairness.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of.
+        y_desirable: the desirable labels, for measures that look at them; by default the second
+            of two labels in sorted order.
         fairness_rate: step size of the multipliers.
-        proportional_rate: how strongly the weights react to what is broken now.
+        proportional_rate: how strongly the weights react to the violations of the current round.
         error_memory: share of earlier rounds kept in the error estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
-        held_out: share of the rows set aside for the multipliers. No tree learns from them, so
-            their errors are those of new rows; 0 takes the errors of the rows that trees learn
-            from.
+        validation_fraction: share of the rows of each (label, group) cell that is held out for the
+            multipliers. No tree learns from them, so their errors are those of new rows; with 0
+            the errors are those of the training rows.
         sample_weight: (n,) non-negative weights.
-        seed: of the choice of rows held out.
+        random_state: seed of the choice of the rows held out.
 
     Attributes:
         groups: labels, groups and frequencies of the rows.
         label: (n,) indices of the labels.
         rounds: multipliers, weights and error estimates.
         is_held_out: (n,) which rows are held out.
+
+    Raises:
+        ValueError: if an argument is not allowed.
 
     Example:
         >>> objective = BoostingObjective([0, 1, 0, 1], [0, 0, 1, 1], "accuracy_parity",
@@ -69,37 +76,41 @@ class BoostingObjective:
         fairness_measure: Any = "equalized_odds",
         *,
         epsilon: Any = 0.0,
-        y_desirable: Any = (1,),
-        fairness_rate: float = RATE,
+        y_desirable: Any = None,
+        fairness_rate: float = FAIRNESS_RATE,
         proportional_rate: float = PROPORTIONAL_RATE,
         error_memory: float = 0.0,
         negative_weights: bool = True,
-        held_out: float = 0.0,
+        validation_fraction: float = 0.0,
         sample_weight: Any = None,
-        seed: int = 0,
+        random_state: Any = 0,
     ) -> None:
-        groups = Groups.from_data(y, s, sample_weight)
-        check_several_groups(fairness_measure, groups, "s")
+        rows = group_rows(y, s, sample_weight)
+        check_several_groups(fairness_measure, rows.groups, "s")
         constraints = constraints_of(
-            fairness_measure, groups, epsilon=epsilon, y_desirable=y_desirable
+            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
-        self.groups = groups
-        self.label = groups.label_index(y)
-        self.weight = check_weights(sample_weight, len(self.label))
+        self.groups: Groups = rows.groups
+        self.label: Ints = rows.label
         self.rounds = Rounds(
-            groups,
+            rows.groups,
             constraints,
-            fairness_rate=_at_least_0(fairness_rate, "fairness_rate"),
-            proportional_rate=_at_least_0(proportional_rate, "proportional_rate"),
-            error_memory=_share(error_memory, "error_memory"),
+            fairness_rate=check_number("fairness_rate", fairness_rate),
+            proportional_rate=check_number("proportional_rate", proportional_rate),
+            error_memory=check_number("error_memory", error_memory, below=1.0),
             negative_weights=negative_weights,
         )
-        group = groups.group_index(s)
-        fine_cell = self.label * groups.n_groups + group
-        self.cell: Ints = fine_cell if constraints.by_label else group
-        self.is_held_out = held_out_rows(fine_cell, _share(held_out, "held_out"), seed)
-        self._learns, self._judged = _roles(self.is_held_out)
-        self._has_met_its_rows = False
+        _, held_out = hold_out(rows.cell(), validation_fraction, random_state)
+        self.is_held_out: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
+        self.is_held_out[held_out] = True
+        self._weight = rows.weight
+        self._cell = rows.cell(constraints.by_label)
+        # A factor that keeps held-out rows from the trees, and the rows that levels are read from.
+        self._learns = (~self.is_held_out).astype(np.float64) if len(held_out) else None
+        self._judged: Any = held_out if len(held_out) else slice(None)
+        self._judged_cell = self._cell[self._judged]
+        self._judged_weight = None if self._weight is None else self._weight[self._judged]
+        self._has_checked_labels = False
 
     def gradients(self, scores: Any, loss_weight: Any = None) -> tuple[Floats, Floats]:
         """Takes one step with the scores before a round, gives what its trees are to fit.
@@ -107,7 +118,7 @@ class BoostingObjective:
         Args:
             scores: (n,) margins for two classes, above 0 for the second; (n, L) for L classes.
             loss_weight: (n,) weights of the rows in the loss; by default the sample weights.
-                Class weights belong here: they change what is learnt, not who is treated how.
+                Class weights belong here: they change the loss, not the frequencies of the cells.
 
         Returns:
             Gradients and hessians, of the shape of the scores; 0 for rows held out.
@@ -115,13 +126,11 @@ class BoostingObjective:
         Raises:
             ValueError: if there are not as many scores as rows and classes.
         """
-        scores = self._checked(np.asarray(scores))
-        wrong = predictions(scores) != self.label
-        rows = self._judged
-        weight = None if self.weight is None else self.weight[rows]
-        cell_weights = self.rounds.step(self.cell[rows], wrong[rows], weight)
-        weights = cell_weights.astype(scores.dtype)[self.cell]
-        loss_weight = self.weight if loss_weight is None else loss_weight
+        scores = self._check_scores(np.asarray(scores))
+        wrong = predicted_labels(scores) != self.label
+        cell_weights = self.rounds.step(self._judged_cell, wrong[self._judged], self._judged_weight)
+        weights = cell_weights.astype(scores.dtype)[self._cell]
+        loss_weight = self._weight if loss_weight is None else loss_weight
         if self._learns is not None:
             loss_weight = self._learns if loss_weight is None else loss_weight * self._learns
         is_opposed = weights < 0 if cell_weights.min() < 0 else None
@@ -131,13 +140,16 @@ class BoostingObjective:
             1.0 if loss_weight is None else loss_weight,
         )
 
-    def meet_rows(self, label: Any) -> None:
-        """Makes sure, once, that the library's data set holds the rows this was made for.
+    def check_labels(self, label: Any) -> None:
+        """Makes sure, once, that the library's data set has the labels this was made for.
+
+        Args:
+            label: (n,) of the data set, numbered from 0.
 
         Raises:
-            ValueError: if its labels are others.
+            ValueError: if they differ.
         """
-        if self._has_met_its_rows:
+        if self._has_checked_labels:
             return
         if not np.array_equal(label, self.label):
             raise ValueError(
@@ -145,9 +157,9 @@ class BoostingObjective:
                 f"0 ({len(label)} rows); the objective was made for {len(self.label)} rows with "
                 f"labels {self.groups.labels.tolist()}."
             )
-        self._has_met_its_rows = True
+        self._has_checked_labels = True
 
-    def _checked(self, scores: Any) -> Any:
+    def _check_scores(self, scores: Any) -> Any:
         n_rows, n_labels = len(self.label), len(self.groups.labels)
         shape = (n_rows,) if n_labels == 2 else (n_rows, n_labels)
         if scores.shape != shape:
@@ -158,24 +170,75 @@ class BoostingObjective:
         return scores
 
 
-def _roles(is_held_out: Any) -> tuple[Any, Any]:
-    """Factors that take rows held out of the trees, and an index of the rows that are judged."""
-    if not is_held_out.any():
-        return None, slice(None)
-    return (~is_held_out).astype(np.float64), np.flatnonzero(is_held_out)
+def probabilities(scores: Floats) -> Floats:
+    """(n,) of the second class from (n,) margins, or (n, L) from (n, L) scores."""
+    found: Floats = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+    return found
 
 
-def _at_least_0(value: Any, argument: str) -> float:
-    if not _is_number(value) or not 0 <= value < np.inf:
-        raise ValueError(f"{argument}: expected a number of at least 0, got {value!r}.")
-    return float(value)
+def predicted_labels(scores: Floats) -> Ints:
+    """(n,) the index of the class with the highest score."""
+    found: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+    return found
 
 
-def _share(value: Any, argument: str) -> float:
-    if not _is_number(value) or not 0 <= value < 1:
-        raise ValueError(f"{argument}: expected a share from 0 to below 1, got {value!r}.")
-    return float(value)
+def log_loss_gradients(
+    scores: Floats, label: Ints, is_opposed: NDArray[np.bool_] | None = None
+) -> tuple[Floats, Floats]:
+    """First and second derivatives of each row's log loss in its scores.
+
+    Two classes: ``p - y`` and ``p (1 - p)``. L classes: ``p_l - [l = y]`` and
+    ``L / (L - 1) p_l (1 - p_l)``, the diagonal with the factor that makes up for taking the scores
+    of the classes one by one (LightGBM's own rule).
+
+    An opposed row should get any label but its own: its loss is ``-log(1 - p_y)``. With two classes
+    that is the log loss of the other one; with L the derivatives are ``p_y`` for its own class and
+    ``-p_y p_l / (1 - p_y)`` for the others. The second derivatives of these may be negative, so
+    those of the log loss are used instead.
+
+    Args:
+        scores: (n,) margins of the second of two classes, or (n, L).
+        label: (n,) indices of the classes.
+        is_opposed: (n,) rows whose label is to be avoided; None for none.
+    """
+    p = probabilities(scores)
+    if scores.ndim == 1:
+        wanted = label if is_opposed is None else label ^ is_opposed
+        return np.subtract(p, wanted, dtype=p.dtype, casting="same_kind"), p * (1.0 - p)
+    n_labels = scores.shape[1]
+    hessian = n_labels / (n_labels - 1) * p * (1.0 - p)
+    gradient = p.copy()
+    gradient[np.arange(len(label)), label] -= 1.0
+    if is_opposed is not None:
+        # from the derivatives of -log p_y to those of -log(1 - p_y)
+        own = np.take_along_axis(p[is_opposed], label[is_opposed, None], axis=1)
+        gradient[is_opposed] *= -own / np.maximum(1.0 - own, np.finfo(p.dtype).tiny)
+    return gradient, hessian
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def weigh(
+    gradient: Floats, hessian: Floats, weight: Floats, loss_weight: Any = 1.0
+) -> tuple[Floats, Floats]:
+    """Multiplies each row's gradient by ``|w|``, w its weight, and its hessian by ``max(|w|, 1)``.
+
+    A leaf moves by ``-sum |w| g / sum max(|w|, 1) h``. The error that FairGrad weighs by w is
+    ``w [h(x) != y]``, which for w < 0 is ``w + |w| [h(x) = y]``: a row of negative weight is one
+    to be predicted wrongly. So it is opposed (see `log_loss_gradients`) and weighs ``|w|``. With
+    the log loss times w instead, the pull on such rows would grow without end the more wrongly
+    they are predicted; trees would then learn these very rows by heart, and new rows of their cell
+    would stay as they were. The floor at 1 keeps rows of small weight in the denominator: when the
+    weight of a cell passes 0 on its way to negative values, ``|w|`` alone would leave leaves full
+    of that cell to the few other rows in them. With the floor no row of two classes ever moves its
+    leaf further than in plain boosting.
+
+    Args:
+        gradient: (n,) or (n, L), of the loss that the sign of the weight asks for.
+        hessian: of the same shape.
+        weight: (n,) weights of the cells the rows are in.
+        loss_weight: (n,) non-negative weights of the rows themselves, factors of both.
+    """
+    size = np.abs(weight)
+    factor, size = loss_weight * size, loss_weight * np.maximum(size, 1.0)
+    if gradient.ndim == 2:
+        factor, size = factor[:, None], size[:, None]
+    return factor * gradient, size * hessian

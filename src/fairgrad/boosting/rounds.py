@@ -1,4 +1,4 @@
-"""One step of the method per boosting round, with the NumPy functions of `fairgrad.dual`."""
+"""One step of the method per boosting round: the state that `fairgrad.dual.step` moves on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Groups, Ints
 
-FEW_CELLS = 64
-"""Up to so many cells a product with the pooling matrices is faster than pooling step by step."""
-
 
 class Rounds:
     """Error estimates, multipliers and cell weights, moved on by one step per boosting round.
@@ -31,8 +28,7 @@ class Rounds:
 
     Attributes:
         constraints: as given.
-        memory: what is known of the cells' errors.
-        multipliers: (M,) one per side of a constraint.
+        dual_state: what is known of the cells' errors, and the multipliers.
         weights: (K,) of the cells, in the last round.
         n_rounds: rounds so far.
 
@@ -58,20 +54,16 @@ class Rounds:
         negative_weights: bool = True,
     ) -> None:
         self.constraints = constraints
-        self.fairness_rate = fairness_rate
-        self.proportional_rate = proportional_rate
-        self.error_memory = error_memory
-        self.negative_weights = negative_weights
-        lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
-        self.sides = dual.sides(constraints.c0, constraints.C, lower, upper)
-        mass = groups.cell_mass(constraints.by_label)
-        self.influence = dual.influence(self.sides.A, mass / mass.sum())
-        n_cells, n_label_rows = len(mass), len(groups.labels) if constraints.by_label else 1
-        few = n_cells <= FEW_CELLS
-        self.pooling: Any = dual.pooling(n_cells, n_label_rows) if few else n_label_rows
-        self.memory = dual.nothing_remembered(n_cells, len(groups.labels))
-        self.multipliers = np.zeros(len(self.sides.A))
-        self.weights = np.ones(n_cells)
+        self.constants = dual.make_constants(
+            constraints,
+            groups,
+            fairness_rate=fairness_rate,
+            proportional_rate=proportional_rate,
+            error_memory=error_memory,
+            negative_weights=negative_weights,
+        )
+        self.dual_state = dual.start(self.constants, len(groups.labels))
+        self.weights: Floats = np.ones(constraints.n_cells)
         self.n_rounds = 0
 
     def step(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
@@ -84,35 +76,28 @@ class Rounds:
         """
         n_cells = len(self.weights)
         counts = np.bincount(cell + n_cells * wrong, sample_weight, minlength=2 * n_cells)
-        errors, self.memory = dual.estimate_errors(
-            self.memory, self.pooling, counts.astype(np.float64), self.error_memory
+        self.dual_state, self.weights = dual.step(
+            self.constants, self.dual_state, counts.astype(np.float64).reshape(2, n_cells)
         )
-        A, floor = self.sides.A, self.sides.floor
-        self.multipliers = dual.ascend(self.multipliers, A, errors, floor, self.fairness_rate)
-        used = self.multipliers
-        if self.proportional_rate:
-            used = dual.with_proportional(used, A, errors, floor, self.proportional_rate)
-        weights = dual.cell_weights(np.ones(n_cells), self.influence, used)
-        self.weights = weights if self.negative_weights else weights.clip(min=0.0)
         self.n_rounds += 1
         return self.weights
 
     @property
     def errors(self) -> Floats:
         """(K,) the estimate of the cells' error rates before the last round."""
-        errors: Floats = self.memory.errors[:-1]
+        errors: Floats = self.dual_state.errors
         return errors
 
     @property
     def levels(self) -> Floats:
         """(J,) the estimate of the levels of fairness before the last round."""
-        levels: Floats = dual.levels(self.constraints.c0, self.constraints.C, self.errors)
+        levels: Floats = dual.levels(self.constants, self.errors)
         return levels
 
     @property
     def net_multipliers(self) -> Floats:
         """(J,) one multiplier per constraint, lambda - delta."""
-        net: Floats = dual.net_multipliers(self.multipliers, self.sides.sign)
+        net: Floats = dual.net_multipliers(self.constants, self.dual_state.multipliers)
         return net
 
     def state(self) -> dict[str, Any]:
@@ -120,10 +105,10 @@ class Rounds:
         return {
             "rounds": self.n_rounds,
             "constraints": list(self.constraints.names),
-            "multipliers": self.multipliers.tolist(),
+            "multipliers": self.dual_state.multipliers.ravel().tolist(),
             "weights": self.weights.tolist(),
-            "remembered_rows": self.memory.rows.tolist(),
-            "remembered_errors": self.memory.errors.tolist(),
+            "remembered_rows": self.dual_state.rows.tolist(),
+            "remembered_errors": self.dual_state.errors.tolist(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -140,10 +125,10 @@ class Rounds:
             )
         names = ("multipliers", "weights", "remembered_rows", "remembered_errors")
         loaded = [np.asarray(state[name], dtype=np.float64) for name in names]
-        current = (self.multipliers, self.weights, *self.memory)
+        rows, errors, multipliers = self.dual_state
+        current = (multipliers.ravel(), self.weights, rows, errors)
         for name, new, old in zip(names, loaded, current, strict=True):
             if new.shape != old.shape:
                 raise ValueError(f"state: expected {name} of shape {old.shape}, got {new.shape}.")
-        self.multipliers, self.weights = loaded[0], loaded[1]
-        self.memory = dual.Memory(loaded[2], loaded[3])
-        self.n_rounds = int(state["rounds"])
+        self.dual_state = dual.State(loaded[2], loaded[3], loaded[0].reshape(multipliers.shape))
+        self.weights, self.n_rounds = loaded[1], int(state["rounds"])

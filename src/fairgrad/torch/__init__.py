@@ -9,6 +9,7 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
+from fairgrad.torch.multipliers import is_compiled
 
 __all__ = [
     "BCELoss",
@@ -19,4 +20,5 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "SoftMarginLoss",
+    "is_compiled",
 ]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from fairgrad.checks import check_number
 from fairgrad.groups import Groups
-from fairgrad.measures import ALIASES, MEASURES, check_several_groups, constraints_of
-from fairgrad.torch.batch import flat_labels, flat_losses, flat_sensitive, flat_weights
-from fairgrad.torch.lookup import CellLookup
+from fairgrad.measures import (
+    ALIASES,
+    MEASURES,
+    check_several_groups,
+    constraints_of,
+    desirable_labels,
+    uses_desirable,
+)
+from fairgrad.torch.cells import flat_labels, flat_losses, flat_sensitive, flat_weights
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.predictions import best_class, reading_of
-from fairgrad.torch.ranks import Ranks
+from fairgrad.torch.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +59,8 @@ class FairLoss(nn.Module):
             over batches. 0 is the paper.
         negative_weights: False clips weights at 0, for ablation only: without negative weights
             some problems have no fair solution.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of.
+        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+            default the second of two.
         reduction: "mean", "sum" or "none", as in PyTorch.
         sample_weight_train: weights of the training rows, if batches have sample weights.
         process_group: the processes that train one model together. Their counts are summed in
@@ -98,7 +105,7 @@ class FairLoss(nn.Module):
         proportional_rate: float = 0.0,
         error_memory: float = 0.0,
         negative_weights: bool = True,
-        y_desirable: Any = (1,),
+        y_desirable: Any = None,
         reduction: str = "mean",
         sample_weight_train: Any = None,
         process_group: Any = None,
@@ -108,47 +115,33 @@ class FairLoss(nn.Module):
         super().__init__()
         self.base_loss, self.reduction = _make_loss(base_loss, reduction, base_arguments)
         self.reading = reading_of(self.base_loss, predict)
-        _check_rate("fairness_rate", fairness_rate)
-        _check_rate("proportional_rate", proportional_rate)
-        _check_rate("error_memory", error_memory, below=1.0)
+        check_number("fairness_rate", fairness_rate)
+        check_number("proportional_rate", proportional_rate)
+        check_number("error_memory", error_memory, below=1.0)
         if fairness_measure is None:
             raise ValueError(
                 f"fairness_measure: required; one of {[*MEASURES, *ALIASES]}, or one of your own."
             )
-        ranks = Ranks(process_group)
-        groups = _groups(y_train, s_train, sample_weight_train)
-        self.groups = ranks.merge(groups) if sharded else ranks.check_equal(groups)
+        self.ignore_index: Any = getattr(self.base_loss, "ignore_index", None)
+        processes = Processes(process_group)
+        groups = _groups(y_train, s_train, sample_weight_train, self.ignore_index)
+        self.groups = processes.merge(groups) if sharded else processes.check_equal(groups)
         check_several_groups(fairness_measure, self.groups, "s_train")
         self.fairness_measure, self.y_desirable = fairness_measure, y_desirable
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
-        self.ignore_index: Any = getattr(self.base_loss, "ignore_index", None)
         has_weight = getattr(self.base_loss, "weight", None) is not None
         self._has_class_weight = self.ignore_index is not None and has_weight
-        self.lookup = CellLookup(
-            self.groups,
-            by_label=self.constraints.by_label,
-            ignore_index=self.ignore_index,
-            checks_labels=self.reading.checks_labels,
-        )
         self.state = Multipliers(
             self.groups,
             self.constraints,
-            self.lookup,
+            ignore_index=self.ignore_index,
             fairness_rate=fairness_rate,
             proportional_rate=proportional_rate,
             error_memory=error_memory,
             negative_weights=negative_weights,
-            ranks=ranks,
-        )
-        # Modules find and call their submodules slowly, and this is the hot path.
-        self._hot = (
-            self.lookup,
-            self.state,
-            getattr(self.base_loss, "forward", self.base_loss),
-            self.lookup.by_class if self.reading.predict is best_class else None,
-            self.reduction == "mean" and not self._has_class_weight,
+            processes=processes,
         )
         self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
 
@@ -186,64 +179,31 @@ class FairLoss(nn.Module):
         if (not self.training and mode == "train") or n == 0:
             losses = flat_losses(self.base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
-        s = flat_sensitive(s, n, self._hot[0].n_columns)
-        batch = (
-            input,
-            target,
+        s = flat_sensitive(s, n, self.state.lookup.n_columns)
+        try:
+            losses = self.base_loss(input, target)  # before the state changes: it may refuse it
+        except (IndexError, RuntimeError) as error:
+            problem = None if torch.compiler.is_compiling() else self.state.lookup.explain(label, s)
+            if problem is None:
+                raise
+            raise ValueError(problem) from error
+        if losses.shape != label.shape:
+            losses = flat_losses(losses, n)
+        update = mode == "train" and torch.is_grad_enabled()
+        is_mean = self.reduction == "mean" and not self._has_class_weight
+        factor = self.state.factors(
             label,
             s,
+            lambda: reading.wrong(input, label),
+            input if reading.predict is best_class else None,
             sample_weight,
-            mode == "train" and torch.is_grad_enabled(),
+            mean=is_mean,
+            update=update,
         )
-        if torch.compiler.is_compiling() or not input.is_cpu:
-            return self._weighted(*batch, self.ignore_index is not None)
-        # On the CPU an index beyond a table raises, so what is rare need not be looked for.
-        try:
-            return self._weighted(*batch)
-        except (IndexError, RuntimeError) as error:
-            can_ignore = self.ignore_index is not None
-            outcomes = self.lookup.by_flag_or_ignored if can_ignore else self.lookup.by_flag
-            problem = self.lookup.explain(label, s, outcomes)
-            if problem is not None:
-                raise ValueError(problem) from error
-            if not can_ignore or not bool(label.eq(self.ignore_index).any()):
-                raise
-        return self._weighted(*batch, True)  # noqa: FBT003 - the batch is the argument
-
-    def _weighted(
-        self,
-        input: Tensor,  # noqa: A002 - PyTorch's name
-        target: Tensor,
-        label: Tensor,
-        s: Tensor,
-        sample_weight: Tensor | None,
-        update: bool,
-        ignoring: bool = False,
-    ) -> Tensor:
-        """The weighted loss; the state is updated first, and only if nothing is wrong."""
-        lookup, state, base_loss, by_class, divides_by_rows = self._hot
-        if by_class is not None and not ignoring and input.shape[1] == by_class.n_codes:
-            slot = lookup.slots(label, input.argmax(1), s, by_class)  # the usual case, and faster
-        else:
-            outcomes = lookup.by_flag_or_ignored if ignoring else lookup.by_flag
-            slot = lookup.slots(label, self.reading.wrong(input, label), s, outcomes)
-        losses: Tensor = base_loss(input, target)
-        if losses.shape != label.shape:
-            losses = flat_losses(losses, label.shape[0])
-        # Dividing few weights is cheaper than dividing the loss; scaling them costs nothing.
-        is_scaled = divides_by_rows and sample_weight is None and not ignoring
-        scale = 1 / label.shape[0] if is_scaled else 1.0
         if update:
-            weights = state.step(slot, sample_weight, scale)
             self._last[:] = losses.detach(), label, sample_weight
-        else:
-            weights = state.weights * scale
-        if is_scaled and losses.dtype == weights.dtype:
-            return losses.dot(weights.index_select(0, slot))
-        if not is_scaled and self.reduction == "mean":
-            weights = weights / self._divisor(label, sample_weight, ignoring=ignoring)
-        factor = weights.index_select(0, slot)
-        return self._reduce(losses, factor if sample_weight is None else factor * sample_weight)
+        divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
+        return self._reduce(losses, factor, divisor)
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
@@ -254,15 +214,15 @@ class FairLoss(nn.Module):
         if self.reduction == "none":
             return losses if factor is None else losses * factor
         total = losses.sum() if factor is None else losses.dot(factor)
-        return total if divisor is None or self.reduction == "sum" else total / divisor
+        if divisor is None or self.reduction == "sum":
+            return total
+        return total / (divisor.to(total.dtype) if isinstance(divisor, Tensor) else divisor)
 
-    def _divisor(
-        self, label: Tensor, sample_weight: Tensor | None, *, ignoring: bool = True
-    ) -> Tensor | int:
+    def _divisor(self, label: Tensor, sample_weight: Tensor | None) -> Tensor | int:
         """What PyTorch's mean divides by: rows, less those ignored, times their class weights."""
-        if not (self._has_class_weight or (ignoring and self.ignore_index is not None)):
+        if self.ignore_index is None:
             return label.shape[0] if sample_weight is None else sample_weight.sum()
-        class_weight = self.base_loss.weight
+        class_weight = self.base_loss.weight if self._has_class_weight else None
         units = label.ne(self.ignore_index)
         if class_weight is not None:
             units = units * class_weight.index_select(0, label.clamp(0, len(class_weight) - 1))
@@ -309,8 +269,11 @@ class FairLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """The groups and settings, for printing."""
+        labels = self.groups.labels.tolist()
+        desirable = [labels[i] for i in desirable_labels(labels, self.y_desirable)]
+        taken = f", y_desirable={desirable}" if uses_desirable(self.fairness_measure) else ""
         return (
-            f"groups={list(self.group_names)}, constraints={len(self.constraint_names)}, "
+            f"groups={list(self.group_names)}, constraints={len(self.constraint_names)}{taken}, "
             f"fairness_rate={self.state.fairness_rate}, reduction={self.reduction!r}"
         )
 
@@ -343,7 +306,7 @@ def _make_loss(
     return base_loss, reduction
 
 
-def _groups(y_train: Any, s_train: Any, sample_weight: Any) -> Groups:
+def _groups(y_train: Any, s_train: Any, sample_weight: Any, ignore_index: Any) -> Groups:
     if isinstance(y_train, Groups):
         if s_train is not None or sample_weight is not None:
             raise ValueError("s_train: not needed when y_train is Groups, which hold it already.")
@@ -357,10 +320,7 @@ def _groups(y_train: Any, s_train: Any, sample_weight: Any) -> Groups:
         raise TypeError(
             f"y_train: expected integers, as the loss takes them, got {groups.labels.tolist()}."
         )
-    return groups
-
-
-def _check_rate(name: str, value: float, below: float = math.inf) -> None:
-    if not (isinstance(value, (int, float)) and 0 <= value < below):
-        bound = "" if below == math.inf else f" and below {below:g}"
-        raise ValueError(f"{name}: expected a finite number of at least 0{bound}, got {value!r}.")
+    kept = groups.labels != ignore_index
+    if not kept.any():
+        raise ValueError(f"y_train: expected labels besides ignore_index={ignore_index}.")
+    return groups if kept.all() else groups.without_labels(~kept)

@@ -7,12 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fairgrad.torch.fair_loss import FairLoss
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from fairgrad.torch.fair_loss import FairLoss
+
+def fair_losses(module: nn.Module) -> dict[str, FairLoss]:
+    """The fair losses among a module and its submodules, by their names in it.
+
+    Example:
+        >>> import torch
+        >>> from fairgrad.torch import CrossEntropyLoss
+        >>> model = torch.nn.Module()
+        >>> model.criterion = CrossEntropyLoss([0, 1, 0, 1], [0, 0, 1, 1], "accuracy_parity")
+        >>> list(fair_losses(model))
+        ['criterion']
+    """
+    return {name: part for name, part in module.named_modules() if isinstance(part, FairLoss)}
 
 
 def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, float]:

@@ -1,8 +1,10 @@
-"""The state of the method as buffers of a module: error estimates, multipliers, weights."""
+"""The state of the method as buffers of a module, and its step on a batch."""
 
 from __future__ import annotations
 
 import hashlib
+import math
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,247 +12,332 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad import dual
-from fairgrad.torch.ranks import Ranks
+from fairgrad.torch.cells import CellLookup
+from fairgrad.torch.processes import Processes
+
+try:
+    from fairgrad.torch import _step
+except ImportError:  # there was no compiler when the package was installed
+    _step = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, Groups
-    from fairgrad.torch.lookup import CellLookup
+    from fairgrad.groups import Groups
+    from fairgrad.torch.cells import LookupTable
 
+is_compiled = _step is not None
+"""Whether the step on the CPU is compiled code; if not, it is tensor operations."""
 
-FEW_CELLS = 256
-"""Up to so many cells a product with the pooling matrices is faster than pooling step by step."""
+MAX_COLUMNS = 8
+"""Sensitive columns that the compiled step can look up."""
 
 
 class Multipliers(nn.Module):
-    """Keeps the multipliers of the constraints and gives each cell its weight.
+    """Keeps the multipliers of the constraints and gives each row of a batch its factor.
 
     Everything that changes is a buffer, so it is saved, restored, copied and moved with the module
-    it belongs to. It stays in float32 whatever the precision of the network.
+    it belongs to. It is kept in double precision whatever the precision of the network (in single
+    precision on devices that have no other). On the CPU the step is compiled code if there was a
+    compiler when the package was built; elsewhere, under ``torch.compile`` and with several
+    processes it is tensor operations.
 
     Args:
         groups: of the training set.
         constraints: on the cells of these groups, all of them defined.
-        lookup: where rows are counted; cells beyond those of the constraints have weight 1.
+        ignore_index: a target that is in no cell, if the loss has one.
         fairness_rate: step size of the multipliers.
         proportional_rate: how strongly the weights react to what is broken in this batch alone.
         error_memory: share of the rows of earlier batches kept in the error estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
-        ranks: the processes that share one set of multipliers.
+        processes: those that share one set of multipliers.
+
+    Attributes:
+        lookup: the cells of rows.
+        is_compiled: whether the compiled step may be used.
     """
 
-    c0: Tensor
-    C: Tensor
-    sign: Tensor
     rows: Tensor
     errors: Tensor
-    first_slot: Tensor
     multipliers: Tensor
-    fingerprint: Tensor
 
     def __init__(
         self,
         groups: Groups,
         constraints: Constraints,
-        lookup: CellLookup,
         *,
+        ignore_index: int | None = None,
         fairness_rate: float = 0.01,
         proportional_rate: float = 0.0,
         error_memory: float = 0.0,
         negative_weights: bool = True,
-        ranks: Ranks | None = None,
+        processes: Processes | None = None,
     ) -> None:
         super().__init__()
-        self.ranks = ranks or Ranks(None)
-        self.fairness_rate = float(fairness_rate)
-        self.proportional_rate = float(proportional_rate)
-        self.error_memory = error_memory
-        self.negative_weights = negative_weights
-        self.n_cells = constraints.C.shape[1]
-        self.n_label_rows = lookup.n_cells // groups.n_groups
-        self.has_few_cells = lookup.n_cells <= FEW_CELLS
+        self.processes = processes or Processes(None)
+        self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
+        constants = dual.make_constants(
+            constraints,
+            groups,
+            fairness_rate=fairness_rate,
+            proportional_rate=proportional_rate,
+            error_memory=error_memory,
+            negative_weights=negative_weights,
+        )
+        self._constants = constants.convert(torch.from_numpy)
+        for name, array in self._arrays().items():
+            self.register_buffer(name, array, persistent=False)
+        for name, array in dual.start(constants, len(groups.labels))._asdict().items():
+            self.register_buffer(name, torch.from_numpy(array))
+        self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
+        self._problem: Any = None
+        self.fingerprint = _fingerprint(
+            groups.labels,
+            groups.ids,
+            groups.cell_mass(constraints.by_label),
+            *(getattr(constraints, name) for name in ("c0", "lower", "upper")),
+            *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
+        )
 
-        n_ignored = lookup.n_cells - self.n_cells
-        C = np.pad(constraints.C, [(0, 0), (0, n_ignored)])
-        lower, upper = np.asarray(constraints.lower), np.asarray(constraints.upper)
-        sides = dual.sides(constraints.c0, C, lower, upper)
-        mass = np.pad(groups.cell_mass(constraints.by_label), (0, n_ignored))
-        constants = {
-            "c0": constraints.c0,
-            "C": constraints.C,
-            "A": sides.A,
-            "floor": None if np.isneginf(sides.floor).all() else sides.floor,
-            "sign": sides.sign,
-            "zeros": np.zeros(len(lookup.cell)),
-            **self._by_slot(lookup, dual.influence(sides.A, mass / mass.sum())),
-        }
-        for name, value in constants.items():
-            self.register_buffer(name, _tensor(value), persistent=False)
-        start = dual.nothing_remembered(lookup.n_cells, len(groups.labels))
-        state = {**start._asdict(), "multipliers": np.zeros(len(sides.A))}
-        for name, value in state.items():
-            self.register_buffer(name, _tensor(value))
-        data = (groups.labels, groups.ids, mass, constraints.c0, constraints.C, lower, upper)
-        self.register_buffer("fingerprint", _fingerprint(*data))
-        self._ones: dict[int, Tensor] = {}
-        self._is_settled = False
-        self._may_settle = self._can_settle
-        self._n_occurring = int((mass > 0).sum()) + 1  # the constant cell is among the rows
+    @property
+    def fairness_rate(self) -> float:
+        """The step size of the multipliers; it may be changed between steps."""
+        return float(self._constants.fairness_rate)
 
-    def _by_slot(self, lookup: CellLookup, influence: Floats) -> dict[str, Any]:
-        """Constants between slots and cells.
+    @fairness_rate.setter
+    def fairness_rate(self, rate: float) -> None:
+        self._constants, self._problem = replace(self._constants, fairness_rate=float(rate)), None
 
-        Few cells have matrices that take slots in and give slots out. Many cells are pooled and
-        weighted as cells, since such matrices would be large.
-        """
-        count = lookup.cell + lookup.n_cells * lookup.is_wrong
-        first_slot = np.unique(lookup.cell, return_index=True)[1]
-        if not self.has_few_cells:
-            own = {"count_of_slot": count, "cell_of_slot": lookup.cell, "influence": influence}
-            return own | {"ones": np.ones(lookup.n_cells), "first_slot": first_slot}
-        rows, wrong = dual.pooling(lookup.n_cells, self.n_label_rows)
-        own = {"pool_rows": rows[:, count], "pool_wrong": wrong[:, count]}
-        own |= {"influence": influence[lookup.cell], "ones": np.ones(len(count))}
-        return own | {"first_slot": first_slot}
-
-    def step(self, slot: Tensor, sample_weight: Tensor | None, scale: float = 1.0) -> Tensor:
-        """Takes in the predictions of a batch, updates the state, gives the new weights.
-
-        Nothing leaves the device, and it compiles into one graph.
+    def factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        wrong: Tensor | Callable[[], Tensor],
+        scores: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        *,
+        mean: bool = False,
+        update: bool = True,
+    ) -> Tensor:
+        """Takes in the predictions of a batch, updates the state, gives each row's factor.
 
         Args:
-            slot: (N,) the slot of each row, its cell and whether its prediction is wrong.
-            sample_weight: (N,) float32, or None for ones.
-            scale: what the weights are multiplied by.
+            label: (N,) labels.
+            s: (N,) sensitive values, or (N, columns).
+            wrong: a function that gives (N,) which predictions are wrong.
+            scores: (N, classes) whose highest entry is the prediction, if that is how it is read.
+            sample_weight: (N,) in double precision, or None for ones.
+            mean: whether factors are divided by the weight of the rows not ignored.
+            update: whether the state changes.
 
         Returns:
-            (slots,) the weight of each slot, which is that of its cell.
+            (N,) the weight of each row's cell times its sample weight.
+
+        Raises:
+            ValueError: if a label or sensitive value was never seen. Nothing has changed then.
         """
+        if (
+            self.is_compiled
+            and label.is_cpu
+            and not torch.compiler.is_compiling()
+            and self.processes.is_alone
+            and self.rows.is_cpu
+        ):
+            return self._compiled_factors(label, s, wrong, scores, sample_weight, mean, update)
+        return self._tensor_factors(label, s, wrong(), sample_weight, mean, update)
+
+    def _compiled_factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        wrong: Callable[[], Tensor],
+        scores: Tensor | None,
+        sample_weight: Tensor | None,
+        mean: bool,
+        update: bool,
+    ) -> Tensor:
+        n = label.shape[0]
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
-        rows = sample_weight
-        if rows is None:
-            rows = self._ones.get(slot.shape[0])
-            rows = self._new_ones(slot) if rows is None else rows
-        counts = own["zeros"].index_add(0, slot, rows)
-        if not self.ranks.is_alone:
-            counts = self.ranks.sum(counts)
-        if self._is_settled:
-            errors = dual.settled_errors(own["errors"], own["rows"], self._pooling(), counts)
-            own["errors"] = errors
+        is_read = scores is not None and scores.dtype == torch.float32 and scores.is_contiguous()
+        flags = None if is_read else wrong().to(torch.uint8).contiguous()
+        label, s = label.contiguous(), s.contiguous()
+        factors = torch.empty(n, dtype=torch.float32)
+        total = _step.step(
+            self._problem or self._prepare(),
+            n,
+            label.data_ptr(),
+            s.data_ptr(),
+            scores.data_ptr() if is_read else 0,  # type: ignore[union-attr]
+            scores.shape[1] if is_read else 0,  # type: ignore[union-attr]
+            0 if flags is None else flags.data_ptr(),
+            0 if sample_weight is None else sample_weight.data_ptr(),
+            mean,
+            update,
+            own["rows"].data_ptr(),
+            own["errors"].data_ptr(),
+            own["multipliers"].data_ptr(),
+            factors.data_ptr(),
+        )
+        if total < 0:
+            raise ValueError(self.lookup.explain(label, s))
+        return factors
+
+    def _tensor_factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        wrong: Tensor,
+        sample_weight: Tensor | None,
+        mean: bool,
+        update: bool,
+    ) -> Tensor:
+        lookup, constants = self.lookup, self._constants
+        cell = lookup(label, s)
+        rows = constants.per_share.new_ones(()).expand(cell.shape)
+        if sample_weight is not None:
+            rows = sample_weight.to(rows.dtype)
+        if lookup.ignore_index is not None:
+            counted = label.ne(lookup.ignore_index)
+            divisor = (rows * counted).sum()
         else:
-            errors = self._estimate(counts)
-        own["multipliers"] = dual.ascend(
-            own["multipliers"], own["A"], errors, own["floor"], self.fairness_rate
-        )
-        return self._weights(errors, scale)
-
-    def _pooling(self) -> tuple[Tensor, Tensor]:
-        own: dict[str, Any] = self._buffers
-        return own["pool_rows"], own["pool_wrong"]
-
-    def _estimate(self, counts: Tensor) -> Tensor:
-        """The errors after a batch, until every cell that occurs has been seen."""
-        own: dict[str, Any] = self._buffers
-        pooling: Any = self._pooling() if self.has_few_cells else self.n_label_rows
-        if not self.has_few_cells:
-            of_cells = counts.new_zeros(2 * len(own["ones"]))
-            counts = of_cells.index_add(0, own["count_of_slot"], counts)
-        errors: Tensor
-        errors, (own["rows"], own["errors"]) = dual.estimate_errors(
-            (own["rows"], own["errors"]), pooling, counts, self.error_memory
-        )
-        if self._may_settle and counts.is_cpu and not torch.compiler.is_compiling():
-            self._settle(own["rows"])
-        return errors
-
-    def _settle(self, rows: Tensor) -> None:
-        """Once every cell that occurs has been seen, all are remembered with the same weight."""
-        if int((rows >= dual.TINY).sum()) >= self._n_occurring:
-            self._is_settled, self._may_settle = True, False
-            self._buffers["rows"] = torch.full_like(rows, dual.TINY)
-
-    def _new_ones(self, slot: Tensor) -> Tensor:
-        """Ones, one per row: kept, as batches are mostly of one size."""
-        ones = torch.ones(slot.shape[0], device=slot.device)
-        if not torch.compiler.is_compiling():
-            self._ones = {slot.shape[0]: ones}
-        return ones
-
-    def _weights(self, errors: Tensor, scale: float) -> Tensor:
-        own: dict[str, Any] = self._buffers
-        multipliers = own["multipliers"]
-        if self.proportional_rate:
-            multipliers = dual.with_proportional(
-                multipliers, own["A"], errors, own["floor"], self.proportional_rate
-            )
-        weights: Tensor = dual.cell_weights(own["ones"], own["influence"], multipliers, scale)
-        if not self.negative_weights:
-            weights = weights.clip(min=0)
-        return weights if self.has_few_cells else weights.index_select(0, own["cell_of_slot"])
+            divisor = rows.sum()
+        counts = rows.new_zeros(2 * lookup.n_slots)
+        try:
+            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), rows)
+        except (IndexError, RuntimeError) as error:
+            problem = self.lookup.explain(label, s)
+            if problem is None:
+                raise
+            raise ValueError(problem) from error
+        counts = counts.view(2, -1)[:, : lookup.n_cells]
+        if update:
+            if not self.processes.is_alone:
+                counts = self.processes.sum(counts.contiguous())
+            state, weights = dual.step(constants, self.state, counts)
+            for name, tensor in state._asdict().items():
+                self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
+        else:
+            weights = dual.current_weights(constants, self.state)
+        if lookup.n_slots > lookup.n_cells:
+            weights = torch.cat([weights, weights.new_ones(lookup.n_groups)])
+        if mean:
+            weights = weights / divisor
+        factors = weights.index_select(0, cell)
+        return (factors if sample_weight is None else factors * rows).float()
 
     @property
-    def _can_settle(self) -> bool:
-        """Whether what is remembered weighs the same for ever once all cells have been seen."""
-        return self.has_few_cells and not self.error_memory
-
-    @property
-    def weights(self) -> Tensor:
-        """(slots,) the current weights of the slots."""
-        return self._weights(self.errors, 1.0)
+    def state(self) -> dual.State:
+        """What changes from step to step."""
+        return dual.State(self.rows, self.errors, self.multipliers)
 
     @property
     def cell_weights(self) -> Tensor:
         """(K,) the current weights of the cells."""
-        return self.weights.index_select(0, self.first_slot[: self.n_cells])
+        weights: Tensor = dual.current_weights(self._constants, self.state)
+        return weights.float()
 
     @property
     def levels(self) -> Tensor:
         """(J,) the current estimate of the levels of fairness."""
-        level: Tensor = dual.levels(self.c0, self.C, self.errors[: self.n_cells])
-        return level
+        levels: Tensor = dual.levels(self._constants, self.errors)
+        return levels.float()
 
     @property
     def net(self) -> Tensor:
         """(J,) one multiplier per constraint, lambda - delta."""
-        multipliers: Tensor = dual.net_multipliers(self.multipliers, self.sign)
-        return multipliers
+        net: Tensor = dual.net_multipliers(self._constants, self.multipliers)
+        return net.float()
+
+    def _arrays(self) -> dict[str, Tensor]:
+        found = {
+            field.name: getattr(self._constants, field.name) for field in fields(dual.Constants)
+        }
+        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+    def _prepare(self) -> Any:
+        """What the compiled step needs to know; the tensors it points to are this module's."""
+        constants, lookup = self._constants, self.lookup
+
+        def address(name: str) -> int:
+            tensor = getattr(constants, name)
+            return 0 if tensor is None else int(tensor.data_ptr())
+
+        def table(found: LookupTable | None) -> tuple[int, int, int]:
+            if found is None:
+                return 0, 0, 0
+            entries: Any = lookup._buffers[found.name]  # noqa: SLF001 - the lookup is ours
+            return found.first, len(entries), entries.data_ptr()
+
+        n_sides, n_levels = constants.bound.shape
+        sizes = (
+            lookup.n_cells,
+            n_levels,
+            n_sides,
+            len(constants.row),
+            constants.n_blocks,
+            constants.n_label_rows,
+            int(lookup.ignore_index is not None),
+            lookup.ignore_index or 0,
+            lookup.n_columns,
+        )
+        least = constants.least_weight
+        self._problem = _step.prepare(
+            sizes,
+            tuple(map(address, ("c0", "value", "share", "bound", "floor", "per_share"))),
+            tuple(map(address, ("row", "cell", "block"))),
+            (
+                constants.fairness_rate,
+                constants.proportional_rate,
+                constants.error_memory,
+                -math.inf if least is None else float(least),
+            ),
+            tuple(map(table, (lookup.label, lookup.joint, *lookup.columns))),
+        )
+        return self._problem
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_problem": None}  # which holds addresses
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
         """Follows its parent to another device but not to another precision."""
 
         def move(tensor: Tensor) -> Tensor:
-            moved = fn(tensor)
+            try:
+                moved = fn(tensor)
+            except TypeError:  # a device without double precision
+                return fn(tensor.float())
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
-        self._ones = {}
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
+        moved = {name: self._buffers[name] for name in self._arrays()}
+        self._constants, self._problem = replace(self._constants, **moved), None  # type: ignore[arg-type]
         return self
 
+    def get_extra_state(self) -> Tensor:
+        """The fingerprint: it travels with the state, but is no buffer to be averaged or cast."""
+        return self.fingerprint
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing to do: it was compared before anything was loaded."""
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        found = state_dict.get(prefix + "fingerprint")
-        if found is not None and not torch.equal(found.cpu(), self.fingerprint.cpu()):
+        found = state_dict.get(f"{prefix}_extra_state")
+        if found is not None and not torch.equal(found.cpu().float().round(), self.fingerprint):
             raise ValueError(
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
-        self._is_settled, self._may_settle = False, self._can_settle
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _tensor(array: Any) -> Tensor | None:
-    """Floats in single precision, integers as they are."""
-    if array is None:
-        return None
-    tensor = torch.as_tensor(np.asarray(array))
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
 def _fingerprint(*arrays: Any) -> Tensor:
-    """128 bits that change whenever the data, the measure or the bounds do."""
+    """16 small numbers that change whenever the data, the measure or the bounds do.
+
+    They are whole floats, so that they survive a cast, and averages of equal checkpoints.
+    """
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         digest.update(repr(array.shape).encode())
         digest.update(np.round(array, 6).tobytes())  # the last bits may differ between machines
-    return torch.from_numpy(np.frombuffer(digest.digest(), dtype=np.int64).copy())
+    return torch.tensor(list(digest.digest()), dtype=torch.float32)

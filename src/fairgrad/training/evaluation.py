@@ -10,7 +10,7 @@ import torch
 from fairgrad import dual
 from fairgrad.evaluate import unfairness
 from fairgrad.training import heads
-from fairgrad.training.constants import level_constants, member_constraints
+from fairgrad.training.fairness import member_constraints
 from fairgrad.training.records import Record
 from fairgrad.training.streams import Indices
 
@@ -53,11 +53,8 @@ class Evaluation:
         self.n_streams, self.n_members = len(rows), len(members)
         per_stream = self.n_members // self.n_streams
         groups = [table.groups_of(part) for part in rows for _ in range(per_stream)]
-        constraints = member_constraints(members, groups)
-        self.constants = level_constants(
-            constraints, fairness.cells.n_cells, by_label=fairness.cells.n_label_rows > 1
-        )
-        self.constraints = constraints
+        self.constraints = member_constraints(members, groups)
+        self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
         self.piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
 
     def record(self, network: Network) -> Record:
@@ -80,30 +77,27 @@ class Evaluation:
     def _record(self, counts: Tensor, loss: Tensor) -> Record:
         total = counts.sum((1, 2)).numpy()
         n_wrong = counts[:, 1].sum(1).numpy()
-        levels = self._levels(counts)
+        levels, gaps = self._levels(counts)
         return Record(
             accuracy=1 - n_wrong / total,
             loss=loss.numpy() / total,
-            unfairness=unfairness(np.where(self.constants.defined, self.gaps(levels), np.nan)),
+            unfairness=unfairness(gaps),
             levels=levels,
             multipliers=self.fairness.net_multipliers.numpy().astype(np.float64),
         )
 
-    def gaps(self, levels: Floats) -> Floats:
-        """(M, J) how unfair each level is."""
-        found = np.zeros(levels.shape)
-        for own, part, level in zip(found, self.constraints, levels, strict=True):
-            if part is not None:
-                own[: len(part.c0)] = part.gaps(level[: len(part.c0)])
-        return found
-
-    def _levels(self, counts: Tensor) -> Floats:
-        if self.fairness.mixing is not None:
-            counts = counts @ self.fairness.mixing.to(counts.dtype)
-        right, wrong = counts.numpy().swapaxes(0, 1)
+    def _levels(self, counts: Tensor) -> tuple[Floats, Floats]:
+        """(M, J) levels and how unfair they are, NaN where a member has no such level."""
+        right, wrong = self.fairness.mixed(counts).numpy().swapaxes(0, 1)
         errors = wrong / np.maximum(right + wrong, dual.NOTHING)
-        levels: Floats = dual.levels(self.constants.c0, self.constants.C, errors)
-        return np.where(self.constants.defined, levels, np.nan)
+        levels, gaps = np.full((2, self.n_members, self.n_levels), np.nan)
+        for m, part in enumerate(self.constraints):
+            if part is not None:
+                n = len(part.c0)
+                # A measure that does not look at the label finds its groups in the first cells.
+                levels[m, :n] = part.levels(errors[m, : part.n_cells])
+                gaps[m, :n] = part.gaps(levels[m, :n])
+        return levels, gaps
 
     def _pieces(self) -> Iterator[Indices]:
         """The validation rows of all streams, in order, padded where some have fewer."""

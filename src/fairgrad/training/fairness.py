@@ -1,7 +1,19 @@
-"""The method for a whole stack: the same functions as the losses, with a leading member axis."""
+"""The method for a whole stack: M members whose problems stand side by side in one step.
+
+The streams' rows are in cells the same for all members, so that counting errors and giving rows
+their cell's weight are products with the rows' membership matrix N, ``N_ik = weight_i`` where row i
+is in cell k:
+
+    wrong rows per cell = wrong @ N,        factor of each row = cell weights @ N'.
+
+Members may have different measures. If some look at the label and others do not, all have cells by
+(label, group); for a measure that does not look at the label, each such cell then stands for its
+whole group: it holds the group's rows of every label, and its weight is the group's.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,23 +21,18 @@ import torch
 from torch import Tensor
 
 from fairgrad import dual
-from fairgrad.training.cells import Cells
-from fairgrad.training.constants import (
-    dual_constants,
-    level_constants,
-    member_constraints,
-    mixing,
-    needs_labels,
-    warn_of_undefined,
-)
+from fairgrad.constraints import Coefficients, Constraints, warn_of_undefined
+from fairgrad.measures import constraints_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairgrad.groups import Ints
-    from fairgrad.training.cells import CellBatch
+    from fairgrad.groups import Groups, Ints
     from fairgrad.training.member import Member
     from fairgrad.training.table import TrainingTable
+
+MAX_DENSE = 64
+"""With more cells than these, rows are counted one by one instead of by a product."""
 
 
 class StackedFairness:
@@ -50,50 +57,32 @@ class StackedFairness:
             for member, index in zip(members, rows, strict=True)
         ]
         constraints = member_constraints(members, groups)
-        warn_of_undefined(constraints)
-        by_label = needs_labels(constraints)
-        self.cells = Cells(table, by_label=by_label)
-        n_cells = self.cells.n_cells
-
-        def tensor(array: Any) -> Tensor:
-            return torch.as_tensor(np.asarray(array), dtype=table.dtype)
-
-        constants = dual_constants(constraints, groups, n_cells, by_label=by_label)
-        sides = constants.sides
-        self.sign = tensor(sides.sign)
-        self.floor = None if np.isneginf(sides.floor).all() else tensor(sides.floor)
-        self.influence = tensor(constants.influence)
-        self.ones = torch.ones(n_cells, dtype=table.dtype)
-        self.pooling: Any = self.cells.n_label_rows
-        if self.cells.is_dense:
-            self.pooling = [tensor(p) for p in dual.pooling(n_cells, self.cells.n_label_rows)]
-        self.levels_of = level_constants(constraints, n_cells, by_label=by_label)
-        self.mixing = None
-        if by_label and any(part is not None and not part.by_label for part in constraints):
-            self.mixing = tensor(mixing(constraints, table.n_labels, table.groups.n_groups))
-
-        # Rates multiply the constraints once for all instead of the violations in every step.
-        rate = tensor([[[_rate(member)]] for member in members])
-        proportional = tensor([[[_rate(m, m.proportional_rate)]] for m in members])
-        self.rate_A, self.proportional_A = rate * tensor(sides.A), proportional * tensor(sides.A)
-        memories = [m.error_memory for m in members]
-        same = len(set(memories)) == 1
-        self.memory = float(memories[0]) if same else tensor(memories)[:, None]
-        self.least_weight = tensor(
-            [[-np.inf if member.negative_weights else 0.0] for member in members]
+        warn_of_undefined([part for part in constraints if part is not None])
+        by_label = any(part is not None and part.by_label for part in constraints)
+        self.cells = StackCells(table, by_label=by_label)
+        self.n_members, self.n_groups = len(members), table.groups.n_groups
+        n_levels = max([1, *(len(part.c0) for part in constraints if part is not None)])
+        self.constants = dual.side_by_side(
+            [
+                _member_constants(member, part, own, by_label, n_levels)
+                for member, part, own in zip(members, constraints, groups, strict=True)
+            ]
+        ).convert(lambda array: _tensor(array, table.dtype))
+        ignores_labels = [
+            by_label and part is not None and not part.by_label for part in constraints
+        ]
+        self._ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
+        self.is_active = any(
+            part is not None and (member.fairness_rate > 0 or member.proportional_rate > 0)
+            for member, part in zip(members, constraints, strict=True)
         )
-        self.has_proportional = bool((proportional > 0).any())
-        self.has_least_weight = bool((self.least_weight == 0).any())
-        self.is_active = bool((rate > 0).any()) or self.has_proportional
-
-        shape = (len(members), n_cells)
+        start = dual.start(self.constants, table.n_labels)
+        n_sides = len(self.constants.sign)
         self.state = {
-            **{
-                name: tensor(part).repeat(len(members), 1)
-                for name, part in dual.nothing_remembered(n_cells, table.n_labels)._asdict().items()
-            },
-            "multipliers": torch.zeros(sides.floor.shape, dtype=table.dtype),
-            "weights": torch.ones(shape, dtype=table.dtype),
+            "rows": _tensor(start.rows, table.dtype).view(self.n_members, -1),
+            "errors": _tensor(start.errors, table.dtype).view(self.n_members, -1),
+            "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=table.dtype),
+            "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=table.dtype),
         }
 
     def row_factors(self, batch: CellBatch, wrong: Tensor) -> Tensor:
@@ -112,7 +101,7 @@ class StackedFairness:
         if isinstance(divisor, Tensor):
             divisor = divisor.clamp(min=dual.NOTHING)  # streams that have run out weigh nothing
         if not self.is_active:
-            weight = wrong.new_ones((), dtype=self.ones.dtype)
+            weight = wrong.new_ones((), dtype=self.constants.c0.dtype)
             weight = weight if batch.weight is None else batch.weight[:, None]
             return (weight / divisor).expand(len(wrong), 1, wrong.shape[-1])
         weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
@@ -120,36 +109,221 @@ class StackedFairness:
 
     def step(self, counts: Tensor) -> Tensor:
         """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
-        counts = self.mixed(counts)
-        state = self.state
-        errors, memory = dual.estimate_errors(
-            dual.Memory(state["rows"], state["errors"]),
-            self.pooling,
-            counts.flatten(1),
-            self.memory,
+        own, n_members = self.state, self.n_members
+        state = dual.State(
+            own["rows"].view(-1), own["errors"].view(-1), self._by_side(own["multipliers"])
         )
-        multipliers = dual.ascend(state["multipliers"], self.rate_A, errors, self.floor, 1.0)
-        used = multipliers
-        if self.has_proportional:
-            used = dual.with_proportional(used, self.proportional_A, errors, self.floor, 1.0)
-        weights: Tensor = dual.cell_weights(self.ones, self.influence, used)
-        if self.has_least_weight:
-            weights = weights.clip(min=self.least_weight)
-        state |= {**memory._asdict(), "multipliers": multipliers, "weights": weights}
+        joint = self.mixed(counts).transpose(0, 1).reshape(2, -1)
+        state, weights = dual.step(self.constants, state, joint)
+        multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
+        weights = weights.view(n_members, -1)
+        self.state |= {
+            "rows": state.rows.view(n_members, -1),
+            "errors": state.errors.view(n_members, -1),
+            "multipliers": multipliers.transpose(0, 1).reshape(n_members, -1),
+            "weights": weights,
+        }
         return weights
 
     def mixed(self, counts: Tensor) -> Tensor:
-        """Counts (..., 2, K) of (label, group) cells as what each member's own cells hold."""
-        return counts if self.mixing is None else counts @ self.mixing
+        """Counts (M, 2, K) of (label, group) cells as what each member's own cells hold."""
+        if self._ignores_labels is None:
+            return counts
+        by_label = counts.view(*counts.shape[:2], -1, self.n_groups)
+        whole_group = by_label.sum(2, keepdim=True).expand(by_label.shape)
+        mixed = torch.where(self._ignores_labels[:, None, None, None], whole_group, by_label)
+        return mixed.reshape(counts.shape)
 
     @property
     def net_multipliers(self) -> Tensor:
         """(M, J) one multiplier per constraint, lambda - delta."""
-        net: Tensor = dual.net_multipliers(self.state["multipliers"], self.sign)
-        return net
+        net: Tensor = dual.net_multipliers(self.constants, self._by_side(self.state["multipliers"]))
+        return net.view(self.n_members, -1)
+
+    def _by_side(self, multipliers: Tensor) -> Tensor:
+        """(M, S * J) -> (S, M * J)."""
+        n_sides = len(self.constants.sign)
+        by_member = multipliers.view(self.n_members, n_sides, -1)
+        return by_member.transpose(0, 1).reshape(n_sides, -1)
 
 
-def _rate(member: Member, rate: float | None = None) -> float:
-    if member.fairness_measure is None:
-        return 0.0
-    return member.fairness_rate if rate is None else rate
+def member_constraints(
+    members: Sequence[Member], groups: Sequence[Groups]
+) -> list[Constraints | None]:
+    """What each member's measure asks of the cells of its groups; None without a measure."""
+    return [
+        None
+        if member.fairness_measure is None
+        else constraints_of(
+            member.fairness_measure, own, epsilon=member.epsilon, y_desirable=member.y_desirable
+        )
+        for member, own in zip(members, groups, strict=True)
+    ]
+
+
+def _member_constants(
+    member: Member, constraints: Constraints | None, groups: Groups, by_label: bool, n_levels: int
+) -> dual.Constants:
+    """One member's problem, filled up with levels that are always 0 to as many as others have."""
+    n_cells = groups.mass.size if by_label else groups.n_groups
+    if constraints is None:
+        zeros = Coefficients.from_dense(np.zeros((n_levels, n_cells)))
+        constraints = Constraints(np.zeros(n_levels), zeros, by_label)
+        return dual.make_constants(constraints, groups, fairness_rate=0.0)
+    own, defined = constraints.coefficients, constraints.is_defined
+    _check_cells(own.n_cells, groups, constraints.by_label)
+    own = own.only(defined)
+    n_more = n_levels - len(defined)
+    # A measure that does not look at the label reads its groups off the first label's cells.
+    own = replace(
+        own,
+        block=np.append(own.block, np.full(n_more, own.n_blocks)).astype(np.int64),
+        share=np.append(np.where(defined, own.share, 0.0), np.zeros(n_more)),
+    )
+    filled = Constraints(
+        np.append(np.where(defined, constraints.c0, 0.0), np.zeros(n_more)),
+        own,
+        constraints.by_label,
+        lower=np.append(np.where(defined, constraints.lower, 0.0), np.zeros(n_more)),
+        upper=np.append(np.where(defined, constraints.upper, 0.0), np.zeros(n_more)),
+    )
+    constants = dual.make_constants(
+        filled,
+        groups,
+        fairness_rate=member.fairness_rate,
+        proportional_rate=member.proportional_rate,
+        error_memory=member.error_memory,
+        negative_weights=member.negative_weights,
+    )
+    if by_label and not constraints.by_label:
+        return _for_every_label(constants, len(groups.labels))
+    return constants
+
+
+def _for_every_label(constants: dual.Constants, n_labels: int) -> dual.Constants:
+    """Constants of groups, for (label, group) cells that each stand for their whole group.
+
+    Levels are read off the first label's cells alone, but all labels' cells get the weights: every
+    entry is repeated for each label, and for reading it counts an equal part.
+    """
+    n_groups, n_entries = len(constants.per_share), len(constants.row)
+    return replace(
+        constants,
+        row=np.tile(constants.row, n_labels),
+        cell=np.tile(constants.cell, n_labels)
+        + np.repeat(np.arange(n_labels) * n_groups, n_entries),
+        value=np.tile(constants.value, n_labels) / n_labels,
+        per_share=np.tile(constants.per_share, n_labels) * n_labels,
+        n_label_rows=n_labels,
+    )
+
+
+def _check_cells(n_cells: int, groups: Groups, by_label: bool) -> None:
+    expected = groups.mass.size if by_label else groups.n_groups
+    if n_cells != expected:
+        raise ValueError(f"C: expected one column per cell ({expected}), got {n_cells}.")
+
+
+def _tensor(array: Any, dtype: torch.dtype) -> Tensor:
+    tensor = torch.as_tensor(array)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellBatch:
+    """The cells of one batch of every stream.
+
+    Attributes:
+        n_cells: K.
+        weight: (S, B) sample weights, 0 for entries that are no rows; None if all are 1.
+        label: (S, B) label indices.
+        membership: (S, B, K), or None if there are too many cells.
+        cell: (S, B) cell numbers, needed without a membership matrix only.
+    """
+
+    n_cells: int
+    label: Tensor
+    weight: Tensor | None
+    membership: Tensor | None
+    cell: Tensor | None
+
+    @property
+    def total(self) -> Tensor | int:
+        """The sum of the weights, (S, 1, 1), or the number of rows if all weigh 1."""
+        if self.weight is None:
+            return self.label.shape[1]
+        return self.weight.sum(1)[:, None, None]
+
+    def count(self, wrong: Tensor) -> Tensor:
+        """(S, T, 2, K) rows of each member predicted rightly and wrongly.
+
+        Args:
+            wrong: (S, T, B) 1 where a row is predicted wrongly, else 0.
+        """
+        if self.membership is None:
+            return self._count_one_by_one(wrong)
+        # Both transposed: a product with few columns is slow, one with few rows is not.
+        n_wrong = torch.bmm(self.membership.transpose(1, 2), wrong.transpose(1, 2)).transpose(1, 2)
+        n_right = self.membership.sum(1)[:, None] - n_wrong
+        return torch.stack([n_right, n_wrong], dim=2)
+
+    def spread(self, cell_weights: Tensor) -> Tensor:
+        """(S, T, B) each row's sample weight times the weight of its cell, of (S, T, K)."""
+        if self.membership is not None:
+            return torch.bmm(cell_weights, self.membership.transpose(1, 2))
+        assert self.cell is not None  # noqa: S101 - always there without a membership matrix
+        index = self.cell[:, None].expand(-1, cell_weights.shape[1], -1)
+        found = cell_weights.gather(2, index)
+        return found if self.weight is None else found * self.weight[:, None]
+
+    def _count_one_by_one(self, wrong: Tensor) -> Tensor:
+        assert self.cell is not None  # noqa: S101 - always there without a membership matrix
+        streams, members, _ = wrong.shape
+        first = torch.arange(streams * members).view(streams, members, 1) * 2 * self.n_cells
+        place = first + self.cell[:, None] + self.n_cells * wrong.long()
+        weight = wrong.new_ones(self.cell.shape) if self.weight is None else self.weight
+        counts = weight.new_zeros(streams * members * 2 * self.n_cells)
+        counts.index_add_(0, place.view(-1), weight[:, None].expand(wrong.shape).reshape(-1))
+        return counts.view(streams, members, 2, self.n_cells)
+
+
+class StackCells:
+    """The cells of a table's rows.
+
+    Args:
+        table: labels and groups of all rows.
+        by_label: whether cells are (label, group) pairs or groups.
+        max_dense: with more cells than these there is no membership matrix.
+    """
+
+    def __init__(self, table: TrainingTable, *, by_label: bool, max_dense: int = MAX_DENSE) -> None:
+        n_groups = table.groups.n_groups
+        self.n_label_rows = table.n_labels if by_label else 1
+        self.n_cells = self.n_label_rows * n_groups
+        self.code = table.label * n_groups + table.group if by_label else table.group
+        self.weight, self.label, self.dtype = table.weight, table.label, table.dtype
+        self.is_dense = self.n_cells <= max_dense
+        if self.is_dense:
+            membership = self.code[:, None] == torch.arange(self.n_cells)
+            ones = 1.0 if self.weight is None else self.weight[:, None]
+            # The labels stand beside, so that one look-up gives both.
+            label = self.label[:, None].to(self.dtype)
+            self.membership_and_label = torch.cat([membership.to(self.dtype) * ones, label], dim=1)
+
+    def take(self, index: Tensor, valid: Tensor | None) -> CellBatch:
+        """The cells of some rows, index (S, B); entries that are not valid weigh nothing."""
+        flat = index.reshape(-1)
+        weight = None
+        if self.weight is not None:
+            weight = self.weight.index_select(0, flat).view(index.shape)
+        if valid is not None:
+            weight = valid.to(self.dtype) if weight is None else weight * valid
+        if not self.is_dense:
+            cell = self.code.index_select(0, flat).view(index.shape)
+            label = self.label.index_select(0, flat).view(index.shape)
+            return CellBatch(self.n_cells, label, weight, None, cell)
+        both = self.membership_and_label.index_select(0, flat).view(*index.shape, -1)
+        membership, label = both[:, :, :-1], both[:, :, -1]
+        if valid is not None:
+            membership = membership * valid[:, :, None]
+        return CellBatch(self.n_cells, label, weight, membership, None)

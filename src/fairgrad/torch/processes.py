@@ -12,8 +12,10 @@ from fairgrad.groups import Groups
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from fairgrad.torch.fair_loss import FairLoss
 
-class Ranks:
+
+class Processes:
     """The processes of a group of ``torch.distributed``, or this process alone.
 
     Copies share the process group; it cannot be pickled, so what is unpickled finds the default
@@ -62,8 +64,23 @@ class Ranks:
         distributed.all_gather_object(gathered, groups, group=self.group)
         return gathered
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ranks:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
         return self
 
-    def __reduce__(self) -> tuple[type[Ranks], tuple[Any]]:
-        return Ranks, (False if self.group is None else None,)
+    def __reduce__(self) -> tuple[type[Processes], tuple[Any]]:
+        return Processes, (False if self.group is None else None,)
+
+
+def join_processes(criterion: FairLoss) -> None:
+    """Lets a loss share its multipliers with all processes, if there are several now.
+
+    Frameworks start their processes after the user has made the loss, which then knew of none:
+    without this each process would have multipliers of its own.
+
+    Raises:
+        ValueError: if the processes were given different training data.
+    """
+    if criterion.state.processes.is_alone:
+        processes = Processes(None)
+        processes.check_equal(criterion.groups)
+        criterion.state.processes = processes

@@ -1,0 +1,53 @@
+"""Compiles the one C file, where there is a compiler; without it the package works, but slower."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("src/fairgrad/torch/_step.c")
+
+
+class CompiledStep(BuildHookInterface):
+    """Puts ``fairgrad.torch._step`` beside its source, and into the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Builds before the wheel is packed; an editable install finds the module in src/."""
+        del version  # standard and editable wheels need the same
+        if self.target_name != "wheel":
+            return
+        built = self._build()
+        if built is not None:
+            build_data["pure_python"] = False
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"cp310-abi3-{platform}"
+            build_data["artifacts"].append(str(built.relative_to(self.root)))
+
+    def _build(self) -> Path | None:
+        """The compiled module, or None if it cannot be compiled here."""
+        from setuptools import Distribution, Extension  # noqa: PLC0415 - there at build time only
+        from setuptools.command.build_ext import build_ext  # noqa: PLC0415 - see above
+
+        source = Path(self.root) / SOURCE
+        extension = Extension("_step", [str(source)], py_limited_api=True)
+        if sys.platform != "win32":
+            extension.extra_compile_args = ["-O3"]
+        with tempfile.TemporaryDirectory() as folder:
+            command = build_ext(Distribution({"ext_modules": [extension]}))
+            command.build_lib = command.build_temp = folder
+            try:
+                command.ensure_finalized()
+                command.run()
+            except Exception as error:  # noqa: BLE001 - whatever a foreign compiler may raise
+                self.app.display_warning(f"fairgrad: no compiled step ({error}); it will be slower.")
+                return None
+            (built,) = Path(folder).glob("_step*.so") or Path(folder).glob("_step*.pyd")
+            target = source.with_name(built.name)
+            shutil.copyfile(built, target)
+        return target

@@ -1,0 +1,138 @@
+"""Eval sets: their labels and groups, and how fair the predictions on them are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.columns import sensitive_columns
+from fairgrad.evaluate import cell_errors, levels_of, unfairness
+from fairgrad.groups import group_rows
+from fairgrad.measures import constraints_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import GroupedRows, Groups, Ints
+
+FAIRNESS_METRICS = ("unfairness", "fair_error")
+"""Metrics of eval sets with sensitive values: the mean of ``|F|`` (for a measure with one bound
+only, of its violations), and the error rate plus the mean violation of the bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class EvalSet:
+    """The rows of an eval set and the constraints on them, with the frequencies of that set.
+
+    Attributes:
+        rows: with their labels and groups.
+        constraints: of the model's measure, with its epsilon.
+    """
+
+    rows: GroupedRows
+    constraints: Constraints
+
+    def metric(self, name: str, wrong: Any, weight: Any) -> float:
+        """One of `FAIRNESS_METRICS`.
+
+        Args:
+            name: which one.
+            wrong: (n,) whether each prediction is wrong.
+            weight: (n,) weights of the rows in the error rate, or None.
+        """
+        constraints = self.constraints
+        errors = cell_errors(self.rows, wrong, constraints.by_label)
+        levels = levels_of(constraints, errors)
+        if name == "unfairness":
+            return levels.unfairness
+        beyond = np.maximum(levels.values - constraints.upper, constraints.lower - levels.values)
+        violation = unfairness(np.maximum(beyond, 0.0))
+        return float(np.average(wrong, weights=weight)) + float(violation)
+
+
+class EvalSets:
+    """All eval sets of a fair fit. Those with sensitive values are found by their labels.
+
+    Labels are all that the boosting libraries tell a metric about the set it is called for.
+
+    Args:
+        model: the classifier: its measure, epsilon and desirable labels.
+        groups: of the training rows.
+        labels: (n,) labels of each eval set.
+        sensitive_features: of each eval set, or None; a list unless there is one set only.
+
+    Attributes:
+        label: (n,) of each eval set, as indices of the training rows' labels.
+
+    Raises:
+        ValueError: if a label is unknown, the sensitive values do not fit, or two sets with
+            sensitive values have the same labels.
+    """
+
+    def __init__(
+        self, model: Any, groups: Groups, labels: Iterable[Any], sensitive_features: Any
+    ) -> None:
+        labels = list(labels)
+        try:
+            self.label: list[Ints] = [groups.label_index(y) for y in labels]
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
+        self._by_labels: dict[bytes, EvalSet] = {}
+        if sensitive_features is None:
+            return
+        is_list = isinstance(sensitive_features, (list, tuple))
+        columns = sensitive_features if is_list else [sensitive_features]
+        if len(columns) != len(labels):
+            raise ValueError(
+                "eval_sensitive_features: expected a list with one entry per eval set "
+                f"({len(labels)}), got {len(columns)}."
+            )
+        for y, label, s in zip(labels, self.label, columns, strict=True):
+            if s is None:
+                continue
+            if self.find(label) is not None:
+                raise ValueError(
+                    "eval_set: two sets have the same labels in the same order; a metric is told "
+                    "nothing else, so their sensitive values cannot be told apart."
+                )
+            named = sensitive_columns(s, len(label), "eval_sensitive_features", "its eval set")
+            rows = group_rows(y, named, labels=groups.labels)
+            constraints = constraints_of(
+                model.fairness_measure,
+                rows.groups,
+                epsilon=model.epsilon,
+                y_desirable=model.y_desirable,
+            )
+            self._by_labels[_key(label)] = EvalSet(rows, constraints)
+
+    def __bool__(self) -> bool:
+        """Whether any set has sensitive values."""
+        return bool(self._by_labels)
+
+    def find(self, label: Any) -> EvalSet | None:
+        """The set with these labels, as indices; None if its sensitive values are unknown."""
+        return self._by_labels.get(_key(label))
+
+    def require(self, metrics: Iterable[str]) -> None:
+        """Refuses metrics that need sensitive values if no set has any.
+
+        Raises:
+            ValueError: naming the first of them.
+        """
+        lacking = [name for name in metrics if name in FAIRNESS_METRICS]
+        if lacking and not self:
+            raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")
+
+
+def list_metrics(metric: Any) -> list[Any]:
+    """No metric, one or several, as a list."""
+    if metric is None:
+        return []
+    return list(metric) if isinstance(metric, (list, tuple, set)) else [metric]
+
+
+def _key(label: Any) -> bytes:
+    return np.asarray(label, dtype=np.float32).tobytes()

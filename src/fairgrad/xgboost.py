@@ -1,0 +1,293 @@
+"""Fair boosted trees with XGBoost: ``from fairgrad.xgboost import FairGradXGBClassifier``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from xgboost import XGBClassifier
+
+from fairgrad.boosting.estimator import (
+    FAIRNESS_PARAMETERS,
+    FairBoostingMixin,
+    fairness_file,
+    read_fairness_file,
+    write_model,
+)
+from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
+from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from fairgrad.groups import Floats
+
+__all__ = ["FairGradXGBClassifier", "XGBoostObjective", "load", "save"]
+
+sys.modules[f"{__name__}.classifier"] = sys.modules[__name__]  # where older pickles look
+
+
+class XGBoostObjective(BoostingObjective):
+    """The log loss with fairness, as XGBoost takes it: ``xgboost.train(..., obj=objective)``.
+
+    The arguments are those of `fairgrad.boosting.BoostingObjective`. The rows are those of the
+    training matrix, whose labels are 0, 1, ...; its weights weigh the loss. Name XGBoost's own log
+    loss in the parameters as well ("binary:logistic", or "multi:softprob" with num_class): it then
+    knows what the scores mean, so that metrics, predictions and saved models are in probabilities.
+
+    To continue from a saved model, keep ``objective.rounds.state()`` beside it (it is JSON), give
+    it to ``objective.rounds.load_state`` and the model to ``xgb_model``.
+
+    Example:
+        >>> import xgboost, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> s = rng.integers(2, size=1000)
+        >>> X = rng.normal(size=(1000, 3)) + np.outer(s, [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=1000) > 0.5).astype(int)
+        >>> objective = XGBoostObjective(y, s, "demographic_parity")
+        >>> params = {"objective": "binary:logistic", "max_depth": 3, "nthread": 1}
+        >>> data = xgboost.DMatrix(X, y)
+        >>> booster = xgboost.train(params, data, num_boost_round=100, obj=objective)
+        >>> chosen = booster.predict(data) > 0.5
+        >>> bool(abs(chosen[s == 0].mean() - chosen[s == 1].mean()) < 0.1)
+        True
+    """
+
+    def __call__(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
+        """Gradients and hessians of a round."""
+        self.check_labels(matrix.get_label())
+        weight = matrix.get_weight()
+        return self.gradients(scores, weight if len(weight) else None)
+
+
+class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
+    """An `xgboost.XGBClassifier` whose levels of fairness are moved into their bounds.
+
+    Each boosting round is one step of the method: the gradients of the rows of each (label, group)
+    cell are weighted so that ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit,
+    never to predict. Everything else is XGBoost's; as there, labels are 0, 1, ....
+
+    Args:
+        {fairness arguments}
+        **kwargs: XGBClassifier's parameters. Its objective is the log loss; weigh the classes by
+            `sample_weight` (`scale_pos_weight` is refused). An `eval_metric` may be, besides
+            XGBoost's, "unfairness" (the mean of ``|F|``) and "fair_error" (the error rate plus
+            the mean violation of the bounds).
+
+    Attributes:
+        {fairness attributes}
+
+    All of them are None for a plain model. The rest is XGBoost's.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 2000)
+        >>> X = rng.normal(size=(2000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=2000) > 0.5).astype(int)
+        >>> model = FairGradXGBClassifier("demographic_parity", max_depth=3, n_jobs=1)
+        >>> model = model.fit(X, y, sensitive_features=sex)
+        >>> model.predict(np.array([[3.0, 3.0, 3.0], [-3.0, -3.0, -3.0]]))
+        array([1, 0])
+        >>> bool(np.abs(model.levels_).mean() < 0.05)
+        True
+    """
+
+    objective_class = XGBoostObjective
+    log_losses = (None, "binary:logistic", "multi:softprob")
+    refused_parameters = {"scale_pos_weight": "sample_weight"}  # noqa: RUF012 - declared in the mixin
+    file_format = "fairgrad.xgboost"
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_sensitive_features: Any = None,
+        xgb_model: Any = None,
+        verbose: Any = False,
+        **fit_options: Any,
+    ) -> Self:
+        """Trains the classifier.
+
+        Args:
+            X: (n, features), as XGBClassifier takes it.
+            y: (n,) labels 0, 1, ....
+            sensitive_features: (n,) sensitive values, or a table with one column per attribute;
+                missing values and -1 are unknown and in no constraint.
+            sample_weight: (n,) non-negative weights.
+            eval_set: pairs (X, y) to evaluate the model on after each round.
+            eval_sensitive_features: sensitive values of each of these pairs. With them the default
+                metric is "fair_error", so that early stopping respects fairness.
+            xgb_model: a fitted model, booster or file to continue from. If there are multipliers
+                (in the model, or beside the file) they continue as well.
+            verbose: whether to print the metrics of the eval sets.
+            **fit_options: whatever else `XGBClassifier.fit` takes.
+
+        Raises:
+            ValueError: if sensitive_features are missing, or an argument is not allowed.
+        """
+        options = {
+            "sample_weight": sample_weight,
+            "eval_set": eval_set,
+            "xgb_model": xgb_model,
+            "verbose": verbose,
+            **fit_options,
+        }
+        if self.fairness_measure is None:
+            super().fit(X, y, **options)
+            self._set_fitted(None)
+            return self
+        objective = self._make_objective(y, sensitive_features, sample_weight, xgb_model)
+        labels = (y for _, y in eval_set or ())
+        sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
+        with self._fair_training(objective, *self._metrics(sets)):
+            super().fit(X, y, **options)
+        self._set_fitted(objective)
+        return self
+
+    def _wrapper_params(self) -> set[str]:
+        """Parameters that XGBoost's own code does not know."""
+        return {*super()._wrapper_params(), *FAIRNESS_PARAMETERS}
+
+    def _configure_fit(self, booster: Any, params: Any, feature_weights: Any) -> Any:
+        """As XGBoost does, with our metrics in a fair fit."""
+        found = super()._configure_fit(booster, params, feature_weights)
+        metrics = getattr(self, "_fair_metrics", None)
+        return found if metrics is None else (found[0], metrics, *found[2:])
+
+    def _metrics(self, sets: EvalSets) -> tuple[list[Any], _XGBoostMetrics | None]:
+        """The metrics left to XGBoost (names, and at most one function), and ours.
+
+        Early stopping follows the last metric of the last set.
+
+        Raises:
+            ValueError: if a metric needs sensitive values, or there are too many functions.
+        """
+        wanted = list_metrics(self.eval_metric)
+        if sets and not wanted:
+            wanted = ["fair_error"]
+        own = [name for name in wanted if name in FAIRNESS_METRICS]
+        others = [name for name in wanted if name not in FAIRNESS_METRICS]
+        sets.require(own)
+        if own and any(callable(one) for one in others):
+            raise ValueError(
+                f"eval_metric: XGBoost takes one function only; not one of yours and {own[0]!r}."
+            )
+        return others, _XGBoostMetrics(own, sets) if own else None
+
+    @contextmanager
+    def _fair_training(
+        self, objective: XGBoostObjective, eval_metric: list[Any], metrics: _XGBoostMetrics | None
+    ) -> Iterator[None]:
+        """Inside, the model has our objective and metrics; its own parameters come back after."""
+        before = self.objective, self.eval_metric
+
+        def gradients(y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
+            objective.check_labels(y_true)
+            return objective.gradients(y_pred, sample_weight)
+
+        self.objective, self.eval_metric = gradients, eval_metric or None
+        self._fair_metrics = metrics
+        try:
+            yield
+        finally:
+            self.objective, self.eval_metric = before
+            del self._fair_metrics
+
+
+class _XGBoostMetrics:
+    """Our metrics of raw scores and a matrix, in the form that `xgboost.train` takes.
+
+    XGBoost computes all others itself: it is told that the scores are those of its log loss.
+
+    Args:
+        names: among `FAIRNESS_METRICS`.
+        sets: the eval sets.
+    """
+
+    def __init__(self, names: list[str], sets: EvalSets) -> None:
+        self.names = names
+        self.sets = sets
+
+    def __call__(self, scores: Any, matrix: Any) -> list[tuple[str, float]]:
+        """Names and values; nothing for sets of unknown groups."""
+        label = matrix.get_label().astype(np.int64)
+        found = self.sets.find(label)
+        if found is None:
+            return []
+        weight = matrix.get_weight()
+        wrong = predicted_labels(np.asarray(scores)) != label
+        weights = weight if len(weight) else None
+        return [(name, found.metric(name, wrong, weights)) for name in self.names]
+
+
+def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
+    """Writes a fitted model: the trees in XGBoost's format, the multipliers beside.
+
+    Any program that reads XGBoost's files gets the probabilities from the first file alone.
+
+    Args:
+        model: a fitted `FairGradXGBClassifier`.
+        path: the file of the trees, as text if it ends in ``.json``, else in XGBoost's binary
+            format (by convention ``.ubj``); the other one has the same name with
+            ``.fairness.json`` added.
+
+    Raises:
+        sklearn.exceptions.NotFittedError: if the model is not fitted.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj").exists()
+        True
+    """
+    check_is_fitted(model)
+    trees = model.get_booster().save_raw("json" if Path(path).suffix == ".json" else "ubj")
+    return write_model(model, path, bytes(trees), {"n_classes": int(model.n_classes_)})
+
+
+def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
+    """A model that `save` wrote: it predicts, and training can continue from it (``xgb_model=``).
+
+    Parameters of the training, such as the depth of trees, are not restored: give them to the
+    estimator that continues.
+
+    Raises:
+        FileNotFoundError: if one of the two files is missing.
+        ValueError: if they are not what `save` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj")
+        ...     bool((load(path).predict(X) == model.predict(X)).all())
+        True
+    """
+    notes = read_fairness_file(path, FairGradXGBClassifier.file_format)
+    model = FairGradXGBClassifier(notes["fairness_measure"], epsilon=notes["epsilon"])
+    model.load_model(bytearray(Path(path).read_bytes()))
+    if model.n_classes_ != notes["n_classes"]:
+        raise ValueError(
+            f"{path}: the trees know {model.n_classes_} classes, {fairness_file(path).name} "
+            f"{notes['n_classes']}; the files are not of one model."
+        )
+    model._restore_fitted(notes)  # noqa: SLF001 - a method of our own class
+    return model
+
+
+FairObjective = XGBoostObjective  # its former name

@@ -1,0 +1,125 @@
+"""What the two boosted classifiers share: rows held out, metrics, arguments and old pickles."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS
+from fairgrad.evaluate import fairness_levels
+from fairgrad.groups import group_rows
+from fairgrad.splitting import hold_out
+
+lightgbm = pytest.importorskip("lightgbm")
+xgboost = pytest.importorskip("xgboost")
+
+from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: E402 - needs lightgbm
+from fairgrad.xgboost import FairGradXGBClassifier  # noqa: E402 - needs xgboost
+
+SMALL = {"n_estimators": 20, "n_jobs": 1}
+NO_FAIRNESS = {"fairness_rate": 0.0, "proportional_rate": 0.0}
+
+
+def fair(library, *arguments, **settings):
+    if library == "lightgbm":
+        return FairGradLGBMClassifier(*arguments, **{**SMALL, "verbose": -1, **settings})
+    return FairGradXGBClassifier(*arguments, **{**SMALL, **settings})
+
+
+def plain(library, **settings):
+    """As the fair classifiers start: from a score of 0."""
+    if library == "lightgbm":
+        return lightgbm.LGBMClassifier(**SMALL, verbose=-1, boost_from_average=False, **settings)
+    return xgboost.XGBClassifier(**SMALL, base_score=0.5, **settings)
+
+
+def predict_before_last_round(library, model, X):
+    rounds = {"num_iteration": 19} if library == "lightgbm" else {"iteration_range": (0, 19)}
+    return model.predict(X, **rounds)
+
+
+both = pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+
+
+@both
+def test_trees_do_not_learn_from_the_rows_held_out(hiring, library):
+    X, y = np.round(hiring.X), hiring.y  # few values: the same bins whatever the weights
+    held = np.isin(np.arange(3000), hold_out(group_rows(y, hiring.sex).cell(), 0.25, 3)[1])
+    model = fair(library, validation_fraction=0.25, random_state=3, **NO_FAIRNESS)
+    found = model.fit(X, y, sensitive_features=hiring.sex).predict_proba(X)
+    without, everything = (
+        plain(library, random_state=3).fit(X, y, sample_weight=weight).predict_proba(X)
+        for weight in (1.0 - held, None)
+    )
+    np.testing.assert_allclose(found, without, atol=1e-4)
+    assert np.abs(found - everything).max() > 0.05
+
+
+@both
+def test_levels_are_those_of_the_rows_held_out(hiring, library):
+    _, held = hold_out(group_rows(hiring.y, hiring.sex).cell(), 0.25, 3)
+    model = fair(library, "accuracy_parity", validation_fraction=0.25, random_state=3)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    right = predict_before_last_round(library, model, hiring.X) == hiring.y
+    accuracy = [right[held][hiring.sex[held] == sex].mean() for sex in ("F", "M")]
+    share = [(hiring.sex == sex).mean() for sex in ("F", "M")]
+    np.testing.assert_allclose(model.levels_, accuracy - np.dot(share, accuracy), atol=1e-7)
+
+
+@both
+@pytest.mark.parametrize("measure", ["four_fifths_rule", "equality_of_opportunity"])
+def test_the_unfairness_of_an_eval_set_is_that_of_its_predictions(hiring, library, measure):
+    rows, new = hiring.train, ~hiring.train
+    metric = {} if library == "lightgbm" else {"eval_metric": "unfairness"}
+    model = fair(library, measure, **NO_FAIRNESS, **metric)
+    options = {"eval_metric": "unfairness"} if library == "lightgbm" else {}
+    model.fit(
+        hiring.X[rows],
+        hiring.y[rows],
+        sensitive_features=hiring.sex[rows],
+        eval_set=[(hiring.X[new], hiring.y[new])],
+        eval_sensitive_features=[hiring.sex[new]],
+        **options,
+    )
+    results = model.evals_result_ if library == "lightgbm" else model.evals_result()
+    (curves,) = results.values()
+    levels = fairness_levels(hiring.y[new], model.predict(hiring.X[new]), hiring.sex[new], measure)
+    assert curves["unfairness"][-1] == pytest.approx(levels.unfairness, abs=1e-6)
+
+
+@both
+def test_an_eval_set_with_an_unknown_label(hiring, library):
+    with pytest.raises(ValueError, match="eval_set: y: got '7', which was never seen"):
+        fair(library).fit(
+            hiring.X,
+            hiring.y,
+            sensitive_features=hiring.sex,
+            eval_set=[(hiring.X[:2], np.array([0, 7]))],
+        )
+
+
+@both
+def test_a_pickle_of_the_time_when_each_library_had_a_package(hiring, library):
+    """The class was in a module `classifier` and `validation_fraction` was called `held_out`."""
+    model = fair(library, validation_fraction=0.25)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    expected = model.predict_proba(hiring.X)
+    vars(model)["held_out"] = vars(model).pop("validation_fraction")
+    home = f"cfairgrad.{library}"
+    old = pickle.dumps(model, protocol=0).replace(
+        f"{home}\nFairGrad".encode(), f"{home}.classifier\nFairGrad".encode()
+    )
+    assert f"{home}.classifier\n".encode() in old
+    same = pickle.loads(old)  # noqa: S301 - our own bytes
+    assert same.get_params()["validation_fraction"] == 0.25
+    assert not hasattr(same, "held_out")
+    np.testing.assert_array_equal(same.predict_proba(hiring.X), expected)
+
+
+@both
+def test_every_argument_is_explained(library):
+    words = inspect.getdoc(type(fair(library)))
+    assert "{" not in words.partition("Example:")[0]
+    for name in (*FAIRNESS_PARAMETERS, "levels_", "cell_names_"):
+        assert f"\n    {name}: " in words
