@@ -131,7 +131,7 @@ def whole(
         data_collator=DataCollatorWithPadding(TOKENIZER),
         train_dataset=[rows[i] for i in part.train],
         criterion=CrossEntropyLoss(y, s, MEASURE, **rates),
-        sensitive="race",
+        sensitive_columns="race",
     )
     trainer.remove_callback(PrinterCallback)  # one table at the end says it all
     trainer.train()

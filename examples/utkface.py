@@ -112,7 +112,7 @@ def whole(
     """A network trained from its ImageNet weights, with the plain loss or ours."""
     settings = EXACT if method == "fairgrad" else PLAIN
     file = folder / f"{task}-{method}-{seed}-{epochs}.pt"
-    common = {"learning_rate": 1e-3, "epochs": epochs, "checkpoint": file}
+    common = {"learning_rate": 1e-3, "max_iter": epochs, "checkpoint": file}
     return tuned(network(), task, data, seed, part, **settings, **common)
 
 
@@ -122,7 +122,7 @@ def continued(
     """The plain network, trained for one epoch more to become fair."""
     plain = whole(task, data, seed, part, "unconstrained", epochs, folder)
     file = folder / f"{task}-continued-{seed}-{epochs}.pt"
-    common = {"learning_rate": 3e-4, "clip_norm": 1.0, "epochs": 1, "checkpoint": file}
+    common = {"learning_rate": 3e-4, "clip_norm": 1.0, "max_iter": 1, "checkpoint": file}
     return tuned(plain, task, data, seed, part, **GENTLE, **common)
 
 

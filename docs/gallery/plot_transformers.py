@@ -89,7 +89,7 @@ def fine_tuned(rate):
                 proportional_rate=25 * rate,
                 error_memory=0.9,
             ),
-            sensitive="sex",
+            sensitive_columns="sex",
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()

@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import Callback
 
-from fairgrad.torch.monitor import fair_losses
+from fairgrad.torch.monitor import ADVICE, divergence, fair_losses, numbers_of
 from fairgrad.torch.processes import join_processes
-from fairgrad.torch.monitor import ADVICE, divergence, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ from torch import nn
 
 from fairgrad import fairness_levels
 from fairgrad.finetune import finetune, predict_logits
+from fairgrad.splitting import hold_out
 from fairgrad.torch import CrossEntropyLoss
 
 DP = "demographic_parity"
@@ -16,7 +17,7 @@ DP = "demographic_parity"
 
 def tune(network, rows, **options):
     X, y, s = rows
-    settings = {"fairness_measure": DP, "learning_rate": 0.01, "epochs": 2, "random_state": 0}
+    settings = {"fairness_measure": DP, "learning_rate": 0.01, "max_iter": 2, "random_state": 0}
     return finetune(network, X, y, s, **settings | options)
 
 
@@ -43,7 +44,7 @@ def test_a_convolutional_network_becomes_fairer():
     X, y, s = images(3000, seed=1)
     found = {}
     for name, rates in {"plain": (0.0, 0.0), "fair": (0.05, 0.5)}.items():
-        tuned = tune(network, data, epochs=6, fairness_rate=rates[0], proportional_rate=rates[1])
+        tuned = tune(network, data, max_iter=6, fairness_rate=rates[0], proportional_rate=rates[1])
         predicted = predict_logits(tuned.module, X).argmax(1).numpy()
         found[name] = (fairness_levels(y, predicted, s, DP).unfairness, (predicted == y).mean())
     assert found["plain"][0] > 0.04
@@ -58,7 +59,7 @@ def test_it_is_the_losss_own_loop(rows, make_network):
     network.body[2].p = 0.0
     tuned = finetune(
         network, X, y, s, fairness_measure=DP, optimizer=torch.optim.SGD, learning_rate=0.1,
-        clip_norm=0.5, epochs=2, batch_size=100, random_state=7,
+        clip_norm=0.5, max_iter=2, batch_size=100, random_state=7,
     )  # fmt: skip
     seed = int(np.random.RandomState(7).randint(np.iinfo(np.int32).max))
     own = copy.deepcopy(network).train()
@@ -107,7 +108,7 @@ def test_a_head_of_another_size_is_replaced(make_network, make_rows):
     X, y, s = make_rows(600, seed=0, n_labels=3)
     names = np.array(["a", "b", "c"])[y]
     tuned = finetune(
-        make_network(n_outputs=10), X, names, s, learning_rate=0.03, epochs=8, random_state=0,
+        make_network(n_outputs=10), X, names, s, learning_rate=0.03, max_iter=8, random_state=0,
         fairness_rate=0.0,
     )  # fmt: skip
     assert tuned.classes.tolist() == ["a", "b", "c"]
@@ -118,7 +119,7 @@ def test_a_head_of_another_size_is_replaced(make_network, make_rows):
 
 def test_one_output_is_the_logit_of_the_second_class(make_network, rows):
     X, y, _ = rows
-    tuned = tune(make_network(n_outputs=1), rows, fairness_rate=0.0, epochs=5, validation=rows)
+    tuned = tune(make_network(n_outputs=1), rows, fairness_rate=0.0, max_iter=5, validation=rows)
     logits = predict_logits(tuned.module, X)
     assert logits.shape == (1200, 1)
     assert ((logits[:, 0] > 0).numpy() == y).mean() == tuned.history[-1]["accuracy"] > 0.75
@@ -135,8 +136,27 @@ def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
     assert tuned.epoch == 1
 
 
+def test_rows_are_held_out_by_label_and_group(rows, network):
+    """Judged and trained on the rows of the one stratified hold-out: as if given apart."""
+    X, y, s = rows
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    kept, held = hold_out(2 * y + s, 0.25, seed)
+    for cell in range(4):
+        n = (2 * y + s == cell).sum()
+        assert (2 * y[held] + s[held] == cell).sum() == round(0.25 * n)
+    options = {"selection": "most_accurate", "max_iter": 3}
+    alone = tune(network, rows, validation_fraction=0.25, **options)
+    apart = tune(
+        network, (X[kept], y[kept], s[kept]), validation=(X[held], y[held], s[held]), **options
+    )
+    assert alone.history == apart.history
+    assert alone.epoch == int(np.argmax([entry["accuracy"] for entry in alone.history]))
+    for name, value in alone.module.state_dict().items():
+        assert torch.equal(value, apart.module.state_dict()[name])
+
+
 def test_a_rule_chooses_the_epoch(rows, network):
-    tuned = tune(network, rows, validation=rows, epochs=5, selection="fairest")
+    tuned = tune(network, rows, validation=rows, max_iter=5, selection="fairest")
     unfairness = [entry["unfairness"] for entry in tuned.history]
     assert tuned.epoch == int(np.argmin(unfairness))
     X, y, s = rows
@@ -149,7 +169,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_pa
         pass
 
     file = tmp_path / "run.pt"
-    whole = tune(network, rows, epochs=3)
+    whole = tune(network, rows, max_iter=3)
     batches = 0
 
     def broken(x):
@@ -160,10 +180,10 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_pa
         return x
 
     with pytest.raises(StoppedError):
-        tune(network, rows, epochs=3, checkpoint=file, transform=broken)
+        tune(network, rows, max_iter=3, checkpoint=file, transform=broken)
     calls = []
     resumed = tune(
-        network, rows, epochs=3, checkpoint=file, transform=lambda x: calls.append(1) or x
+        network, rows, max_iter=3, checkpoint=file, transform=lambda x: calls.append(1) or x
     )
     assert len(calls) == 19
     for name, value in resumed.module.state_dict().items():
@@ -207,15 +227,16 @@ def test_named_and_wrapped_outputs_are_read(rows):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs: expected a whole number of at least 1"),
+        ({"max_iter": 0}, "max_iter: expected a whole number of at least 1"),
         ({"batch_size": 2.5}, "batch_size: expected a whole number"),
         ({"learning_rate": -1.0}, "learning_rate: expected a finite number"),
-        ({"clip_norm": 0.0}, "clip_norm: expected a number above 0"),
-        ({"decay": "linear"}, "decay: expected one of"),
+        ({"clip_norm": 0.0}, "clip_norm: expected a finite number above 0"),
+        ({"schedule": "linear"}, r"expected one of \['constant', 'cosine'\], got 'linear'"),
         ({"selection": "fairest"}, "validation: required to choose an epoch"),
         ({"selection": "best"}, "rule: expected one of"),
+        ({"validation_fraction": 1.0}, "validation_fraction: expected a finite number"),
         ({"head": "fc"}, "head: expected the name of a part"),
-        ({"y_desirable": [5]}, r"y_desirable: got \[5\], not among the classes"),
+        ({"y_desirable": [5]}, r"y_desirable: expected labels among \[0, 1\], got \[5\]"),
         ({"validation": (1, 2)}, "validation: expected"),
         ({"fairness_measure": "parity"}, "fairness_measure"),
     ],
@@ -234,7 +255,7 @@ def test_rows_that_do_not_fit_are_refused(rows, network):
         finetune(network, X, y, s[:-1])
     with pytest.raises(ValueError, match="sensitive_features: required"):
         finetune(network, X, y)
-    with pytest.raises(ValueError, match="not among the classes"):
+    with pytest.raises(ValueError, match="y: got '2', which was never seen"):
         finetune(network, X, y, s, validation=(X, y + 1, s))
     network.requires_grad_(requires_grad=False)
     with pytest.raises(ValueError, match="module: expected parameters that require a gradient"):

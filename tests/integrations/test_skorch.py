@@ -253,7 +253,7 @@ def test_sensitive_values_are_required(data):
     X, y, s = data
     with pytest.raises(ValueError, match=r"sensitive_features: required to fit"):
         make_net().fit(X, y)
-    with pytest.raises(ValueError, match=r"expected one value for each of 192 rows, got 191"):
+    with pytest.raises(ValueError, match=r"expected one value per row of X \(192\), got 191"):
         make_net().fit(X, y, sensitive_features=s[1:])
 
 

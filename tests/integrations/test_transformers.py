@@ -26,7 +26,7 @@ def people():
 
 def make_trainer(people, folder, *, model=None, criterion=None, args=None, **settings):
     rows = tiny.rows_of(people)
-    defaults = {"train_dataset": rows, "eval_dataset": rows, "sensitive": "sex"}
+    defaults = {"train_dataset": rows, "eval_dataset": rows, "sensitive_columns": "sex"}
     if "model_init" not in settings:
         defaults["model"] = model or tiny.make_model()
     return FairTrainer(
@@ -336,7 +336,7 @@ def test_two_sensitive_columns(people, tmp_path):
         people,
         tmp_path,
         criterion=CrossEntropyLoss(people.y, columns, measure, fairness_rate=0.5),
-        sensitive=("sex", "age"),
+        sensitive_columns=("sex", "age"),
         train_dataset=rows,
     )
     trainer.train()

@@ -27,7 +27,12 @@ def main():
     )
     rows = rows_of(people)
     trainer = FairTrainer(
-        model, args, train_dataset=rows, eval_dataset=rows, criterion=criterion, sensitive="sex"
+        model,
+        args,
+        train_dataset=rows,
+        eval_dataset=rows,
+        criterion=criterion,
+        sensitive_columns="sex",
     )
     trainer.train()
     by_hand, judge = train_by_hand(people, micro_batch=8, accumulated=2)

@@ -2,9 +2,8 @@
 
 from fairgrad.finetune.features import compute_features
 from fairgrad.finetune.head import HeadFrontier, finetune_head, train_heads
-from fairgrad.finetune.loop import FineTuned
-from fairgrad.finetune.outputs import predict_logits
-from fairgrad.finetune.whole import finetune
+from fairgrad.finetune.rows import predict_logits
+from fairgrad.finetune.whole import FineTuned, finetune
 
 __all__ = [
     "FineTuned",

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.finetune.features import LARGE, compute_features
-from fairgrad.finetune.heads import find_head, linear_layer, with_head
+import torch
+
+from fairgrad.finetune.features import (
+    LARGE,
+    Head,
+    compute_features,
+    count_outputs,
+    find_head,
+    new_head,
+    with_head,
+)
 from fairgrad.frontier import Frontier
 from fairgrad.frontier.parts import as_columns_of
 from fairgrad.sklearn import FairGradClassifier
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
-    from fairgrad.finetune.outputs import Reading
+    from fairgrad.finetune.rows import Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +42,12 @@ class HeadFrontier:
             `fairgrad.frontier.Frontier` offers: points, audits, charts.
 
     Example:
-        >>> import torch
         >>> _ = torch.manual_seed(0)
-        >>> s = torch.arange(400) % 2
-        >>> X = torch.randn(400, 4) + 0.5 * s[:, None]
-        >>> y = (X.sum(1) > 1).long()
-        >>> network = torch.nn.Sequential(
-        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
-        ... )
-        >>> found = finetune_head(network, X, y, s, epsilons=3, random_state=0)
-        >>> found.head, len(found.points), found.module(0)(X).shape
-        ('2', 3, torch.Size([400, 2]))
+        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
+        >>> y = (X.sum(1) + 0.5 * s > 0).long()
+        >>> found = finetune_head(torch.nn.Linear(4, 2), X, y, s, epsilons=3, random_state=0)
+        >>> len(found.points), found.module(0)(X).shape
+        (3, torch.Size([400, 2]))
     """
 
     network: nn.Module
@@ -69,7 +73,7 @@ class HeadFrontier:
             position: of the point in `points`.
         """
         model = self.frontier.estimators_[position]
-        layer = linear_layer(model, find_head(self.network, self.head))
+        layer = _linear_layer(model, find_head(self.network, self.head))
         return with_head(self.network, self.head, layer)
 
     def select(
@@ -106,7 +110,7 @@ def finetune_head(
     batch_size: int = 256,
     cache: str | Path | None = None,
     large: int = LARGE,
-    progress: bool | None = None,
+    verbose: bool | str = "auto",
     **settings: Any,
 ) -> HeadFrontier:
     """Trains the head of a network for many epsilons in one pass; all other layers stay.
@@ -125,7 +129,7 @@ def finetune_head(
         estimator: settings of the training; a linear `FairGradClassifier`.
         sample_weight: (n,) non-negative weights.
         validation: (X, y, sensitive_features) to judge and choose on; by default a part of the
-            rows is held out.
+            rows is held out, the same share of every label in every group.
         test: (X, y, sensitive_features) to judge on besides.
         head: name of the head; by default the last linear layer.
         transform: applied to every batch.
@@ -133,14 +137,13 @@ def finetune_head(
         batch_size: rows that go through the network at a time.
         cache: a folder in which features are kept, as in `compute_features`.
         large: bytes of features beyond which they are kept in a file.
-        progress: True shows a bar, None only when it takes long and on a terminal.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
         settings: further arguments of `fairgrad.frontier.Frontier`, such as random_state.
 
     Raises:
         ValueError: if the head is not found, or an argument is not allowed.
 
     Example:
-        >>> import torch
         >>> _ = torch.manual_seed(0)
         >>> s = torch.arange(2000) % 2
         >>> X = torch.randn(2000, 4) + 0.5 * s[:, None]
@@ -167,7 +170,7 @@ def finetune_head(
             batch_size=batch_size,
             cache=cache,
             large=large,
-            progress=progress,
+            verbose=verbose,
         )
 
     def judged(given: Any, name: str) -> Any:
@@ -227,14 +230,10 @@ def train_heads(
         ValueError: if the features do not fit the head, or the estimator is not linear.
 
     Example:
-        >>> import torch
         >>> _ = torch.manual_seed(0)
-        >>> s = torch.arange(400) % 2
-        >>> X = torch.randn(400, 4) + 0.5 * s[:, None]
-        >>> y = (X.sum(1) > 1).long()
-        >>> network = torch.nn.Sequential(
-        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
-        ... )
+        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
+        >>> y = (X.sum(1) + 0.5 * s > 0).long()
+        >>> network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
         >>> features = compute_features(network, X)
         >>> found = train_heads(network, features, y, s, epsilons=3, random_state=0)
         >>> len(found.points)
@@ -248,7 +247,13 @@ def train_heads(
             f"{getattr(features, 'shape', type(features).__name__)}."
         )
     estimator = FairGradClassifier() if estimator is None else estimator
-    frontier = Frontier(_linear(estimator), fairness_measure, epsilons, **settings)
+    is_own = isinstance(estimator, FairGradClassifier)
+    if not is_own or estimator.module is not None or tuple(estimator.hidden_layer_sizes):
+        raise ValueError(
+            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
+            f"got {estimator!r}."
+        )
+    frontier = Frontier(estimator, fairness_measure, epsilons, **settings)
     frontier.fit(
         features,
         y,
@@ -260,12 +265,17 @@ def train_heads(
     return HeadFrontier(module, found.name, frontier)
 
 
-def _linear(estimator: Any) -> Any:
-    """Refuses what does not end as one linear layer."""
-    is_own = isinstance(estimator, FairGradClassifier)
-    if not is_own or estimator.module is not None or tuple(estimator.hidden_layer_sizes):
-        raise ValueError(
-            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
-            f"got {estimator!r}."
-        )
-    return estimator
+def _linear_layer(model: FairGradClassifier, head: Head) -> nn.Linear:
+    """A fitted linear classifier as a layer, on the device and in the precision of the old head.
+
+    Two classes share a margin z: as logits it is -z/2 and z/2, whose softmax is the same.
+    """
+    weight, bias = (torch.from_numpy(part) for part in (model.coef_, model.intercept_))
+    n = count_outputs(head, len(model.classes_))
+    if n == 2:
+        weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
+    layer = new_head(head, n)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    return layer

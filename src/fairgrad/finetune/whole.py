@@ -1,34 +1,65 @@
-"""Fine-tuning of a whole network with the fair loss."""
+"""Fine-tuning of a whole network with the fair loss: steps, judging, checkpoints, selection."""
 
 from __future__ import annotations
 
 import copy
+import io
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from torch import Tensor, nn
 
-from fairgrad.finetune.criterion import Criterion, desirable_positions
-from fairgrad.finetune.heads import find_head, n_outputs, new_head, with_head
-from fairgrad.finetune.judging import judge_of
-from fairgrad.finetune.loop import Loop
-from fairgrad.finetune.rows import labelled
+from fairgrad.checks import check_count, check_number
+from fairgrad.files import write_whole
+from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
+from fairgrad.finetune.rows import all_logits, progress_bar, read_labelled, read_logits, run
 from fairgrad.frontier.parts import as_columns_of
+from fairgrad.measures import desirable_labels
+from fairgrad.splitting import hold_out
+from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
 from fairgrad.training import TrainingPlan
-from fairgrad.training.member import check_number
 from fairgrad.training.selection import as_rule, last
 
 if TYPE_CHECKING:
-    from torch import nn
+    from numpy.typing import NDArray
 
-    from fairgrad.finetune.loop import FineTuned
-    from fairgrad.finetune.outputs import Reading
-    from fairgrad.finetune.rows import Labelled
+    from fairgrad.finetune.rows import LabelledInputs, Reading
+    from fairgrad.groups import Ints
+    from fairgrad.torch import FairLoss
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
+
+
+@dataclass(frozen=True, eq=False)
+class FineTuned:
+    """What fine-tuning gives.
+
+    Attributes:
+        module: the trained network, an ordinary module in evaluation mode.
+        classes: the labels in the order of its outputs; with one output, above 0 is the second.
+        history: one dictionary per epoch: the mean training loss (with its fairness weights), and
+            accuracy and unfairness (mean of |F|) on the validation rows, if there are any.
+        epoch: the epoch, counted from 0, whose weights the module has.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
+        >>> y = (X.sum(1) + 0.5 * s > 0).long()
+        >>> found = finetune(torch.nn.Linear(4, 2), X, y, s, max_iter=1, random_state=0)
+        >>> found.classes, len(found.history), found.module(X).shape
+        (array([0, 1]), 1, torch.Size([400, 2]))
+    """
+
+    module: nn.Module
+    classes: NDArray[Any]
+    history: list[dict[str, float]]
+    epoch: int
 
 
 def finetune(
@@ -48,15 +79,16 @@ def finetune(
     output: Reading | None = None,
     optimizer: MakeOptimizer = torch.optim.AdamW,
     learning_rate: float = 1e-4,
-    decay: str = "cosine",
+    schedule: str = "cosine",
     clip_norm: float | None = None,
-    epochs: int = 3,
+    max_iter: int = 3,
     batch_size: int = 64,
     validation: Any = None,
+    validation_fraction: float = 0.0,
     selection: Any = "last",
     checkpoint: str | Path | None = None,
     random_state: Any = None,
-    progress: bool | None = None,
+    verbose: bool | str = "auto",
 ) -> FineTuned:
     """Trains all layers of a network that require a gradient, with the fair loss.
 
@@ -83,16 +115,18 @@ def finetune(
         output: from what the network returns to its logits, if these are found nowhere.
         optimizer: a function of parameters and ``lr`` that gives a PyTorch optimiser.
         learning_rate: the learning rate at the start.
-        decay: "cosine" lets the learning rate fall to 0 by the last step, "constant" keeps it.
+        schedule: "cosine" lets the learning rate fall to 0 by the last step, "constant" keeps it.
         clip_norm: the gradient's largest norm; None for none.
-        epochs: passes over the rows.
+        max_iter: epochs, passes over the rows.
         batch_size: rows per step.
         validation: (X, y, sensitive_features) to judge every epoch on.
+        validation_fraction: without `validation`, the share of the rows that is held out for it:
+            the same share of every label in every group.
         selection: which epoch's weights to return, judged on the validation rows: "last", or a
-            rule of `fairgrad.training.selection`, such as "fairest_of_accurate".
+            rule of `fairgrad.training`, such as "fairest_of_accurate".
         checkpoint: a file written after every epoch, from which the same call goes on.
-        random_state: seed of the new head, the shuffling and the dropout.
-        progress: True shows a bar, None only when it takes long and on a terminal.
+        random_state: seed of the new head, the held-out rows, the shuffling and the dropout.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
     Raises:
         ValueError: if an argument is missing or not allowed; nothing has been computed then.
@@ -114,71 +148,255 @@ def finetune(
         >>> tuned.module(X).shape
         torch.Size([600, 2])
     """
-    rows = labelled(X, y, sensitive_features, transform)
-    judged = _validation(validation, transform, rows)
-    if fairness_measure is not None and sensitive_features is None:
+    data = read_labelled(X, y, sensitive_features, transform)
+    classes = data.rows.groups.labels
+    if fairness_measure is not None and not data.has_groups:
         raise ValueError(
             "sensitive_features: required, one value per row; or fairness_measure=None for the "
             "plain loss."
         )
-    plan = TrainingPlan(epochs=epochs, batch_size=batch_size, decay=decay)
-    _check(learning_rate, clip_norm, selection, judged)
+    check_number("learning_rate", learning_rate)
+    if clip_norm is not None:
+        check_number("clip_norm", clip_norm, above=0.0)
+    plan = TrainingPlan(
+        epochs=check_count("max_iter", max_iter), batch_size=batch_size, decay=schedule
+    )
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    judged = None
+    if validation is not None:
+        V, y_valid, s_valid, _ = as_columns_of(validation, "validation")
+        judged = read_labelled(V, y_valid, s_valid, transform, classes)
+    elif validation_fraction:
+        kept, held = hold_out(data.rows.cell(), validation_fraction, seed)
+        data, judged = data.take(kept), data.take(held)
+    rule = as_rule(selection)
+    if rule is not last and judged is None:
+        raise ValueError(
+            f"validation: required to choose an epoch by {selection!r}; or validation_fraction, or "
+            "selection='last'."
+        )
     found = find_head(module, head)
-    outputs = n_outputs(found, len(rows.classes))
-    desirable = desirable_positions(y_desirable, rows.classes)
-    criterion = Criterion(
-        rows,
+    n_outputs = count_outputs(found, len(classes))
+    rates = (fairness_rate, proportional_rate, error_memory)
+    loss = FineTuningLoss(
+        data,
         fairness_measure,
-        single=outputs == 1,
+        single=n_outputs == 1,
         epsilon=epsilon,
         fairness_rate=fairness_rate,
         proportional_rate=proportional_rate,
         error_memory=error_memory,
-        y_desirable=desirable,
+        y_desirable=desirable_labels(classes, y_desirable) or None,
     )
+
+    def judge(tuned: nn.Module) -> dict[str, float]:
+        if judged is None:
+            return {}
+        logits = all_logits(tuned, judged.inputs, output, 4 * batch_size)
+        predicted = logits[:, 0] > 0 if n_outputs == 1 else logits.argmax(1)
+        return judged.judge(predicted.long().numpy(), fairness_measure, y_desirable)
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        keeps = found.layer.out_features == outputs
-        layer = copy.deepcopy(found.layer) if keeps else new_head(found, outputs)
+        keeps = found.layer.out_features == n_outputs
+        layer = copy.deepcopy(found.layer) if keeps else new_head(found, n_outputs)
         tuned = with_head(module, found.name, layer)
         trainable = [p for p in tuned.parameters() if p.requires_grad]
         if not trainable:
             raise ValueError("module: expected parameters that require a gradient, got none.")
-        loop = Loop(
+        work = FineTuning(
             tuned,
-            rows,
-            criterion,
+            data,
+            loss,
             optimizer(trainable, lr=learning_rate),
             learning_rate=learning_rate,
             plan=plan,
             clip_norm=clip_norm,
             output=output,
+            judge=judge,
             seed=seed,
+            keeps_all=rule is not last,
         )
-        loop.judge = judge_of(judged, output, batch_size, fairness_measure, desirable)
         if checkpoint is not None:
             measure = getattr(fairness_measure, "__qualname__", fairness_measure)
-            rates = (fairness_rate, proportional_rate, error_memory)
-            loop.use_checkpoint(Path(checkpoint), measure, epsilon, rates)
-        loop.go(progress)
-    return loop.outcome(as_rule(selection), rows.classes)
+            work.use_checkpoint(Path(checkpoint), schedule, measure, epsilon, rates)
+        work.train(verbose)
+    return work.choose(rule)
 
 
-def _validation(given: Any, transform: Any, rows: Labelled) -> Labelled | None:
-    if given is None:
-        return None
-    X, y, s, _ = as_columns_of(given, "validation")
-    return labelled(X, y, s, transform, rows.classes)
+class FineTuningLoss(nn.Module):
+    """Cross-entropy of a batch's logits, fair if a measure is given, else plain.
+
+    A network with one output has the logit of the second of two classes.
+
+    Args:
+        data: the training rows.
+        measure: as in `fairgrad.torch.FairLoss`; None is the plain loss.
+        single: whether the network has one output.
+        settings: further arguments of the loss.
+    """
+
+    def __init__(
+        self, data: LabelledInputs, measure: Any, *, single: bool, **settings: Any
+    ) -> None:
+        super().__init__()
+        rows, groups = data.rows, data.rows.groups
+        self.single = single
+        self.label = torch.from_numpy(rows.label)
+        self.plain = nn.BCEWithLogitsLoss() if single else nn.CrossEntropyLoss()
+        self.fair: FairLoss | None = None
+        if measure is not None:
+            # The loss takes integers: labels and sensitive values are their positions here.
+            values = tuple(np.arange(len(known)) for known in groups.values)
+            coded = replace(groups, labels=np.arange(len(groups.labels)), values=values)
+            kind = BCEWithLogitsLoss if single else CrossEntropyLoss
+            self.fair = kind(coded, None, measure, **settings)
+            self.s = torch.from_numpy(coded.ids[rows.group])
+
+    def forward(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """The loss of the training rows with these numbers."""
+        target = self.label[rows].to(logits.device)
+        if self.single:
+            logits, target = logits[:, 0], target.to(logits.dtype)
+        if self.fair is None:
+            plain: Tensor = self.plain(logits, target)
+            return plain
+        s = self.s[rows].to(logits.device)
+        fair: Tensor = self.fair(logits, target, s[:, 0] if s.shape[1] == 1 else s)
+        return fair
 
 
-def _check(
-    learning_rate: float, clip_norm: float | None, selection: Any, judged: Labelled | None
-) -> None:
-    check_number("learning_rate", learning_rate)
-    if clip_norm is not None and not clip_norm > 0:
-        raise ValueError(f"clip_norm: expected a number above 0 or None, got {clip_norm!r}.")
-    if as_rule(selection) is not last and judged is None:
-        raise ValueError(
-            f"validation: required to choose an epoch by {selection!r}; or selection='last'."
+@dataclass(eq=False)
+class FineTuning:
+    """One fine-tuning in progress.
+
+    Attributes:
+        module: the network, which is trained in place.
+        data: the training rows.
+        loss: what is minimised.
+        optimizer: changes the network's parameters.
+        learning_rate: at the start.
+        plan: epochs, batch size and schedule of the learning rate.
+        clip_norm: the gradient's largest norm, or None.
+        output: how to read logits off what the network returns.
+        judge: from the network to its accuracy and unfairness, if there is something to judge on.
+        seed: of the shuffling and the dropout.
+        keeps_all: whether any epoch may be chosen; if not, only the last one's weights are kept.
+        history: what is known of the epochs so far.
+        states: weights after the epochs that may be chosen.
+        file: where every epoch is saved, or None.
+        key: what the file must be of.
+    """
+
+    module: nn.Module
+    data: LabelledInputs
+    loss: FineTuningLoss
+    optimizer: torch.optim.Optimizer
+    learning_rate: float
+    plan: TrainingPlan
+    clip_norm: float | None
+    output: Reading | None
+    judge: Callable[[nn.Module], dict[str, float]]
+    seed: int
+    keeps_all: bool
+    history: list[dict[str, float]] = field(default_factory=list)
+    states: dict[int, dict[str, Tensor]] = field(default_factory=dict)
+    file: Path | None = None
+    key: str = ""
+
+    @property
+    def n_steps(self) -> int:
+        """Batches of one epoch; the last may be smaller."""
+        return math.ceil(len(self.data) / self.plan.batch_size)
+
+    def train(self, verbose: bool | str) -> None:
+        """Trains the epochs that are left."""
+        first = len(self.history) * self.n_steps
+        bar = progress_bar(self.plan.epochs * self.n_steps - first, verbose, "fine-tuning")
+        losses, order = 0.0, np.empty(0, dtype=np.int64)
+        self.module.train()
+        for place in bar:
+            epoch, step = divmod(first + place, self.n_steps)
+            if step == 0:
+                # Each epoch has seeds of its own, so any can be repeated.
+                torch.manual_seed(self.seed + epoch)
+                order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
+                losses = 0.0
+            batch = order[step * self.plan.batch_size : (step + 1) * self.plan.batch_size]
+            losses += self._step(batch, epoch, step) * len(batch)
+            bar.text = f"epoch {epoch + 1} of {self.plan.epochs}"
+            if step == self.n_steps - 1:
+                self._close(epoch, losses / len(order))
+
+    def _step(self, batch: Ints, epoch: int, step: int) -> float:
+        factor = self.plan.rate_factor((epoch + step / self.n_steps) / self.plan.epochs)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate * factor
+        logits = read_logits(run(self.module, self.data.inputs.batch(batch)), self.output)
+        loss = self.loss(logits, torch.from_numpy(batch))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss became {value} in epoch {epoch}, step {step}: lower learning_rate or "
+                "fairness_rate, or set clip_norm."
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        if self.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.clip_norm)
+        self.optimizer.step()
+        return value
+
+    def _close(self, epoch: int, loss: float) -> None:
+        """Judges, keeps and saves an epoch."""
+        self.history.append({"loss": loss, **self.judge(self.module)})
+        if not self.keeps_all:
+            self.states.clear()
+        state = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
+        self.states[epoch] = state
+        if self.file is not None:
+            content = {
+                "key": self.key,
+                "history": self.history,
+                "states": self.states,
+                "optimizer": self.optimizer.state_dict(),
+                "criterion": self.loss.state_dict(),
+            }
+            buffer = io.BytesIO()
+            torch.save(content, buffer)
+            write_whole(self.file, buffer.getvalue())
+
+    def use_checkpoint(self, file: Path, *settings: Any) -> None:
+        """Goes on from a file, if it is there, and writes it after every epoch.
+
+        Raises:
+            ValueError: if the file is of another network, other rows or other settings.
+        """
+        solver = (type(self.optimizer).__name__, self.learning_rate, self.clip_norm, self.seed)
+        length = (self.plan.epochs, self.plan.batch_size)
+        columns = [column.tobytes() for column in (self.data.rows.label, self.data.rows.group)]
+        self.file = file
+        self.key = network_key(self.module, solver, length, self.keeps_all, settings, columns)
+        if not file.exists():
+            return
+        # Tensors and plain values only: no code is run, whoever wrote the file.
+        saved: dict[str, Any] = torch.load(file, weights_only=True)
+        if saved.get("key") != self.key:
+            raise ValueError(
+                f"checkpoint: {file.name} is of another network, other data or other settings; "
+                "delete it, or name another file."
+            )
+        self.history, self.states = saved["history"], saved["states"]
+        self.module.load_state_dict(self.states[len(self.history) - 1])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.loss.load_state_dict(saved["criterion"])
+
+    def choose(self, rule: Callable[..., int]) -> FineTuned:
+        """The network with the weights of the epoch that the rule takes."""
+        accuracy, unfairness = (
+            np.array([entry.get(name, np.nan) for entry in self.history])
+            for name in ("accuracy", "unfairness")
         )
+        epoch = rule(accuracy, unfairness)
+        self.module.load_state_dict(self.states[epoch])
+        return FineTuned(self.module.eval(), self.data.rows.groups.labels, self.history, epoch)

@@ -1,30 +1,35 @@
-"""Hugging Face's trainer with a fair loss."""
+"""A leaf for Hugging Face's Transformers: ``from fairgrad.transformers import FairTrainer``."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import safetensors.torch
 import torch
-from transformers import Trainer
+from torch import Tensor
+from transformers import EvalPrediction, Trainer
 from transformers.trainer_utils import get_last_checkpoint
 
 from fairgrad.columns import UNKNOWN
+from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
-from fairgrad.torch.processes import join_processes
+from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import check_finite, numbers_of
-from fairgrad.transformers.metrics import FairMetrics
-from fairgrad.transformers.outputs import logits_of
-from fairgrad.transformers.settings import check_criterion, check_trainer, label_name_of
+from fairgrad.torch.processes import join_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from torch import Tensor, nn
+    from numpy.typing import NDArray
+    from torch import nn
     from transformers.trainer_utils import EvalLoopOutput, PredictionOutput, TrainOutput
 
-    from fairgrad.torch import FairLoss
+    from fairgrad.groups import Groups, Ints
+
+__all__ = ["FairTrainer"]
 
 STATE_FILE = "fairness.safetensors"
 """What a checkpoint has beside Hugging Face's own files."""
@@ -54,7 +59,7 @@ class FairTrainer(Trainer):
     Args:
         *args: as in `transformers.Trainer`.
         criterion: a loss of `fairgrad.torch` with ``reduction="mean"``.
-        sensitive: the column of the data set with each row's sensitive value, as integers
+        sensitive_columns: the column of the data set with each row's sensitive value, as integers
             (``criterion.groups.encode`` gives them). Several columns, in the order of the
             criterion's attributes, if those are several and integers.
         **kwargs: as in `transformers.Trainer`. Label smoothing belongs to the criterion, and
@@ -86,7 +91,7 @@ class FairTrainer(Trainer):
         ...         train_dataset=rows,
         ...         eval_dataset=rows,
         ...         criterion=CrossEntropyLoss(y, sex, "equalized_odds"),
-        ...         sensitive="sex",
+        ...         sensitive_columns="sex",
         ...     )
         ...     _ = trainer.train()
         ...     sorted(trainer.evaluate())
@@ -97,17 +102,18 @@ class FairTrainer(Trainer):
     loss_is_scaled_for_ga = True  # by `_share`
 
     def __init__(
-        self, *args: Any, criterion: FairLoss, sensitive: str | Sequence[str], **kwargs: Any
+        self, *args: Any, criterion: FairLoss, sensitive_columns: str | Sequence[str], **kwargs: Any
     ) -> None:
-        check_criterion(criterion)
+        _check_criterion(criterion)
         self.criterion = criterion
-        self.sensitive = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+        names = sensitive_columns
+        self.sensitive_columns = (names,) if isinstance(names, str) else tuple(names)
         super().__init__(*args, **kwargs)
-        check_trainer(self)
-        self.label_name = label_name_of(self.label_names)
+        _check_trainer(self)
+        self.label_name = _label_name(self.label_names)
         # What Trainer takes for labels is kept by `remove_unused_columns` and gathered over
         # processes beside the predictions, which is all the sensitive columns need.
-        self.label_names = [self.label_name, *self.sensitive]
+        self.label_names = [self.label_name, *self.sensitive_columns]
         self.model_accepts_loss_kwargs = True  # lets the items of a batch be counted, for `_share`
         self.compute_metrics = FairMetrics(criterion, self.compute_metrics)
         join_processes(criterion)
@@ -132,7 +138,7 @@ class FairTrainer(Trainer):
         if labels is None:
             raise ValueError(f"inputs: expected labels as {self.label_name!r}, got {list(inputs)}.")
         s = self._take_sensitive(inputs) if model.training else None
-        logits = logits_of(model(**self._without_sensitive(inputs)))
+        logits = _logits(model(**self._without_sensitive(inputs)))
         self.criterion.train(model.training)
         loss = self.criterion(logits, labels, s)
         if model.training:
@@ -150,17 +156,18 @@ class FairTrainer(Trainer):
 
     def _take_sensitive(self, inputs: dict[str, Any]) -> Tensor:
         """(N,) or (N, attributes) sensitive values of a batch."""
-        missing = [name for name in self.sensitive if inputs.get(name) is None]
+        missing = [name for name in self.sensitive_columns if inputs.get(name) is None]
         if missing:
             raise ValueError(
-                f"sensitive: the batch has no column {missing[0]!r}, only {sorted(inputs)}. Is it "
-                "in the data set under that name, as integers, and does the data collator keep it?"
+                f"sensitive_columns: the batch has no column {missing[0]!r}, only "
+                f"{sorted(inputs)}. Is it in the data set under that name, as integers, and does "
+                "the data collator keep it?"
             )
-        columns = [inputs[name] for name in self.sensitive]
+        columns = [inputs[name] for name in self.sensitive_columns]
         return columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
 
     def _without_sensitive(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in inputs.items() if name not in self.sensitive}
+        return {name: value for name, value in inputs.items() if name not in self.sensitive_columns}
 
     def prediction_step(
         self,
@@ -175,7 +182,7 @@ class FairTrainer(Trainer):
             return self._logits_only(model, inputs, prediction_loss_only)
         if self._may_lack_sensitive:
             unknown = torch.full((len(labels),), UNKNOWN, device=labels.device)
-            inputs = {**dict.fromkeys(self.sensitive, unknown), **inputs}
+            inputs = {**dict.fromkeys(self.sensitive_columns, unknown), **inputs}
         self._take_sensitive(inputs)  # an error if one is missing
         return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
 
@@ -184,7 +191,7 @@ class FairTrainer(Trainer):
     ) -> tuple[None, Tensor | None, None]:
         inputs = self._prepare_inputs(self._without_sensitive(inputs))
         with torch.no_grad(), self.compute_loss_context_manager():
-            logits = logits_of(model(**inputs))
+            logits = _logits(model(**inputs))
         return None, None if prediction_loss_only else logits.detach(), None
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
@@ -253,3 +260,122 @@ class FairTrainer(Trainer):
             numbers = numbers_of(self.criterion)
             logs.update({f"fairness/{name}": number for name, number in numbers.items()})
         super().log(logs, start_time)
+
+
+@dataclass(frozen=True, eq=False)
+class FairMetrics:
+    """``compute_metrics`` of a trainer whose labels are followed by the sensitive columns.
+
+    Attributes:
+        criterion: the loss, which knows the measure and how to read predictions.
+        own: the user's function, which sees the labels alone; its values take precedence.
+    """
+
+    criterion: FairLoss
+    own: Callable[[EvalPrediction], dict[str, Any]] | None = None
+
+    def __call__(self, prediction: EvalPrediction) -> dict[str, Any]:
+        """The metrics of gathered predictions."""
+        labels, *columns = prediction.label_ids
+        s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
+        metrics: dict[str, Any] = _measured(self.criterion, prediction.predictions, labels, s)
+        if self.own is None:
+            return metrics
+        plain = EvalPrediction(
+            predictions=prediction.predictions,
+            label_ids=labels,
+            inputs=prediction.inputs,
+            losses=prediction.losses,
+        )
+        return {**metrics, **self.own(plain)}
+
+
+def _measured(criterion: FairLoss, logits: Any, labels: Any, s: Ints) -> dict[str, float]:
+    """Accuracy, and mean |F| by the measure of the loss with the frequencies of these rows.
+
+    There is no unfairness where nobody's sensitive value is known.
+    """
+    predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
+    labels = np.asarray(labels).reshape(-1)
+    keep = labels != criterion.ignore_index
+    predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
+    metrics = {"accuracy": float((predicted == labels).mean())}
+    if (s != UNKNOWN).any():
+        measure, desirable = criterion.fairness_measure, criterion.y_desirable
+        columns = _attributes(criterion.groups, s)
+        levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
+        metrics["unfairness"] = levels.unfairness
+    return metrics
+
+
+def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
+    """Named sensitive columns of rows that are given by the integers the losses take."""
+    if groups.takes_integers:
+        columns = s.reshape(len(s), -1)
+        return {name: columns[:, a] for a, name in enumerate(groups.attributes)}
+    return {
+        name: np.append(groups.column(a), [None])[s.reshape(-1)]
+        for a, name in enumerate(groups.attributes)
+    }
+
+
+def _logits(outputs: Any) -> Tensor:
+    """The logits among the outputs of a model that was called without labels.
+
+    They are what a dictionary (every `ModelOutput` is one) has as "logits", the first of a tuple,
+    or the output itself.
+    """
+    if isinstance(outputs, dict):
+        if "logits" not in outputs:
+            raise ValueError(
+                f"model: expected an output named 'logits', got a dictionary of {list(outputs)}."
+            )
+        logits = outputs["logits"]
+    else:
+        logits = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            "model: expected a tensor of logits, a tuple that starts with them or a dictionary "
+            f"with 'logits'; got {type(logits).__name__}."
+        )
+    return logits
+
+
+def _check_criterion(criterion: Any) -> None:
+    """Refuses what is not a fair loss that gives the mean over a batch."""
+    if not isinstance(criterion, FairLoss):
+        raise TypeError(
+            f"criterion: expected a loss of fairgrad.torch, got {type(criterion).__name__}."
+        )
+    if criterion.reduction != "mean":
+        raise ValueError(
+            f"criterion: expected reduction='mean', got {criterion.reduction!r}; the trainer "
+            "scales the means of micro-batches."
+        )
+
+
+def _check_trainer(trainer: Trainer) -> None:
+    """Refuses settings of Trainer that would be passed over in silence."""
+    if trainer.compute_loss_func is not None:
+        raise ValueError("compute_loss_func: expected None, as the loss is the criterion's.")
+    args = trainer.args
+    if args.label_smoothing_factor:
+        raise ValueError(
+            f"label_smoothing_factor: expected 0, got {args.label_smoothing_factor}; give "
+            "label_smoothing to the criterion."
+        )
+    for name, expected in (("batch_eval_metrics", False), ("eval_do_concat_batches", True)):
+        if getattr(args, name) is not expected:
+            raise ValueError(
+                f"{name}: expected {expected}, as fairness is measured on all rows together."
+            )
+
+
+def _label_name(label_names: Sequence[str]) -> str:
+    """The one name of the labels; "labels" for a model that does not say."""
+    if len(label_names) > 1:
+        raise ValueError(
+            f"label_names: expected one label per example, got {list(label_names)}; name the one "
+            "that counts with label_names=[...] of TrainingArguments."
+        )
+    return label_names[0] if label_names else "labels"

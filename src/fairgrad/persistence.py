@@ -1,0 +1,364 @@
+"""Fitted models as files that anyone can load without running code from them.
+
+A file is a skops archive (plain values and arrays) with a header, and the weights of the user's
+module, if there is one, as safetensors. Types of this library stand in it by tags of their own, not
+by the modules they live in, so that code can move: `TYPES` and `OLD_PATHS` are all that knows.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import math
+import pkgutil
+import zipfile
+import zlib
+from importlib.metadata import version
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import safetensors.torch
+import skops.io
+from safetensors import SafetensorError
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from skops.io.exceptions import UntrustedTypesFoundException
+
+from fairgrad.files import write_whole
+from fairgrad.sklearn import FairGradClassifier
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from torch import nn
+
+__all__ = ["FORMAT_VERSION", "load", "save"]
+
+FORMAT, FORMAT_VERSION = "fairgrad.model", 2
+"""What stands in a file's header. The version grows when older programs cannot read it."""
+
+TYPES = {
+    "fairgrad.Constraints": "fairgrad.constraints.Constraints",
+    "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
+    "fairgrad.Groups": "fairgrad.groups.Groups",
+    "fairgrad.NetworkShape": "fairgrad.training.network.Shape",
+    "fairgrad.On": "fairgrad.measures.On",
+}
+"""Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
+
+Only classes whose construction does nothing but set attributes; functions never. A class that
+changes inside reads its older states in ``__setstate__``.
+"""
+
+OLD_PATHS = {
+    "fairgrad.constraints.Constraints": "fairgrad.Constraints",
+    "fairgrad.groups.Groups": "fairgrad.Groups",
+    "fairgrad.measures.On": "fairgrad.On",
+    "fairgrad.sklearn.classifier.FairGradClassifier": "fairgrad.FairGradClassifier",
+    "fairgrad.training.network.Shape": "fairgrad.NetworkShape",
+}
+"""What stands in files of format version 1 -> the tag."""
+
+RENAMED = {"learning_rate": "schedule", "learning_rate_init": "learning_rate"}
+"""Arguments of `FairGradClassifier` that had other names when older files were written."""
+
+ALSO_TRUSTED = (
+    "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
+)
+"""Besides what skops trusts: NumPy's arrays and numbers, Python's plain values and containers, and
+scikit-learn's estimators, trees excepted: their indices are not checked when they predict."""
+
+HEADER, SCHEMA, WEIGHTS = "fairgrad.json", "schema.json", "module.safetensors"
+MAX_HEADER = 2**16  # bytes; a longer one is not ours
+
+BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
+NO_ARCHIVE = (*BROKEN_ZIP, KeyError, RuntimeError, ValueError)
+DAMAGE = (*NO_ARCHIVE, TypeError, IndexError, AttributeError, ImportError)
+"""What reading a file that was altered can end in, as an archive and as a model."""
+
+PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
+METHODS = ("fit", "partial_fit", *PREDICTIONS, "split", "transform", "inverse_transform")
+"""Those for which scikit-learn's estimators ask for metadata."""
+
+REQUESTS, HAS_MODULE = "fairgrad_saved_requests", "fairgrad_saved_module"
+"""Attributes that stand for what is not a plain value, in files only."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Writes a fitted model to a file, whole or not at all; an existing file is replaced.
+
+    The file holds plain values and arrays, from which loading rebuilds the model. Of a model with
+    `module=`, the weights are saved: give the module to `load`.
+
+    Args:
+        model: a fitted `FairGradClassifier`, or a scikit-learn estimator such as a Pipeline that
+            holds one.
+        path: the file; by convention it ends in ``.skops``.
+
+    Raises:
+        TypeError: if the model is not an estimator, or holds something that cannot be loaded
+            safely, such as a function or a type of neither this library nor scikit-learn.
+        sklearn.exceptions.NotFittedError: if it is not fitted.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> X, y, s = np.eye(4).repeat(5, 0), [0, 0, 1, 1] * 5, [0, 1] * 10
+        >>> model = FairGradClassifier(compare_plain=False, fairness_rate=0.01, max_iter=1)
+        >>> model = model.fit(X, y, sensitive_features=s)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     same = load(save(model, f"{folder}/model.skops"))
+        >>> bool((same.predict_proba(X) == model.predict_proba(X)).all())
+        True
+    """
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(f"model: expected a scikit-learn estimator, got {type(model).__name__}.")
+    check_is_fitted(model)
+    modules: list[nn.Module] = []
+    archive = io.BytesIO(_archive(_packed(model, modules, {})))
+    if len(modules) > 1:
+        raise TypeError(f"model: expected at most one with module=, got {len(modules)}.")
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "model": type(model).__name__,
+        "module": type(modules[0]).__name__ if modules else None,
+        "versions": {name: version(name) for name in ("fairgrad", "scikit-learn", "skops")},
+    }
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr(HEADER, json.dumps(header, indent=2))
+        if modules:
+            state = {
+                name: tensor.detach().cpu().clone().contiguous()
+                for name, tensor in modules[0].state_dict().items()
+            }
+            file.writestr(WEIGHTS, safetensors.torch.save(state))
+    write_whole(Path(path), archive.getvalue())
+    return Path(path)
+
+
+def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> Any:
+    """Reads a model that `save` wrote, of this version or an older one. No code from it is run.
+
+    Args:
+        path: the file.
+        module: for a model that was made with `module=`: one of the same architecture, which is
+            left as it is.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is not a saved model, was written by a newer version, holds types
+            that are not trusted, or needs a module.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> X, y, s = [[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25
+        >>> model = FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.fairgrad")
+        ...     bool((load(path).predict(X) == model.predict(X)).all())
+        True
+    """
+    data = Path(path).read_bytes()
+    header = _header(data, path)
+    trained = _trained(header, data, path, module)
+    return _estimator(data, path, module, trained)
+
+
+def _archive(packed: Any) -> bytes:
+    """The estimator as a skops archive; refused here rather than when somebody loads it."""
+    kinds = {pkgutil.resolve_name(place): tag for tag, place in TYPES.items()}
+    tags = {f"{kind.__module__}.{kind.__name__}": tag for kind, tag in kinds.items()}
+    try:
+        data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
+        strangers = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
+    except (TypeError, RecursionError) as wrong:
+        raise TypeError(f"model: holds something that cannot be saved: {wrong}.") from wrong
+    if strangers:
+        raise TypeError(
+            f"model: holds {', '.join(sorted(strangers))}, which could not be loaded safely: files "
+            "hold values and the estimators of fairgrad and scikit-learn only. Give measures and "
+            "rules by their names, and write functions of your own into a preprocessing step that "
+            "runs before the model."
+        )
+    return data
+
+
+def _estimator(
+    data: bytes, path: Any, module: nn.Module | None, trained: nn.Module | None
+) -> BaseEstimator:
+    places = {**TYPES, **{old: TYPES[tag] for old, tag in OLD_PATHS.items()}}
+    try:
+        model = skops.io.loads(_renamed(data, places), trusted=[*TYPES.values(), *ALSO_TRUSTED])
+        _unpack(model, module, trained)
+    except UntrustedTypesFoundException as wrong:
+        raise ValueError(
+            f"path: {path} was refused before anything of it was loaded. {wrong}"
+        ) from wrong
+    except DAMAGE as wrong:
+        raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
+    if not isinstance(model, BaseEstimator):
+        raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument's type
+            f"path: {path} holds a {type(model).__name__}, not an estimator."
+        )
+    return model
+
+
+def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
+    """A skops archive whose types are called by other names; nothing is imported or built."""
+
+    def rename(node: dict[str, Any]) -> dict[str, Any]:
+        name = names.get(f"{node.get('__module__')}.{node.get('__class__')}")
+        if name is not None:
+            node["__module__"], _, node["__class__"] = name.rpartition(".")
+        return node
+
+    renamed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(renamed, "w") as new:
+        for name in dict.fromkeys(old.namelist()):
+            content = old.read(name)
+            if name == SCHEMA:
+                content = json.dumps(json.loads(content, object_hook=rename), indent=2).encode()
+            new.writestr(name, content, old.getinfo(name).compress_type)
+    return renamed.getvalue()
+
+
+def _header(data: bytes, path: Any) -> dict[str, Any]:
+    try:
+        header = json.loads(_entry(data, HEADER, MAX_HEADER))
+    except NO_ARCHIVE as wrong:
+        raise ValueError(f"path: {path} is not a model saved by fairgrad ({wrong}).") from wrong
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"path: {path} is not a model saved by fairgrad (its header is not ours).")
+    found = header.get("format_version")
+    if not isinstance(found, int) or found < 1:
+        raise ValueError(f"path: {path} has no valid format version, got {found!r}.")
+    if found > FORMAT_VERSION:
+        versions = header.get("versions")
+        maker = versions.get("fairgrad") if isinstance(versions, dict) else None
+        raise ValueError(
+            f"path: {path} has format version {found}, written by fairgrad {maker or '?'}; this "
+            f"fairgrad {version('fairgrad')} reads up to version {FORMAT_VERSION}. Update it: "
+            "pip install -U fairgrad."
+        )
+    return header
+
+
+def _entry(data: bytes, name: str, most: float = math.inf) -> bytes:
+    """One file of the archive; refused if it is longer than expected."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        info = file.getinfo(name)
+        if info.file_size > most:
+            raise ValueError(f"{name} is too long")
+        return file.read(info)
+
+
+def _trained(
+    header: dict[str, Any], data: bytes, path: Any, module: nn.Module | None
+) -> nn.Module | None:
+    """A copy of the user's module with the weights of the file."""
+    name = header.get("module")
+    if not name:
+        if module is not None:
+            raise ValueError("module: the saved model has its own network; leave it out.")
+        return None
+    if module is None:
+        raise ValueError(
+            f"module: the file holds the weights of a {name}, not its code; pass "
+            f"load(path, module={name}(...)) with the same architecture."
+        )
+    try:
+        weights = safetensors.torch.load(_entry(data, WEIGHTS))
+    except (*NO_ARCHIVE, SafetensorError) as wrong:
+        raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
+    trained = copy.deepcopy(module)
+    try:
+        trained.load_state_dict(weights)
+    except RuntimeError as wrong:
+        raise ValueError(f"module: the saved weights of a {name} do not fit: {wrong}") from wrong
+    return trained
+
+
+def _packed(value: Any, modules: list[nn.Module], copies: dict[int, Any]) -> Any:
+    """A copy of an estimator, or of a container that may hold some, of plain values alone.
+
+    Two things in an estimator are not plain values: requests for metadata, which point back to the
+    estimator that makes them, and modules of PyTorch, which are code. Trained modules are put into
+    `modules`; `copies` are those made already, by id, so that what is shared stays shared.
+    """
+    if id(value) in copies:
+        return copies[id(value)]
+    made = value
+    if isinstance(value, BaseEstimator):
+        state = dict(vars(value))
+        requests = _requests(state.pop("_metadata_request", None))
+        if isinstance(value, FairGradClassifier) and value.module is not None:
+            modules.append(state.pop("module_"))
+            state |= {"module": None, HAS_MODULE: True}
+        made = object.__new__(type(value))
+        vars(made).update({name: _packed(part, modules, copies) for name, part in state.items()})
+        if requests:
+            setattr(made, REQUESTS, requests)
+    elif type(value) is dict:
+        made = {key: _packed(part, modules, copies) for key, part in value.items()}
+    elif type(value) in {list, tuple}:
+        made = type(value)(_packed(part, modules, copies) for part in value)
+    copies[id(value)] = made
+    return made
+
+
+def _requests(request: Any) -> dict[str, dict[str, Any]]:
+    """Requests by method as plain values."""
+    found = {method: getattr(request, method, None) for method in METHODS}
+    return {
+        method: copy.deepcopy(own.requests)
+        for method, own in found.items()
+        if own is not None and own.requests
+    }
+
+
+def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> None:
+    """Puts requests and the module back into all estimators that a loaded one holds, in place."""
+    seen: set[int] = set()
+    waiting = [model]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, BaseEstimator):
+            _restore(part, module, trained)
+            waiting += vars(part).values()
+        elif isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+
+
+def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Module | None) -> None:
+    state = vars(estimator)
+    if isinstance(estimator, FairGradClassifier):
+        _update_arguments(estimator)
+    if state.pop(HAS_MODULE, False):
+        estimator.module, estimator.module_ = module, trained
+    requests = state.pop(REQUESTS, {})
+    with config_context(enable_metadata_routing=True):
+        for method in METHODS:
+            if requests.get(method):
+                getattr(estimator, f"set_{method}_request")(**requests[method])
+
+
+def _update_arguments(model: FairGradClassifier) -> None:
+    """Gives a model of an older version today's arguments; new ones have their defaults."""
+    state, today = model.__dict__, signature(type(model)).parameters
+    if any(old in state and old not in today for old in RENAMED):
+        state.update({new: state.pop(old) for old, new in RENAMED.items() if old in state})
+    for name, argument in today.items():
+        state.setdefault(name, argument.default)

@@ -1,0 +1,318 @@
+"""A leaf for skorch: ``from fairgrad.skorch import FairNeuralNetClassifier``.
+
+A fair loss is made from the labels and sensitive values of the training rows. skorch gets to see
+these in ``fit`` only, so `FairNet` makes the loss there; until then `NotYetFitted` stands for it.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.utils import _safe_indexing
+from skorch import NeuralNetBinaryClassifier, NeuralNetClassifier
+from skorch.callbacks import PrintLog
+from skorch.utils import data_from_dataset, to_device, to_numpy, to_tensor
+from torch import Tensor, nn
+from torch.utils.data import Subset
+
+from fairgrad.columns import sensitive_columns
+from fairgrad.torch import FairLoss
+from fairgrad.torch.monitor import numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairgrad.groups import Ints
+
+__all__ = ["FairNeuralNetBinaryClassifier", "FairNeuralNetClassifier"]
+
+OWN = set(signature(FairLoss).parameters) - {"reduction"}
+"""Arguments of the fair loss that PyTorch's losses do not know."""
+
+
+class NotYetFitted(nn.Module):
+    """Keeps a state that is loaded before the loss can be made.
+
+    Such a state (of ``net.initialize()`` and ``net.load_params(f_criterion=...)``) waits here for
+    the loss that ``partial_fit`` makes.
+
+    Args:
+        base_loss: the loss that will be made fair; plain losses are computed with it.
+    """
+
+    def __init__(self, base_loss: nn.Module) -> None:
+        super().__init__()
+        self.base_loss = base_loss
+        self.waiting: dict[str, Any] | None = None
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:  # noqa: A002 - PyTorch's name
+        """The plain loss."""
+        return self.base_loss(input, target)
+
+    def load_state_dict(self, state_dict: Any, *_: Any, **__: Any) -> Any:
+        """Keeps the state for the loss to come."""
+        self.waiting = dict(state_dict)
+
+    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:  # type: ignore[override] # one form of two
+        """The state that is waiting."""
+        return dict(self.waiting or {})
+
+
+class WithSensitive(NamedTuple):
+    """Features and sensitive values, of a row or of a batch: data loaders keep the type."""
+
+    features: Any
+    s: Any
+
+
+class SensitiveRows(Subset[Any]):
+    """A data set whose features are joined by sensitive values.
+
+    It is a `Subset` of all rows because skorch looks through those: what scores predictions on
+    the training rows finds the features and labels there.
+
+    Args:
+        rows: a data set of (features, label).
+        s: the sensitive value of each row, as integers.
+    """
+
+    def __init__(self, rows: Any, s: Ints) -> None:
+        super().__init__(rows, list(range(len(s))))
+        self.s = s
+
+    def __getitem__(self, i: Any) -> tuple[WithSensitive, Any]:
+        features, label = self.dataset[i]
+        return WithSensitive(features, self.s[i]), label
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[i] for i in indices]
+
+
+class FairNet:
+    """For classes that are also a net of skorch's; see `FairNeuralNetClassifier`."""
+
+    criterion: Any
+    criterion_: Any
+    device: Any
+    history: Any
+    _columns: dict[str, Any] | None = None
+    _labels: Any = None
+
+    def initialize_criterion(self) -> Any:
+        """Makes the plain loss; the fair one is made when the training rows are known."""
+        plain = {k: value for k, value in self._criterion_arguments().items() if k not in OWN}
+        made = self.criterion
+        if isinstance(made, type):
+            made = getattr(made, "base", made)(**plain)  # of a loss of fairgrad.torch
+        self.criterion_ = NotYetFitted(made)
+        return self
+
+    def _criterion_arguments(self) -> dict[str, Any]:
+        arguments: dict[str, Any] = self.get_params_for("criterion")  # type: ignore[attr-defined] # skorch's
+        return arguments
+
+    def fit_loop(
+        self,
+        X: Any,
+        y: Any = None,
+        epochs: int | None = None,
+        *,
+        sensitive_features: Any = None,
+        **fit_params: Any,
+    ) -> Any:
+        """Trains; the sensitive values are taken out before skorch shows the rest to the module.
+
+        Raises:
+            ValueError: if sensitive values are missing, or not one per row.
+        """
+        if sensitive_features is None:
+            raise ValueError(
+                "sensitive_features: required to fit; call fit(X, y, sensitive_features=...)."
+            )
+        labels = _labels(X, y)
+        self._columns = sensitive_columns(sensitive_features, len(labels))
+        self._labels = labels
+        try:
+            return super().fit_loop(X, y, epochs, **fit_params)  # type: ignore[misc] # skorch's
+        finally:
+            self._columns = self._labels = None  # a fitted net keeps no data
+
+    def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
+        """The parts skorch makes; the rows of the training part carry their sensitive values."""
+        whole = self.get_dataset(X, y)  # type: ignore[attr-defined] # skorch's
+        train, valid = super().get_split_datasets(whole, y, **fit_params)  # type: ignore[misc] # skorch's
+        if self._columns is None:  # not called by `fit_loop`
+            return train, valid
+        index = _row_numbers(train, whole)
+        s = {name: _safe_indexing(column, index) for name, column in self._columns.items()}
+        if isinstance(self.criterion_, NotYetFitted):
+            self._make_criterion(self._labels[index], s)
+        return SensitiveRows(train, self.criterion_.groups.encode(s)), valid
+
+    def _make_criterion(self, labels: Any, s: dict[str, Any]) -> None:
+        is_fair = isinstance(self.criterion, type) and issubclass(self.criterion, FairLoss)
+        make: Callable[..., FairLoss] = self.criterion if is_fair else FairLoss
+        given = () if is_fair else (self.criterion,)
+        made = make(*given, labels, s, **self._criterion_arguments())
+        if self.criterion_.waiting is not None:
+            made.load_state_dict(self.criterion_.waiting)
+        self.criterion_ = to_device(made, self.device)
+
+    def infer(self, x: Any, **fit_params: Any) -> Any:
+        """What the module gives; it never sees sensitive values."""
+        features = x.features if isinstance(x, WithSensitive) else x
+        return super().infer(features, **fit_params)  # type: ignore[misc] # skorch's
+
+    def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
+        """The fair loss in training, the plain one in validation.
+
+        Raises:
+            TypeError: if the module gave something without scores. Of a tuple the first counts, as
+                in skorch's predictions.
+        """
+        scores = _scores(y_pred)
+        if isinstance(self.criterion_.base_loss, nn.NLLLoss):  # skorch's modules give probabilities
+            scores = torch.log(scores + torch.finfo(scores.dtype).eps)
+        target = to_tensor(y_true, device=self.device)
+        if not training:
+            plain: Tensor = self.criterion_.eval()(scores, target)
+            return plain
+        s = to_tensor(X.s, device=self.device)
+        loss: Tensor = self.criterion_.train()(scores, target, s)
+        return loss
+
+    def on_epoch_end(self, net: Any, *args: Any, **kwargs: Any) -> None:
+        """Notes where fairness stands, as ``net.history[-1, "fairness"]``."""
+        super().on_epoch_end(net, *args, **kwargs)  # type: ignore[misc] # skorch's
+        self.history.record("fairness", numbers_of(self.criterion_))
+
+    def get_default_callbacks(self) -> list[tuple[str, Any]]:
+        """skorch's; the printed table leaves out the many numbers of fairness."""
+        return [
+            (name, PrintLog(keys_ignored="fairness") if name == "print_log" else callback)
+            for name, callback in super().get_default_callbacks()  # type: ignore[misc] # skorch's
+        ]
+
+    def _get_predict_nonlinearity(self) -> Any:
+        """From what the module gives to probabilities: skorch looks at the class of the loss."""
+        fair = self.criterion_
+        try:
+            self.criterion_ = fair.base_loss
+            return super()._get_predict_nonlinearity()  # type: ignore[misc] # skorch's
+        finally:
+            self.criterion_ = fair
+
+
+class FairNeuralNetClassifier(FairNet, NeuralNetClassifier):  # type: ignore[misc] # skorch has no types
+    """A `skorch.NeuralNetClassifier` whose loss is made fair.
+
+    ``fit`` and ``partial_fit`` take the sensitive values of the rows as `sensitive_features`: one
+    value per row, or one column per attribute. They follow their rows through ``train_split``, are
+    never shown to the module, and are not needed to predict. (A collate function of your own gets
+    pairs of features and sensitive value.) The loss is `criterion`, one of PyTorch's or of
+    `fairgrad.torch`, made fair with the labels and sensitive values of the rows that are trained
+    on. Its settings are skorch's ``criterion__...``: ``fairness_measure`` (needed), ``epsilon``,
+    ``fairness_rate`` and the others of `fairgrad.torch.FairLoss`, so that ``GridSearchCV`` can
+    search them. The validation loss is the plain loss.
+
+    ``net.criterion_`` is the fitted loss, with `levels`, `multipliers` and `cell_weights`;
+    ``net.history[:, "fairness"]`` has them by name for each epoch, with the share of negative
+    weights. ``partial_fit`` goes on with the multipliers there are; ``save_params`` and
+    ``load_params`` keep them in `f_criterion`. In a search with metadata routing, ask with
+    ``net.set_fit_request(sensitive_features=True)``; without, ``search.fit(X, y,
+    sensitive_features=...)`` is enough.
+
+    Everything else is skorch's. By its convention the module gives probabilities with the default
+    criterion `torch.nn.NLLLoss`, and logits with `torch.nn.CrossEntropyLoss`; of a tuple the first
+    counts, anything else but a tensor is an error.
+
+    Raises:
+        ValueError: on fitting, if sensitive values or the measure are missing, lengths differ, or
+            ``train_split`` gives training rows that are not those of the data.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 400)
+        >>> X = rng.normal(size=(400, 3)).astype(np.float32)
+        >>> X[:, 0] += 2 * (sex == "M")
+        >>> y = (X.sum(1) + rng.normal(size=400) > 1).astype(np.int64)
+        >>> _ = torch.manual_seed(0)
+        >>> net = FairNeuralNetClassifier(
+        ...     torch.nn.Linear,
+        ...     module__in_features=3,
+        ...     module__out_features=2,
+        ...     criterion=torch.nn.CrossEntropyLoss,
+        ...     criterion__fairness_measure="demographic_parity",
+        ...     criterion__fairness_rate=0.2,
+        ...     max_epochs=30,
+        ...     lr=0.1,
+        ...     verbose=0,
+        ... ).fit(X, y, sensitive_features=sex)
+        >>> chosen = net.predict(X)
+        >>> bool(abs(chosen[sex == "F"].mean() - chosen[sex == "M"].mean()) < 0.15)
+        True
+    """
+
+
+class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type: ignore[misc] # skorch has no types
+    """A `skorch.NeuralNetBinaryClassifier` whose loss is made fair.
+
+    As `FairNeuralNetClassifier`, with one logit per row and labels 0 and 1 as floats.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> X, sex = np.eye(8, dtype=np.float32), np.arange(8) % 2
+        >>> y = np.array([0, 0, 0, 1, 1, 1, 1, 0], dtype=np.float32)
+        >>> net = FairNeuralNetBinaryClassifier(
+        ...     torch.nn.Linear,
+        ...     module__in_features=8,
+        ...     module__out_features=1,
+        ...     criterion__fairness_measure="accuracy_parity",
+        ...     train_split=None,
+        ...     max_epochs=2,
+        ...     verbose=0,
+        ... ).fit(X, y, sensitive_features=sex)
+        >>> net.predict_proba(X).shape
+        (8, 2)
+    """
+
+
+def _scores(y_pred: Any) -> Tensor:
+    scores = y_pred[0] if isinstance(y_pred, tuple) and y_pred else y_pred
+    if not isinstance(scores, Tensor):
+        raise TypeError(
+            "module: expected a tensor of scores, or a tuple that starts with one, got "
+            f"{type(scores).__name__}."
+        )
+    return scores
+
+
+def _row_numbers(part: Any, whole: Any) -> Ints:
+    """Which rows of a data set a part of it has."""
+    if part is whole:
+        return np.arange(len(whole))
+    if isinstance(part, Subset):
+        inner = _row_numbers(part.dataset, whole)
+        return inner[np.asarray(part.indices, dtype=np.int64)]
+    raise ValueError(
+        "train_split: expected the training part to be the data set or a torch Subset of it, so "
+        f"that sensitive values follow their rows; got {type(part).__name__}."
+    )
+
+
+def _labels(X: Any, y: Any) -> Any:
+    """(n,) labels, given or inside a skorch data set."""
+    if y is None:
+        try:
+            _, y = data_from_dataset(X)
+        except AttributeError:
+            y = None
+    if y is None:
+        raise ValueError(
+            f"y: required, as {type(X).__name__} does not show its labels; pass them beside it."
+        )
+    return to_numpy(y)
