@@ -329,7 +329,8 @@ class GroupedRows:
         values = np.asarray(values, dtype=np.float64)
         weighted = values if self.weight is None else values * self.weight
         n_cells = self.groups.mass.size if by_label else self.groups.n_groups
-        return np.bincount(self.cell(by_label), weighted, minlength=n_cells)
+        sums = np.bincount(self.cell(by_label), weighted, minlength=n_cells)
+        return sums.astype(np.float64, copy=False)
 
 
 def group_rows(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import fields, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from fairgrad.torch.cells import CellLookup
 from fairgrad.torch.processes import Processes
 
 try:
-    from fairgrad.torch import _step
+    _step: Any = import_module("fairgrad.torch._step")
 except ImportError:  # there was no compiler when the package was installed
-    _step = None  # type: ignore[assignment]
+    _step = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +115,7 @@ class Multipliers(nn.Module):
         self,
         label: Tensor,
         s: Tensor,
-        wrong: Tensor | Callable[[], Tensor],
+        wrong: Callable[[], Tensor],
         scores: Tensor | None = None,
         sample_weight: Tensor | None = None,
         *,
@@ -224,7 +225,7 @@ class Multipliers(nn.Module):
             weights = torch.cat([weights, weights.new_ones(lookup.n_groups)])
         if mean:
             weights = weights / divisor
-        factors = weights.index_select(0, cell)
+        factors: Tensor = weights.index_select(0, cell)
         return (factors if sample_weight is None else factors * rows).float()
 
     @property

@@ -117,6 +117,7 @@ class StackedFairness:
         state, weights = dual.step(self.constants, state, joint)
         multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
         weights = weights.view(n_members, -1)
+        assert isinstance(weights, Tensor)  # noqa: S101 - as the constants are
         self.state |= {
             "rows": state.rows.view(n_members, -1),
             "errors": state.errors.view(n_members, -1),
