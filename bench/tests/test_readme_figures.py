@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairgrad.bench.naming import DATASETS
-from fairgrad.bench.pareto import tally
+from fairgrad_bench.comparison import tally
+from fairgrad_bench.paper import DATASETS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMPARISON = pd.read_csv(ROOT / "results" / "comparison.csv")
 METHODS = {

@@ -3,9 +3,9 @@
 Names are loaded on first use, so that processes which only train do not load what draws.
 
 Example:
-    >>> from fairgrad.bench import Plan, units_of
-    >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",))
-    >>> [str(unit) for unit in units_of(plan)]
+    >>> from fairgrad_bench import ExperimentPlan
+    >>> plan = ExperimentPlan(datasets=("german",), models=("linear",), methods=("constant",))
+    >>> [str(unit) for unit in plan.units()]
     ['german linear constant']
 """
 
@@ -13,58 +13,48 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairgrad.bench.compare import VERDICTS, verdict
-    from fairgrad.bench.figures import write_figures
-    from fairgrad.bench.overhead import measure_overhead, write_overhead
-    from fairgrad.bench.paper import paper_results
-    from fairgrad.bench.plan import Plan, narrowed, units_of
-    from fairgrad.bench.plans import PLANS, plan_of
-    from fairgrad.bench.record import Record, newest, read_records
-    from fairgrad.bench.running import Outcome, run
-    from fairgrad.bench.select import per_seed
-    from fairgrad.bench.summary import summarise
-    from fairgrad.bench.tables import Results, results_of, write_tables
-    from fairgrad.bench.unit import MEASURES, Unit
+    from fairgrad_bench.comparison import VERDICTS, verdict
+    from fairgrad_bench.figures import write_figures
+    from fairgrad_bench.overhead import measure_overhead, write_overhead
+    from fairgrad_bench.paper import paper_results
+    from fairgrad_bench.plan import MEASURES, PLANS, ExperimentPlan, Unit, named_plan
+    from fairgrad_bench.records import UnitRecord, newest, read_records
+    from fairgrad_bench.results import BenchResults
+    from fairgrad_bench.running import RunOutcome, run
+    from fairgrad_bench.selection import per_seed, summarise
 
 __all__ = [
     "MEASURES",
     "PLANS",
     "VERDICTS",
-    "Outcome",
-    "Plan",
-    "Record",
-    "Results",
+    "BenchResults",
+    "ExperimentPlan",
+    "RunOutcome",
     "Unit",
+    "UnitRecord",
     "measure_overhead",
-    "narrowed",
+    "named_plan",
     "newest",
     "paper_results",
     "per_seed",
-    "plan_of",
     "read_records",
-    "results_of",
     "run",
     "summarise",
-    "units_of",
     "verdict",
     "write_figures",
     "write_overhead",
-    "write_tables",
 ]
 
 _MODULES = {
-    "compare": ("VERDICTS", "verdict"),
+    "comparison": ("VERDICTS", "verdict"),
     "figures": ("write_figures",),
     "overhead": ("measure_overhead", "write_overhead"),
     "paper": ("paper_results",),
-    "plan": ("Plan", "narrowed", "units_of"),
-    "plans": ("PLANS", "plan_of"),
-    "record": ("Record", "newest", "read_records"),
-    "running": ("Outcome", "run"),
-    "select": ("per_seed",),
-    "summary": ("summarise",),
-    "tables": ("Results", "results_of", "write_tables"),
-    "unit": ("MEASURES", "Unit"),
+    "plan": ("MEASURES", "PLANS", "ExperimentPlan", "Unit", "named_plan"),
+    "records": ("UnitRecord", "newest", "read_records"),
+    "results": ("BenchResults",),
+    "running": ("RunOutcome", "run"),
+    "selection": ("per_seed", "summarise"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

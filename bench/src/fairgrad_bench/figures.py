@@ -1,4 +1,7 @@
-"""The paper's figures, drawn anew: accuracy against unfairness, batch size, epsilon."""
+"""The paper's figures, drawn anew: accuracy against unfairness, batch size, epsilon.
+
+Points with error bars, ours and the paper's.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,27 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
-from fairgrad.bench.charts import OURS, PAPER, bars, scatter
-from fairgrad.bench.naming import MEASURES, METHODS, dataset_title, method_title
-from fairgrad.bench.pareto import CELL
-from fairgrad.report.colours import var
-from fairgrad.report.figure import Figure, data, number
-from fairgrad.report.images import save_figures
+from fairgrad.report import SERIES, Figure, data, number, save_figures, series, var
+from fairgrad_bench.comparison import CELL
+from fairgrad_bench.paper import MEASURES, METHODS, dataset_title, method_title
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fairgrad.bench.tables import Results
+    from fairgrad_bench.results import BenchResults
 
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-right",
+    "triangle-left",
+)
+OURS, PAPER = "measured here", "the paper"
 NOTE = "filled: measured here; hollow: the paper; bars: one standard deviation over seeds"
 CLAIMS = {
     "accuracy": "dashed: the paper's unconstrained",
@@ -29,7 +40,7 @@ CLAIMS = {
 AXES = {"accuracy": "accuracy", "mean_abs_fairness": "unfairness (mean |F|)"}
 
 
-def figures_of(results: Results) -> list[Figure]:
+def draw_figures(results: BenchResults) -> list[Figure]:
     """All figures that the results allow."""
     figures = []
     if not results.comparison.empty:
@@ -44,21 +55,10 @@ def figures_of(results: Results) -> list[Figure]:
 
 
 def write_figures(
-    results: Results, folder: str | Path, formats: Sequence[str] = ("png",)
+    results: BenchResults, folder: str | Path, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
-    """Draws every figure into a folder; gives the files.
-
-    Example:
-        >>> import tempfile
-        >>> from fairgrad.bench import Plan, results_of, run
-        >>> plan = Plan(datasets=("german",), models=("linear",), methods=("constant",),
-        ...             seeds=(10,))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     files = write_figures(results_of(run(plan, folder).new), f"{folder}/figures")
-        ...     all(path.suffix == ".png" for path in files)
-        True
-    """
-    return save_figures(figures_of(results), folder, formats, scale=2.0)
+    """Draws every figure into a folder; gives the files."""
+    return save_figures(draw_figures(results), folder, formats, scale=2.0)
 
 
 def all_methods(comparison: pd.DataFrame) -> list[str]:
@@ -164,3 +164,61 @@ def _title(row: dict[Any, Any]) -> str:
 
 def _text(value: Any) -> str:
     return number(value) if isinstance(value, float) else str(value)
+
+
+def bars(row: Mapping[Any, Any], figure: str, prefix: str = "") -> dict[str, Any]:
+    """A figure with the ends of its error bar, one standard deviation to both sides."""
+    value, deviation = float(row[f"{prefix}{figure}"]), float(row[f"{prefix}{figure}_std"])
+    ends = {f"{figure}_low": value - deviation, f"{figure}_high": value + deviation}
+    return {figure: value, **ends}
+
+
+def scatter(
+    rows: Sequence[dict[str, Any]],
+    x: alt.X,
+    y: alt.Y,
+    *,
+    field: str,
+    names: Sequence[str],
+    error_bars: Sequence[str],
+    below: Sequence[Any] = (),
+) -> Any:
+    """Points with error bars: filled where measured here, hollow where the paper's.
+
+    Args:
+        rows: with the fields of x and y, "source" (`OURS` or `PAPER`), and `field`.
+        x: the horizontal channel.
+        y: the vertical one.
+        field: whose values are told apart by colour and shape.
+        names: all values of the field in all charts, so that each looks the same everywhere.
+        error_bars: "x", "y" or both; the rows hold ``<figure>_low`` and ``<figure>_high``.
+        below: charts to draw the points on.
+    """
+    here = [name for name in names if any(row[field] == name for row in rows)]
+    colours, shapes = _looks(here, names)
+    colour = series(alt.Color, field, here, range=colours)
+    base = alt.Chart(data(rows)).encode(x=x, y=y, color=colour)
+    fill = alt.Fill(f"{field}:N", scale=alt.Scale(domain=here, range=colours), legend=None)
+    points = base.mark_point(size=70, strokeWidth=1.8, opacity=1).encode(
+        shape=series(alt.Shape, field, here, range=shapes),
+        fill=alt.when(f"datum.source === '{OURS}'").then(fill).otherwise(alt.value(var("page"))),
+    )
+    layers = [_bars(base, name, {"x": x, "y": y}[name]) for name in error_bars]
+    return alt.layer(*below, *layers, points)
+
+
+def _looks(here: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Colours and shapes; beyond eight colours begin again with other shapes."""
+    places = [list(names).index(name) for name in here]
+    colours = [var(SERIES[place % len(SERIES)]) for place in places]
+    return colours, [SHAPES[(place + place // len(SERIES)) % len(SHAPES)] for place in places]
+
+
+def _bars(base: alt.Chart, name: str, channel: Any) -> Any:
+    """The error bars along one axis, of which they must not draw another one of their own."""
+    field = str(channel.shorthand).partition(":")[0]
+    given = channel.to_dict()
+    shared = {key: given[key] for key in ("title", "scale", "axis") if key in given}
+    start = type(channel)(f"{field}_low:Q", **shared)
+    ends = {name: start, f"{name}2": f"{field}_high:Q"}
+    return base.mark_rule(strokeOpacity=0.45, strokeWidth=1.4).encode(**ends)

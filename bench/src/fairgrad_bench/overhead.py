@@ -16,15 +16,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairgrad.bench.charts import OURS, PAPER, scatter
-from fairgrad.bench.execute import one_thread
-from fairgrad.bench.markdown import frame_table
-from fairgrad.bench.paper import paper_overhead
 from fairgrad.datasets import load
 from fairgrad.files import write_whole
-from fairgrad.report.figure import Figure, number
-from fairgrad.report.images import save_figures
+from fairgrad.report import Figure, number, save_figures
 from fairgrad.torch import CrossEntropyLoss
+from fairgrad_bench.figures import OURS, PAPER, scatter
+from fairgrad_bench.paper import paper_overhead
+from fairgrad_bench.running import one_thread
+from fairgrad_bench.tables import markdown_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +95,7 @@ def write_overhead(frame: pd.DataFrame, folder: str | Path) -> list[Path]:
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / "overhead.csv", frame.to_csv(index=False))
     write_whole(
-        place / "overhead.md", f"# Overhead of fairness\n\n{WORDS}\n\n{frame_table(frame)}\n"
+        place / "overhead.md", f"# Overhead of fairness\n\n{WORDS}\n\n{markdown_frame(frame)}\n"
     )
     drawn = save_figures([_figure(frame)], place, ("png",), scale=2.0)
     return [place / "overhead.csv", place / "overhead.md", *drawn]

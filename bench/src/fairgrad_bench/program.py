@@ -1,10 +1,14 @@
-"""``fairgrad bench``: the paper's experiments, run, resumed, tabulated and drawn."""
+"""``fairgrad-bench``, also ``fairgrad bench``: experiments run, resumed, tabulated and drawn.
+
+Nothing large is imported before a command runs: ``--help`` is quick.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -14,10 +18,10 @@ if TYPE_CHECKING:
 
 FAILED, STOPPED = 2, 130
 PLANS = ("paper", "smoke", "batch-size", "epsilon")
-"""As `fairgrad.bench.plans.PLANS`, which is not imported for --help's sake."""
+"""As `fairgrad_bench.plan.PLANS`, which is not imported for the sake of a quick --help."""
 
 
-class Several(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+class NameList(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
     """``adult,german`` as a tuple."""
 
     name = "name,name"
@@ -29,7 +33,7 @@ class Several(click.ParamType):  # type: ignore[type-arg]  # generic only in new
         return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
-class Seeds(Several):
+class SeedList(NameList):
     """``10,20`` as numbers."""
 
     name = "seed,seed"
@@ -54,16 +58,16 @@ records_option = click.option(
 
 @click.group()
 def bench() -> None:
-    """Run the paper's experiments, go on with them, and set the results beside the paper's."""
+    """Run the paper's experiments, resume them, and compare the results with the paper's."""
 
 
 @bench.command()
 @click.option("--plan", type=click.Choice(PLANS), default="paper", show_default=True, help="Plan.")
-@click.option("--datasets", type=Several(), help='Data sets, such as "adult,gaussian:rows=2000".')
-@click.option("--models", type=Several(), help="linear, nonlinear, lightgbm, or several.")
-@click.option("--measures", type=Several(), help="Fairness measures.")
-@click.option("--methods", type=Several(), help="Methods; module:NAME for your own.")
-@click.option("--seeds", type=Seeds(), help="Seeds of the splits.")
+@click.option("--datasets", type=NameList(), help='Data sets, such as "adult,gaussian:rows=2000".')
+@click.option("--models", type=NameList(), help="linear, nonlinear, lightgbm, or several.")
+@click.option("--measures", type=NameList(), help="Fairness measures.")
+@click.option("--methods", type=NameList(), help="Methods; module:NAME for your own.")
+@click.option("--seeds", type=SeedList(), help="Seeds of the splits.")
 @click.option("--grid", type=click.Choice(["paper", "quick"]), help="Combinations to train.")
 @click.option("--epochs", type=click.IntRange(1), help="Passes over the training rows.")
 @click.option(
@@ -72,16 +76,16 @@ def bench() -> None:
 @click.option("--cluster", metavar="ADDRESS", help="Run on the dask scheduler at this address.")
 @records_option
 def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any) -> int:
-    """Train what a plan asks for and has no record yet.
+    """Train all units of a plan that have no record yet.
 
     Options that are not given are the plan's. A run that was stopped goes on where it was when
     the same command is given again; units that failed are tried again.
     """
-    from fairgrad.bench import narrowed, plan_of  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.bench import run as run_plan  # noqa: PLC0415 - keeps --help quick
+    from fairgrad_bench import named_plan  # noqa: PLC0415 - keeps --help quick
+    from fairgrad_bench import run as run_plan  # noqa: PLC0415 - keeps --help quick
 
     with _stopping_keeps_records():
-        chosen = narrowed(plan_of(plan), **choices)
+        chosen = named_plan(plan).narrowed(**choices)
         outcome = run_plan(chosen, records, jobs=jobs, cluster=cluster)
     click.echo(outcome.describe())
     return FAILED if outcome.failed else 0
@@ -97,11 +101,36 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
     help="Folder to write the tables into.",
 )
 def tables(records: str, out: str) -> int:
-    """Write what the records say as CSV, Markdown and LaTeX, the paper's figures beside ours."""
-    from fairgrad.bench import read_records, results_of, write_tables  # noqa: PLC0415 - as above
+    """Write the results as CSV, Markdown and LaTeX tables.
 
-    for path in write_tables(results_of(read_records(records)), out):
+    The paper's figures stand beside ours, with a verdict on each row.
+    """
+    from fairgrad_bench import BenchResults, read_records  # noqa: PLC0415 - as above
+
+    for path in BenchResults.from_records(read_records(records)).write(out):
         click.echo(str(path))
+    return 0
+
+
+@bench.command()
+@click.option(
+    "--results",
+    metavar="FOLDER",
+    default="bench-results",
+    show_default=True,
+    help="Folder that `tables` wrote into.",
+)
+@click.option("--out", metavar="FILE", required=True, help="Markdown file to write.")
+def page(results: str, out: str) -> int:
+    """Write the page of all tables from CSV results.
+
+    For results that were kept without their records.
+    """
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+    from fairgrad_bench import BenchResults  # noqa: PLC0415 - as above
+
+    write_whole(Path(out), BenchResults.from_folder(results).page())
+    click.echo(out)
     return 0
 
 
@@ -115,13 +144,16 @@ def tables(records: str, out: str) -> int:
     help="Folder to write the figures into.",
 )
 @click.option(
-    "--formats", type=Several(), default=("png",), show_default="png", help="png, svg or both."
+    "--formats", type=NameList(), default=("png",), show_default="png", help="png, svg or both."
 )
 def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
-    """Draw accuracy against unfairness, and the experiments over batch size and epsilon."""
-    from fairgrad.bench import read_records, results_of, write_figures  # noqa: PLC0415 - as above
+    """Draw the results as figures.
 
-    for path in write_figures(results_of(read_records(records)), out, formats):
+    Accuracy against unfairness, and the experiments over batch size and epsilon.
+    """
+    from fairgrad_bench import BenchResults, read_records, write_figures  # noqa: PLC0415 - as above
+
+    for path in write_figures(BenchResults.from_records(read_records(records)), out, formats):
         click.echo(str(path))
     return 0
 
@@ -138,11 +170,11 @@ def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
     help="Folder to write the table and the figure into.",
 )
 def overhead(epochs: int, out: str) -> int:
-    """Measure what fairness costs in training time, with the paper's networks on Adult.
+    """Measure what fairness costs in training time.
 
-    Nothing else should run on the machine meanwhile.
+    With the paper's networks on Adult. Nothing else should run on the machine meanwhile.
     """
-    from fairgrad.bench import measure_overhead, write_overhead  # noqa: PLC0415 - as above
+    from fairgrad_bench import measure_overhead, write_overhead  # noqa: PLC0415 - as above
 
     for path in write_overhead(measure_overhead(epochs), out):
         click.echo(str(path))
@@ -164,3 +196,10 @@ def _stopping_keeps_records() -> Iterator[None]:
 def _stop(*_: object) -> NoReturn:
     click.echo("\nStopped; finished units are kept, and the same command goes on.", err=True)
     sys.exit(STOPPED)
+
+
+def main() -> NoReturn:
+    """Runs the program and leaves with its exit code; errors are said as `fairgrad` says them."""
+    from fairgrad.cli import main as run_command  # noqa: PLC0415 - it loads this very module
+
+    run_command(command=bench, name="fairgrad-bench")

@@ -7,7 +7,7 @@ import pytest
 
 from fairgrad.datasets import Encoded, Split
 from fairgrad.evaluate import fairness_levels
-from fairgrad.methods import Task
+from fairgrad_bench.methods import MethodTask
 
 MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity")
 
@@ -57,7 +57,7 @@ def make_task():
         if settings.pop("some_unknown", False):
             splits = {seed: Split(*map(_with_unknown, split)) for seed, split in splits.items()}
         chosen = {"model": "linear", "grid": "quick", "epochs": 8} | settings
-        return Task(splits=splits, measure=measure, **chosen)
+        return MethodTask(splits=splits, measure=measure, **chosen)
 
     return make
 
@@ -80,7 +80,7 @@ def judge():
 @pytest.fixture(scope="session")
 def plain(make_task, judge):
     """Accuracy and unfairness of plain models, by measure."""
-    from fairgrad.methods import methods  # noqa: PLC0415 - all of them, with PyTorch
+    from fairgrad_bench.methods import methods  # noqa: PLC0415 - all of them, with PyTorch
 
     task = make_task(seeds=(1, 2), rows=2000, epochs=30, combinations=({"batch_size": 64},))
     candidates = methods()["unconstrained"].train(task)

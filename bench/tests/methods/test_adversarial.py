@@ -7,10 +7,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fairgrad.methods.adversarial import LAMBDAS, METHOD, Duel, parts_for, shape_of
-from fairgrad.methods.shared.two_heads import TwoHeadsStack
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-from fairgrad.training.streams import Indices
+from fairgrad.training import Indices, Member, TrainingPlan, TrainingTable, train
+from fairgrad_bench.methods.adversarial import (
+    LAMBDAS,
+    METHOD,
+    Duel,
+    TwoHeadsStack,
+    parts_for,
+    shape_of,
+)
 
 
 def test_adversarys_accuracy_falls(make_task):

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairgrad.methods.bifair import METHOD
-from fairgrad.methods.shared.bilevel import Bilevel, Moments, adam
-from fairgrad.training.network import Shape
-from fairgrad.training.stack import build
+from fairgrad.training import Shape, build
+from fairgrad_bench.methods.bifair import METHOD, Bilevel, Moments, adam
 
 
 def _settings(fairness_weight=4.0, inner_steps=5, batch_size=128):

@@ -5,11 +5,9 @@ import pytest
 import torch
 
 from fairgrad.evaluate import fairness_levels
-from fairgrad.methods import methods
-from fairgrad.methods.shared.game import Game, margins
-from fairgrad.training import Member, TrainingPlan, TrainingTable
-from fairgrad.training.stack import Stack
-from fairgrad.training.streams import Indices
+from fairgrad.training import Indices, Member, Stack, TrainingPlan, TrainingTable
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.constrained import Game, margins
 
 pytest.importorskip("cooper")
 

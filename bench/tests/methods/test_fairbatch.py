@@ -6,11 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.methods import methods
-from fairgrad.methods.fairbatch import FairBatches, direction, shifted
-from fairgrad.methods.shared.slots import apportion, draw
-from fairgrad.training import Member, StackParts, TrainingPlan, TrainingTable, train
-from fairgrad.training.stack import Stack
+from fairgrad.training import Member, Stack, StackParts, TrainingPlan, TrainingTable, train
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.fairbatch import FairBatches, apportion, direction, draw, shifted
 
 
 def _stack(task, n_members=1):

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from fairgrad.methods import methods
-from fairgrad.methods.fairret import Penalised
-from fairgrad.training import Member, TrainingPlan, TrainingTable
-from fairgrad.training.stack import Stack
-from fairgrad.training.streams import Indices
+from fairgrad.training import Indices, Member, Stack, TrainingPlan, TrainingTable
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.fairret import Penalised
 
 statistic = pytest.importorskip("fairret.statistic")
 NormLoss = pytest.importorskip("fairret.loss").NormLoss

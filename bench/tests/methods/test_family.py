@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairgrad.methods import methods
-from fairgrad.methods.interface import MODELS
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.interface import MODELS
 
 MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity")
 SHAPES = ((2, 2), (2, 3), (3, 2))

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from fairgrad.datasets import load
 from fairgrad.evaluate import fairness_levels
-from fairgrad.methods import methods
-from fairgrad.methods.weighted_erm import group_weights
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.weighted_erm import group_weights
 
 SMALL_BATCHES = ({"batch_size": 64},)
 
@@ -106,16 +106,18 @@ def test_more_slack_is_less_fair_and_more_accurate(make_task, judge):
 
 def test_adult_gives_the_papers_figures():
     """Unconstrained .846 / .045 and FairGrad .828 / .005 in the paper, five seeds."""
-    beside = Path(__file__).parents[2].parent / "shared" / "datasets"
+    beside = Path(__file__).parents[3].parent / "shared" / "datasets"
     if not (os.environ.get("FAIRGRAD_DATA") or beside.is_dir()):
         pytest.skip("the data files are neither in FAIRGRAD_DATA nor beside the repository")
-    from fairgrad.methods import Task  # noqa: PLC0415 - only where there are data
+    from fairgrad_bench.methods import MethodTask  # noqa: PLC0415 - only where there are data
 
     split = load("adult").split(seed=10)
     figures = {}
     for name in ("unconstrained", "fairgrad"):
         measure = "equalized_odds" if name == "fairgrad" else None
-        task = Task({10: split}, "linear", measure, "quick", combinations=({"batch_size": 512},))
+        task = MethodTask(
+            {10: split}, "linear", measure, "quick", combinations=({"batch_size": 512},)
+        )
         candidates = methods()[name].train(task)
         figures[name] = [
             np.mean([np.mean(one.test == split.test.y) for one in candidates]),

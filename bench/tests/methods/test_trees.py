@@ -1,15 +1,13 @@
 """Boosted trees as a model class of the benchmark, against LightGBM itself."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fairgrad.methods import methods
-from fairgrad.methods.shared.learners import learner
-from fairgrad.methods.shared.trees import TREES
-from fairgrad.methods.weighted_erm import group_weights
+from fairgrad_bench.methods import methods
+from fairgrad_bench.methods.models import TREES
+from fairgrad_bench.methods.weighted_erm import group_weights
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -55,11 +53,3 @@ def test_a_grid_of_sizes():
     assert len(method.settings("lightgbm", "paper")) == 6
     assert method.settings("lightgbm", "quick")[0] in method.settings("lightgbm", "paper")
     assert {*method.settings("linear", "paper")[0]} == {"batch_size", "weight_decay"}
-
-
-def test_missing_library_is_named_with_its_extra(monkeypatch):
-    for module in [name for name in sys.modules if name.startswith("fairgrad.lightgbm")]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"lightgbm.*fairgrad\[lightgbm\]"):
-        learner("lightgbm", 0, 1)

@@ -1,6 +1,5 @@
 """The paper's method and its baselines behind one interface, one file each."""
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.listing import methods
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, methods
 
-__all__ = ["Candidate", "Method", "Settings", "Task", "methods"]
+__all__ = ["Candidate", "Method", "MethodTask", "methods"]

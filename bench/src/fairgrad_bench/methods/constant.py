@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, nothing_to_set
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
 
 
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     return [_candidate(seed, split) for seed, split in task.splits.items()]
 
 
@@ -27,20 +28,13 @@ def _candidate(seed: int, split: Split) -> Candidate:
     )
 
 
-def _unsupported(task: Task) -> str | None:  # noqa: ARG001 - it can do everything
-    return None
-
-
-def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nothing to set
-    return [{}]
-
-
 METHOD = Method(
     name="constant",
+    version=1,
     description="Predicts the most frequent label of the training rows for everybody.",
     uses_measure=False,
     needs_s_to_predict=False,
-    unsupported=_unsupported,
-    settings=_settings,
+    unsupported=support.nothing,
+    settings=nothing_to_set,
     train=_train,
 )

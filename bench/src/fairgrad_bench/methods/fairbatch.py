@@ -9,28 +9,33 @@ labels were 1, per row of the group, and with label 0's direction reversed.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared import support
-from fairgrad.methods.shared.cell_losses import CellLosses
-from fairgrad.methods.shared.grids import batch_and_decay, combinations
-from fairgrad.methods.shared.slots import apportion, draw
-from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.training.parts import StackParts
-from fairgrad.training.streams import SHUFFLING, Indices, generator
+from fairgrad.training import SHUFFLING, Indices, StackParts, generator
+from fairgrad.training import losses as cross_entropies
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import (
+    Candidate,
+    Combination,
+    Method,
+    MethodTask,
+    batch_and_decay,
+)
+from fairgrad_bench.methods.models import SGD, train_stacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
+    from fairgrad.training import Stack
 
 MEASURES = ("equalized_odds", "equality_of_opportunity", "demographic_parity")
 ALPHA = {"two groups": 0.005, "more groups": 0.1}
+ROWS_AT_ONCE = 2048
 
 
 def direction(losses: Tensor, measure: str, y_desirable: Sequence[int]) -> Tensor:
@@ -65,6 +70,92 @@ def shifted(shares: Tensor, towards: Tensor, alpha: float) -> Tensor:
     return moved / moved.sum(-1, keepdim=True)
 
 
+def apportion(shares: Sequence[float], total: int) -> list[int]:
+    """Whole numbers in proportion to the shares that sum to the total, by largest remainder.
+
+    Example:
+        >>> apportion([0.5, 0.3, 0.2], 8)
+        [4, 2, 2]
+    """
+    exact = [share * total / max(sum(shares), 1e-12) for share in shares]
+    slots = [math.floor(part) for part in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda k: slots[k] - exact[k])
+    for k in by_remainder[: total - sum(slots)]:
+        slots[k] += 1
+    return slots
+
+
+def draw(rows: Tensor, size: int, n_steps: int, source: torch.Generator) -> Tensor:
+    """(n_steps, size) rows, each used once more only when all have been used.
+
+    Example:
+        >>> drawn = draw(torch.tensor([7, 8, 9]), 2, 3, torch.Generator().manual_seed(0))
+        >>> drawn.shape, drawn.unique(return_counts=True)[1].tolist()
+        (torch.Size([3, 2]), [2, 2, 2])
+    """
+    if size == 0:
+        return rows.new_empty(n_steps, 0)
+    needed = size * n_steps
+    passes = [
+        rows[torch.randperm(len(rows), generator=source)]
+        for _ in range(math.ceil(needed / len(rows)))
+    ]
+    return torch.cat(passes)[:needed].view(n_steps, size)
+
+
+class CellLosses:
+    """Sums of losses per member and cell, for stacks whose members have a stream each.
+
+    Args:
+        stack: the models.
+        as_if_all_are: judges every row as if it had this label; None by its own.
+
+    Attributes:
+        rows: the training rows of each member.
+        counts: (M, L, G) how many rows each cell has.
+    """
+
+    def __init__(self, stack: Stack, as_if_all_are: int | None = None) -> None:
+        self.stack, self.as_if_all_are = stack, as_if_all_are
+        table = stack.table
+        self.shape = (len(stack.members), table.n_labels, table.groups.n_groups)
+        self.code = table.label * table.groups.n_groups + table.group
+        self.rows = [torch.from_numpy(member.indices(table, "rows")) for member in stack.members]
+        self.counts = torch.stack(
+            [self.code[own].bincount(minlength=self.shape[1] * self.shape[2]) for own in self.rows]
+        ).view(self.shape)
+
+    def cell(self, member: int, label: int, group: int) -> Tensor:
+        """A member's training rows of one cell."""
+        rows = self.rows[member]
+        return rows[self.code[rows] == label * self.shape[2] + group]
+
+    def totals(self) -> Tensor:
+        """(M, L, G) the sum of the losses of each cell, models as in evaluation."""
+        n_members, n_labels, n_groups = self.shape
+        sums = torch.zeros(n_members * n_labels * n_groups)
+        first = torch.arange(n_members)[:, None] * n_labels * n_groups
+        longest = max(len(own) for own in self.rows)
+        for start in range(0, longest, ROWS_AT_ONCE):
+            index, valid = self._piece(start)
+            losses = self._losses(index) * valid
+            sums.index_add_(0, (first + self.code[index]).view(-1), losses.view(-1))
+        return sums.view(self.shape)
+
+    def _piece(self, start: int) -> tuple[Tensor, Tensor]:
+        """(M, B) the next rows of every member, and which of them there are."""
+        pieces = [own[start : start + ROWS_AT_ONCE] for own in self.rows]
+        padded = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=-1)
+        return padded.clamp(min=0), padded >= 0
+
+    def _losses(self, index: Tensor) -> Tensor:
+        scores = self.stack.network.scores(self.stack.table.take(index))[:, None]
+        label = self.stack.table.label[index]
+        if self.as_if_all_are is not None:
+            label = torch.full_like(label, self.as_if_all_are)
+        return cross_entropies(scores, label)[:, 0]
+
+
 class FairBatches:
     """Batches of a stack in which every member has its own shares of groups.
 
@@ -72,7 +163,7 @@ class FairBatches:
         shares: (M, L, G) the share of each group in the slots of each label.
     """
 
-    def __init__(self, stack: Stack, task: Task, batch_size: int) -> None:
+    def __init__(self, stack: Stack, task: MethodTask, batch_size: int) -> None:
         table = stack.table
         self.measure, self.y_desirable = task.measure or "", task.y_desirable
         self.losses = CellLosses(stack, as_if_all_are=1 if self._is_parity else None)
@@ -120,7 +211,7 @@ class FairBatches:
         return torch.cat(drawn, dim=1)
 
 
-def _unsupported(task: Task) -> str | None:
+def _unsupported(task: MethodTask) -> str | None:
     only_two = task.measure == "demographic_parity"
     return (
         support.no_network(task)
@@ -130,16 +221,17 @@ def _unsupported(task: Task) -> str | None:
     )
 
 
-def _train(task: Task) -> list[Candidate]:
-    def parts_of(settings: Sequence[Settings]) -> StackParts:
+def _train(task: MethodTask) -> list[Candidate]:
+    def parts_of(settings: Sequence[Combination]) -> StackParts:
         batch_size = settings[0]["batch_size"]
         return StackParts(batches=lambda stack: FairBatches(stack, task, batch_size))
 
-    return train_stacked(task, combinations(METHOD, task), parts_of=parts_of, **SGD)
+    return train_stacked(task, METHOD.combinations(task), parts_of=parts_of, **SGD)
 
 
 METHOD = Method(
     name="fairbatch",
+    version=1,
     description="Draws batches with more of the groups whose loss is higher.",
     uses_measure=True,
     needs_s_to_predict=False,

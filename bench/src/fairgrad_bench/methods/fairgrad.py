@@ -6,24 +6,24 @@ Boosted trees, which the paper does not have, are trained with the defaults of
 
 from __future__ import annotations
 
-from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.fair import train_fair, unsupported
-from fairgrad.methods.shared.grids import combinations, usual
-from fairgrad.methods.shared.trees import train_trees
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, usual
+from fairgrad_bench.methods.models import train_fair, train_trees
+from fairgrad_bench.methods.support import unfit_measure
 
 
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     if task.model == "lightgbm":
-        return train_trees(task, combinations(METHOD, task))
-    return train_fair(task, combinations(METHOD, task))
+        return train_trees(task, METHOD.combinations(task))
+    return train_fair(task, METHOD.combinations(task))
 
 
 METHOD = Method(
     name="fairgrad",
+    version=1,
     description="Weighs cells by multipliers that ascend with their unfairness in every batch.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported,
+    unsupported=unfit_measure,
     settings=usual,
     train=_train,
 )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.fair import train_fair, unsupported_by_networks
-from fairgrad.methods.shared.grids import batch_and_decay, combinations
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, batch_and_decay
+from fairgrad_bench.methods.models import train_fair
+from fairgrad_bench.methods.support import no_network_or_unfit_measure
 
 
-def _train(task: Task) -> list[Candidate]:
-    return train_fair(task, combinations(METHOD, task), negative_weights=False)
+def _train(task: MethodTask) -> list[Candidate]:
+    return train_fair(task, METHOD.combinations(task), negative_weights=False)
 
 
 METHOD = Method(
     name="fairgrad_clipped",
+    version=1,
     description="FairGrad with the cells' weights clipped at 0: what negative weights are worth.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported_by_networks,
+    unsupported=no_network_or_unfit_measure,
     settings=batch_and_decay,
     train=_train,
 )

@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared.fair import unsupported_by_networks
-from fairgrad.methods.shared.learners import HIDDEN
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, nothing_to_set
+from fairgrad_bench.methods.models import HIDDEN
+from fairgrad_bench.methods.support import no_network_or_unfit_measure
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
 
 
-def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nothing to set
-    return [{}]
-
-
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     return [_candidate(task, seed, split) for seed, split in task.splits.items()]
 
 
-def _candidate(task: Task, seed: int, split: Split) -> Candidate:
+def _candidate(task: MethodTask, seed: int, split: Split) -> Candidate:
     model = FairGradClassifier(
         task.measure,
         hidden_layer_sizes=HIDDEN if task.model == "nonlinear" else (),
@@ -43,10 +39,11 @@ def _candidate(task: Task, seed: int, split: Split) -> Candidate:
 
 METHOD = Method(
     name="fairgrad_stable",
+    version=1,
     description="FairGrad with the estimator's defaults: one model, no selection.",
     uses_measure=True,
     needs_s_to_predict=False,
-    unsupported=unsupported_by_networks,
-    settings=_settings,
+    unsupported=no_network_or_unfit_measure,
+    settings=nothing_to_set,
     train=_train,
 )

@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared import support
-from fairgrad.methods.shared.grids import combinations, crossed
-from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.training import heads
-from fairgrad.training.parts import StackParts
+from fairgrad.training import StackParts, residual
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
+from fairgrad_bench.methods.models import SGD, train_stacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
-    from fairgrad.training.streams import Indices
+    from fairgrad.training import Indices, Stack
 
 LABELS: dict[str, tuple[int | None, ...]] = {
     "accuracy_parity": (None,),
@@ -61,7 +58,7 @@ class Penalised:
         """(S, T, 1, B)."""
         row, valid = indices
         sizes = torch.full((len(row), 1), row.shape[1]) if valid is None else valid.sum(1)[:, None]
-        gradient = heads.residual(scores, self.label[row]) / sizes[:, None, None].clamp(min=1)
+        gradient = residual(scores, self.label[row]) / sizes[:, None, None].clamp(min=1)
         return (gradient if valid is None else gradient * valid[:, None, None]) + self.of_penalty(
             scores, indices
         )
@@ -103,7 +100,7 @@ def _differences(probability: Tensor, members: Tensor, counted: Tensor) -> Tenso
     return (differences * (overall > 0)).sum(2)
 
 
-def _unsupported(task: Task) -> str | None:
+def _unsupported(task: MethodTask) -> str | None:
     return (
         support.no_network(task)
         or support.other_measure(task, [*LABELS])
@@ -112,25 +109,26 @@ def _unsupported(task: Task) -> str | None:
     )
 
 
-def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - one for all models
+def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one for all models
     if grid == "quick":
         return crossed(batch_size=(64, 512), strength=(1.0,))
     return crossed(batch_size=(64, 512), strength=(0.5, 1.0, 2.0))
 
 
-def _train(task: Task) -> list[Candidate]:
-    def parts_of(settings: Sequence[Settings]) -> StackParts:
+def _train(task: MethodTask) -> list[Candidate]:
+    def parts_of(settings: Sequence[Combination]) -> StackParts:
         def objective(stack: Stack) -> Penalised:
             strengths = [settings[i]["strength"] for i in stack.order]
             return Penalised(stack, task.measure or "", strengths)
 
         return StackParts(objective=objective)
 
-    return train_stacked(task, combinations(METHOD, task), parts_of=parts_of, **SGD)
+    return train_stacked(task, METHOD.combinations(task), parts_of=parts_of, **SGD)
 
 
 METHOD = Method(
     name="fairret",
+    version=1,
     description="Adds a penalty on the differences of the groups' expected rates.",
     uses_measure=True,
     needs_s_to_predict=False,

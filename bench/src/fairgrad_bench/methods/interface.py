@@ -1,12 +1,16 @@
-"""What a method is, what it is asked to train and what it gives: plain data."""
+"""What a method is, what it is asked to train and what it gives: plain data. And their listing."""
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -18,12 +22,12 @@ NETWORKS = ("linear", "nonlinear")
 MODELS = (*NETWORKS, "lightgbm")
 GRIDS = ("paper", "quick")
 
-Settings = dict[str, Any]
+Combination = dict[str, Any]
 """One combination of hyper-parameters, by their names."""
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class MethodTask:
     """One unit of work: a method trains it for all seeds and combinations.
 
     Attributes:
@@ -41,7 +45,7 @@ class Task:
 
     Example:
         >>> from fairgrad.datasets import load
-        >>> task = Task({10: load("german").split(10)}, "linear", "equalized_odds", "quick")
+        >>> task = MethodTask({10: load("german").split(10)}, "linear", "equalized_odds", "quick")
         >>> task.epochs
         50
     """
@@ -52,7 +56,7 @@ class Task:
     grid: str
     epochs: int = 50
     y_desirable: tuple[int, ...] = (1,)
-    combinations: tuple[Settings, ...] | None = None
+    combinations: tuple[Combination, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in {"model": MODELS, "grid": GRIDS}.items():
@@ -75,18 +79,10 @@ class Candidate:
         test: (n,) predicted labels of the test rows.
         test_positive_rate: (n,) for randomised predictions the probability of label 1, from which
             expected rates follow; None if predictions are certain.
-
-    Example:
-        >>> from fairgrad.datasets import load
-        >>> from fairgrad.methods import methods
-        >>> task = Task({10: load("german").split(10)}, "linear", None, "quick")
-        >>> candidate = methods()["constant"].train(task)[0]
-        >>> candidate.seed, candidate.test.shape
-        (10, (200,))
     """
 
     seed: int
-    settings: Settings
+    settings: Combination
     epoch: int
     validation: NDArray[Any]
     test: NDArray[Any]
@@ -99,6 +95,8 @@ class Method:
 
     Attributes:
         name: as in tables; the name of its file.
+        version: raised by hand whenever its results change, and by nothing else: records of an
+            earlier version are then made anew.
         description: one sentence.
         uses_measure: whether it trains another model for every measure.
         needs_s_to_predict: whether predictions need the sensitive value.
@@ -107,16 +105,77 @@ class Method:
         train: all models of a task: every seed, every combination, the last epochs of each.
 
     Example:
-        >>> from fairgrad.methods import methods
+        >>> from fairgrad_bench.methods import methods
         >>> method = methods()["fairgrad"]
         >>> method.uses_measure, method.needs_s_to_predict
         (True, False)
     """
 
     name: str
+    version: int
     description: str
     uses_measure: bool
     needs_s_to_predict: bool
-    unsupported: Callable[[Task], str | None]
-    settings: Callable[[str, str], list[Settings]]
-    train: Callable[[Task], list[Candidate]]
+    unsupported: Callable[[MethodTask], str | None]
+    settings: Callable[[str, str], list[Combination]]
+    train: Callable[[MethodTask], list[Candidate]]
+
+    def combinations(self, task: MethodTask) -> list[Combination]:
+        """Those the task asks for, or else those of its grid."""
+        if task.combinations is not None:
+            return list(task.combinations)
+        return self.settings(task.model, task.grid)
+
+
+def methods() -> dict[str, Method]:
+    """All methods by their names, sorted: every module of the package that defines METHOD is one.
+
+    Example:
+        >>> methods()["constant"].description
+        'Predicts the most frequent label of the training rows for everybody.'
+    """
+    return {method.name: method for method in sorted(_listing(), key=lambda found: found.name)}
+
+
+@cache
+def _listing() -> tuple[Method, ...]:
+    package = import_module("fairgrad_bench.methods")
+    found = [
+        import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return tuple(module.METHOD for module in found if hasattr(module, "METHOD"))
+
+
+def crossed(**choices: Sequence[Any]) -> list[Combination]:
+    """All combinations of some choices.
+
+    Example:
+        >>> crossed(batch_size=(64, 512), weight_decay=(0.0,))
+        [{'batch_size': 64, 'weight_decay': 0.0}, {'batch_size': 512, 'weight_decay': 0.0}]
+    """
+    return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
+
+
+def nothing_to_set(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - a method's signature
+    """The one combination of methods without hyper-parameters."""
+    return [{}]
+
+
+def batch_and_decay(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one for all models
+    """The paper's six combinations of batch size and weight decay, or two of them.
+
+    Both batch sizes are needed: small ones on small data, where large ones make too few steps.
+    """
+    if grid == "quick":
+        return crossed(batch_size=(64, 512), weight_decay=(0.0,))
+    return crossed(batch_size=(64, 512), weight_decay=(0.0, 0.001, 0.01))
+
+
+def usual(model: str, grid: str) -> list[Combination]:
+    """Batch size and weight decay of networks; six sizes of boosted trees, or one of them."""
+    if model != "lightgbm":
+        return batch_and_decay(model, grid)
+    if grid == "quick":
+        return crossed(num_leaves=(15,), min_child_samples=(50,))
+    return crossed(num_leaves=(15, 31), min_child_samples=(20, 50, 100))

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared import support
-from fairgrad.methods.shared.draws import drawn
-from fairgrad.methods.shared.grids import combinations, crossed
-from fairgrad.methods.shared.learners import expected_warnings, learner
-from fairgrad.methods.shared.optional import needed
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
+from fairgrad_bench.methods.models import drawn, expected_warnings, learner
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
@@ -32,7 +29,7 @@ MOMENTS = {
 """What fairlearn calls our measures."""
 
 
-def _unsupported(task: Task) -> str | None:
+def _unsupported(task: MethodTask) -> str | None:
     return (
         support.no_table(task)
         or support.other_measure(task, [*MOMENTS])
@@ -42,18 +39,18 @@ def _unsupported(task: Task) -> str | None:
     )
 
 
-def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - one for all models
+def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one for all models
     if grid == "quick":
         return crossed(bound=(0.01,), rounds=(10,))
     return crossed(bound=(0.001, 0.01, 0.05), rounds=(50,))
 
 
-def _train(task: Task) -> list[Candidate]:
-    pairs = product(task.splits.items(), combinations(METHOD, task))
+def _train(task: MethodTask) -> list[Candidate]:
+    pairs = product(task.splits.items(), METHOD.combinations(task))
     return [_candidate(task, seed, split, settings) for (seed, split), settings in pairs]
 
 
-def _candidate(task: Task, seed: int, split: Split, settings: Settings) -> Candidate:
+def _candidate(task: MethodTask, seed: int, split: Split, settings: Combination) -> Candidate:
     lottery = _fit(task, seed, split, settings)
     validation, test = (_rate(lottery, part.X) for part in (split.validation, split.test))
     return Candidate(
@@ -66,8 +63,9 @@ def _candidate(task: Task, seed: int, split: Split, settings: Settings) -> Candi
     )
 
 
-def _fit(task: Task, seed: int, split: Split, settings: Settings) -> Any:
-    reductions = needed("fairlearn.reductions", "fairlearn")
+def _fit(task: MethodTask, seed: int, split: Split, settings: Combination) -> Any:
+    from fairlearn import reductions  # noqa: PLC0415 - slow to import
+
     moment = getattr(reductions, MOMENTS[task.measure or ""])
     lottery = reductions.ExponentiatedGradient(
         learner(task.model, seed, task.epochs),
@@ -87,6 +85,7 @@ def _rate(lottery: Any, X: np.ndarray) -> Floats:
 
 METHOD = Method(
     name="reduction",
+    version=1,
     description="Exponentiated gradient over cost-sensitive learners; predictions are random.",
     uses_measure=True,
     needs_s_to_predict=False,

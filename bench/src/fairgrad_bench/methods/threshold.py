@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.methods.interface import Candidate, Method, Settings, Task
-from fairgrad.methods.shared import support
-from fairgrad.methods.shared.draws import drawn
-from fairgrad.methods.shared.learners import expected_warnings, learner
-from fairgrad.methods.shared.optional import needed
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, nothing_to_set
+from fairgrad_bench.methods.models import drawn, expected_warnings, learner
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Encoded, Split
@@ -29,7 +27,7 @@ CONSTRAINTS = {
 """What fairlearn calls our measures; it has none for accuracy parity."""
 
 
-def _unsupported(task: Task) -> str | None:
+def _unsupported(task: MethodTask) -> str | None:
     return (
         support.no_table(task)
         or support.other_measure(task, [*CONSTRAINTS])
@@ -40,15 +38,11 @@ def _unsupported(task: Task) -> str | None:
     )
 
 
-def _settings(model: str, grid: str) -> list[Settings]:  # noqa: ARG001 - nothing to set
-    return [{}]
-
-
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     return [_candidate(task, seed, split) for seed, split in task.splits.items()]
 
 
-def _candidate(task: Task, seed: int, split: Split) -> Candidate:
+def _candidate(task: MethodTask, seed: int, split: Split) -> Candidate:
     optimizer = _fit(task, seed, split)
     validation, test = (_rate(optimizer, part) for part in (split.validation, split.test))
     return Candidate(
@@ -61,9 +55,10 @@ def _candidate(task: Task, seed: int, split: Split) -> Candidate:
     )
 
 
-def _fit(task: Task, seed: int, split: Split) -> Any:
-    postprocessing = needed("fairlearn.postprocessing", "fairlearn")
-    optimizer = postprocessing.ThresholdOptimizer(
+def _fit(task: MethodTask, seed: int, split: Split) -> Any:
+    from fairlearn.postprocessing import ThresholdOptimizer  # noqa: PLC0415 - slow to import
+
+    optimizer = ThresholdOptimizer(
         estimator=learner(task.model, seed, task.epochs),
         constraints=CONSTRAINTS[task.measure or ""],
         predict_method="predict_proba",
@@ -81,10 +76,11 @@ def _rate(optimizer: Any, part: Encoded) -> Floats:
 
 METHOD = Method(
     name="threshold",
+    version=1,
     description="Other thresholds for each group on a plain model's scores; needs s to predict.",
     uses_measure=True,
     needs_s_to_predict=True,
     unsupported=_unsupported,
-    settings=_settings,
+    settings=nothing_to_set,
     train=_train,
 )

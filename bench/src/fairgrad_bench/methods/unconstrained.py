@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.grids import combinations, usual
-from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.methods.shared.support import no_table
-from fairgrad.methods.shared.trees import train_trees
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, usual
+from fairgrad_bench.methods.models import SGD, train_stacked, train_trees
+from fairgrad_bench.methods.support import no_table
 
 
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     if task.model == "lightgbm":
-        return train_trees(replace(task, measure=None), combinations(METHOD, task))
-    return train_stacked(task, combinations(METHOD, task), **SGD)
+        return train_trees(replace(task, measure=None), METHOD.combinations(task))
+    return train_stacked(task, METHOD.combinations(task), **SGD)
 
 
 METHOD = Method(
     name="unconstrained",
+    version=1,
     description="Trains for accuracy alone.",
     uses_measure=False,
     needs_s_to_predict=False,

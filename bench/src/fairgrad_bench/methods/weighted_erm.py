@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.methods.interface import Candidate, Method, Task
-from fairgrad.methods.shared.grids import combinations, usual
-from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.methods.shared.support import no_table
-from fairgrad.methods.shared.trees import train_trees
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, usual
+from fairgrad_bench.methods.models import SGD, train_stacked, train_trees
+from fairgrad_bench.methods.support import no_table
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
@@ -40,15 +38,16 @@ def _of_split(split: Split) -> Floats:
     return group_weights(split.train.s)
 
 
-def _train(task: Task) -> list[Candidate]:
+def _train(task: MethodTask) -> list[Candidate]:
     if task.model == "lightgbm":
         plain = replace(task, measure=None)
-        return train_trees(plain, combinations(METHOD, task), weight_of=_of_split)
-    return train_stacked(task, combinations(METHOD, task), weight_of=_of_split, **SGD)
+        return train_trees(plain, METHOD.combinations(task), weight_of=_of_split)
+    return train_stacked(task, METHOD.combinations(task), weight_of=_of_split, **SGD)
 
 
 METHOD = Method(
     name="weighted_erm",
+    version=1,
     description="Weighs every row by the inverse share of its group, once for all.",
     uses_measure=False,
     needs_s_to_predict=False,

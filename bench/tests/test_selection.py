@@ -8,12 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairgrad import fairness_levels
-from fairgrad.bench import MEASURES, Plan, Record, Unit, per_seed, run
-from fairgrad.bench.counts import Cells
-from fairgrad.bench.record import Kept
-from fairgrad.bench.select import figures_of
-from fairgrad.bench.sources import find_method, splits_of
-from fairgrad.methods import Task
+from fairgrad_bench import MEASURES, ExperimentPlan, Unit, UnitRecord, per_seed, run
+from fairgrad_bench.methods import MethodTask
+from fairgrad_bench.plan import find_method, load_splits
+from fairgrad_bench.records import CountedCells, KeptModel
+from fairgrad_bench.selection import judge
 
 rows = st.lists(
     st.tuples(st.integers(0, 1), st.integers(-1, 2), st.integers(0, 1)), min_size=6, max_size=40
@@ -21,17 +20,17 @@ rows = st.lists(
 
 
 def record_of(y, s, predictions, unit=None):
-    cells = Cells(
+    cells = CountedCells(
         tuple(sorted(set(y.tolist()))), tuple(sorted(set(s.tolist()), key=lambda g: (g < 0, g)))
     )
     kept = []
     for number, predicted in enumerate(predictions):
         wrong = cells.count(y, s, predicted != y).tolist()
-        kept.append(Kept(10, {"number": number}, 0, wrong, wrong))
+        kept.append(KeptModel(10, {"number": number}, 0, wrong, wrong))
     counts = cells.count(y, s).tolist()
-    return Record(
+    return UnitRecord(
         unit or Unit("german", "linear", "constant"),
-        "code",
+        1,
         "finished",
         cells=cells,
         rows={10: {"validation": counts, "test": counts}},
@@ -45,7 +44,7 @@ def test_counts_give_the_levels_of_the_predictions(measure, data):
     y, s, predicted = np.array(data).T
     assume(set(y) == {0, 1} and (s >= 0).any())
     record = record_of(y, s, [predicted])
-    found = figures_of(record, 10, "test", [kept.test for kept in record.kept], measure)
+    found = judge(record, 10, "test", [kept.test for kept in record.kept], measure)
     expected = fairness_levels(y, predicted, s, measure)
     np.testing.assert_allclose(found.levels[0], expected.values, atol=1e-12)
     assert found.accuracy[0] == pytest.approx(np.mean(y == predicted))
@@ -99,10 +98,10 @@ def test_more_than_two_labels_have_no_demographic_parity():
 
 def test_a_real_unit_gives_the_figures_of_its_predictions(tmp_path, tiny):
     name = "bench_methods:PLAIN"
-    outcome = run(Plan(methods=(name,), **tiny), tmp_path)
+    outcome = run(ExperimentPlan(methods=(name,), **tiny), tmp_path)
     chosen = per_seed(outcome.new)
-    splits = splits_of("german", (10, 20))
-    candidates = find_method(name).train(Task(splits, "linear", None, "paper"))
+    splits = load_splits("german", (10, 20))
+    candidates = find_method(name).train(MethodTask(splits, "linear", None, "paper"))
     assert len(chosen) == 2 * len(MEASURES)
     for row in chosen.to_dict(orient="records"):
         test = splits[row["seed"]].test
@@ -117,10 +116,10 @@ def test_a_real_unit_gives_the_figures_of_its_predictions(tmp_path, tiny):
 
 
 def test_randomised_predictions_have_expected_figures(tmp_path, tiny):
-    outcome = run(Plan(methods=("bench_methods:RANDOM",), **tiny), tmp_path)
+    outcome = run(ExperimentPlan(methods=("bench_methods:RANDOM",), **tiny), tmp_path)
     seeds = per_seed(outcome.new, ["equalized_odds"])
     for row in seeds.to_dict(orient="records"):
-        y = splits_of("german", (10, 20))[row["seed"]].test.y
+        y = load_splits("german", (10, 20))[row["seed"]].test.y
         # Right with probability 0.25 where the label is 1, with 0.75 where it is 0; for everybody.
         assert row["expected_accuracy"] == pytest.approx(np.where(y == 1, 0.25, 0.75).mean())
         assert row["expected_mean_abs_fairness"] == pytest.approx(0, abs=1e-12)

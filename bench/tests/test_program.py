@@ -8,27 +8,27 @@ import sys
 import pandas as pd
 from click.testing import CliRunner
 
-from fairgrad.cli.commands import bench as bench_module
+from fairgrad_bench.program import bench
 
 
 def test_commands_run_resume_and_write(tmp_path):
     records, out = str(tmp_path / "records"), str(tmp_path / "out")
     command = ["run", "--plan", "smoke", "--methods", "constant,bench_methods:PLAIN"]
     command += ["--datasets", "german", "--models", "linear", "--records", records]
-    first = CliRunner().invoke(bench_module.bench, command)
+    first = CliRunner().invoke(bench, command)
     assert first.exit_code == 0, first.output
     assert "2 units: 2 finished, 0 skipped, 0 failed, 0 were there already" in first.output
     assert "1/2 german linear constant: finished" in first.output
     assert "left" in first.output
-    again = CliRunner().invoke(bench_module.bench, command)
+    again = CliRunner().invoke(bench, command)
     assert "0 finished, 0 skipped, 0 failed, 2 were there already" in again.output
-    tables = CliRunner().invoke(bench_module.bench, ["tables", "--records", records, "--out", out])
+    tables = CliRunner().invoke(bench, ["tables", "--records", records, "--out", out])
     assert tables.exit_code == 0, tables.output
     assert set(pd.read_csv(f"{out}/results.csv")["method"]) == {"constant", "bench_methods:PLAIN"}
     settings = json.loads((tmp_path / "out" / "settings.json").read_text())
     assert settings["seeds"] == [10, 20]
     drawn = CliRunner().invoke(
-        bench_module.bench, ["figures", "--records", records, "--out", out, "--formats", "svg"]
+        bench, ["figures", "--records", records, "--out", out, "--formats", "svg"]
     )
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "out" / "german-linear-equalized-odds.svg").is_file()
@@ -37,7 +37,7 @@ def test_commands_run_resume_and_write(tmp_path):
 def test_a_failure_is_an_exit_code_and_a_sentence(tmp_path):
     command = ["run", "--methods", "bench_methods:FAILS", "--datasets", "german", "--models"]
     command += ["linear", "--measures", "equalized_odds", "--records", str(tmp_path)]
-    found = CliRunner().invoke(bench_module.bench, command, standalone_mode=False)
+    found = CliRunner().invoke(bench, command, standalone_mode=False)
     assert found.return_value == 2
     assert "failed: german linear bench_methods:FAILS equalized_odds: RuntimeError" in found.output
 

@@ -7,21 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairgrad.bench import (
-    Record,
+from fairgrad_bench import (
+    BenchResults,
     Unit,
+    UnitRecord,
     paper_results,
     read_records,
-    results_of,
     summarise,
     write_figures,
-    write_tables,
 )
-from fairgrad.bench.counts import Cells
-from fairgrad.bench.markdown import table
-from fairgrad.bench.page import as_markdown
-from fairgrad.bench.record import Kept, write_record
-from fairgrad.bench.summary import COLUMNS
+from fairgrad_bench.records import CountedCells, KeptModel, write_record
+from fairgrad_bench.selection import COLUMNS
+from fairgrad_bench.tables import markdown_table
 
 CELEBA = ("celeba", "linear")
 
@@ -29,15 +26,15 @@ CELEBA = ("celeba", "linear")
 def record(unit, errors, *, at=0.0, **fields):
     """A record whose candidates err on so many of the 100 rows of each of the four cells."""
     kept = [
-        Kept(seed, settings, 0, [float(n) for n in wrong], [float(n) for n in wrong])
+        KeptModel(seed, settings, 0, [float(n) for n in wrong], [float(n) for n in wrong])
         for seed in unit.seeds
         for settings, wrong in errors
     ]
     counts = {"validation": [100.0] * 4, "test": [100.0] * 4}
     rows = dict.fromkeys(unit.seeds, counts)
-    cells = Cells((0, 1), (0, 1))
-    return Record(
-        unit, "code", "finished", cells=cells, rows=rows, kept=kept, finished_at=at, **fields
+    cells = CountedCells((0, 1), (0, 1))
+    return UnitRecord(
+        unit, 1, "finished", cells=cells, rows=rows, kept=kept, finished_at=at, **fields
     )
 
 
@@ -58,13 +55,13 @@ def records():
         ),
         record(batch, [({"batch_size": size}, (size, 0, 0, 0)) for size in (8, 16)]),
         record(epsilon, [({"epsilon": 0.1}, (0, 0, 0, 40)), ({"epsilon": 0.05}, (0, 0, 0, 40))]),
-        Record(Unit("german", "linear", "bifair"), "code", "skipped", "it | cannot"),
-        Record(Unit("german", "linear", "fairret"), "code", "failed", "RuntimeError: no luck"),
+        UnitRecord(Unit("german", "linear", "bifair"), 1, "skipped", "it | cannot"),
+        UnitRecord(Unit("german", "linear", "fairret"), 1, "failed", "RuntimeError: no luck"),
     ]
 
 
 def test_results_have_the_columns_and_names_of_the_papers(records, tmp_path):
-    write_tables(results_of(records), tmp_path)
+    BenchResults.from_records(records).write(tmp_path)
     ours = pd.read_csv(tmp_path / "results.csv")
     paper = paper_results()
     assert list(ours.columns) == list(paper.columns) == list(COLUMNS)
@@ -96,7 +93,7 @@ FIGURES = ("accuracy", "mean_abs_fairness", "max_fairness", "min_fairness")
 
 
 def test_markdown_and_latex_hold_every_row(records, tmp_path):
-    write_tables(results_of(records), tmp_path)
+    BenchResults.from_records(records).write(tmp_path)
     page, latex = (tmp_path / name for name in ("tables.md", "tables.tex"))
     text = page.read_text(encoding="utf-8").replace("\u00a0", " ")
     lines = [line for line in text.splitlines() if line.startswith("| FairGrad ")]
@@ -126,7 +123,7 @@ def test_markdown_and_latex_hold_every_row(records, tmp_path):
 
 
 def test_experiments_stand_beside_the_papers_figures(records):
-    results = results_of(records)
+    results = BenchResults.from_records(records)
     assert results.batch_sizes["batch_size"].tolist() == [8, 16]
     assert results.batch_sizes["accuracy"].tolist() == [0.98, 0.96]
     assert results.batch_sizes["paper_accuracy"].tolist() == [0.8186, 0.8234]
@@ -139,14 +136,14 @@ def test_experiments_stand_beside_the_papers_figures(records):
 
 
 def test_tables_of_experiments_show_the_papers_figures_beside_ours(records):
-    text = as_markdown(results_of(records)).replace("\u00a0", " ")
+    text = BenchResults.from_records(records).page().replace("\u00a0", " ")
     assert "| CelebA | linear | EOdds | 8 | 0.9800 ± 0.0000 | 0.8186 ± 0.0013 | 0." in text
     assert "| CelebA | linear | AP | 0.05 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | no |" in text
     assert "| CelebA | linear | AP | 0.1 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | yes |" in text
 
 
 def test_the_page_names_what_is_missing_of_the_paper(records):
-    text = as_markdown(results_of(records))
+    text = BenchResults.from_records(records).page()
     missing = text[text.index("### Rows of the paper not run") :]
     assert re.search(r"\| linear \| fairgrad \| (?!adult,).*german.*", missing)
     # Skipped with a reason is not missing.
@@ -154,7 +151,7 @@ def test_the_page_names_what_is_missing_of_the_paper(records):
 
 
 def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
-    text = as_markdown(results_of(records))
+    text = BenchResults.from_records(records).page()
     missing = text[text.index("### Rows of the paper not run") :]
     found = dict(re.findall(r"\| linear \| fairgrad \| (\w+) \| (.*) \|", missing))
     assert "adult" not in found["EOdds"].split(", ")
@@ -164,7 +161,7 @@ def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
 def test_experiments_that_are_not_the_papers_have_no_figures_of_it():
     unit = Unit("german", "linear", "fairgrad", "equalized_odds", varies="batch_size")
     records = [record(unit, [({"batch_size": 8}, (8, 0, 0, 0))])]
-    text = as_markdown(results_of(records)).replace("\u00a0", " ")
+    text = BenchResults.from_records(records).page().replace("\u00a0", " ")
     assert "| German | linear | EOdds | 8 | 0.9800 ± 0.0000 |  | 0." in text
 
 
@@ -174,13 +171,13 @@ def test_the_papers_grid_and_the_last_record_count(records):
     older = record(unit, [({}, (50, 50, 50, 50))], at=1.0, full_grid=True)
     newer = record(unit, [({}, (20, 20, 20, 20))], at=2.0, full_grid=True)
     other = record(quick, [({}, (5, 5, 5, 5))], at=3.0)
-    (found,) = results_of([newer, older, other]).summary.to_dict(orient="records")
+    (found,) = BenchResults.from_records([newer, older, other]).summary.to_dict(orient="records")
     assert found["accuracy"] == 0.8
 
 
 def test_no_records_are_an_error():
     with pytest.raises(ValueError, match="records: expected at least one"):
-        results_of([])
+        BenchResults.from_records([])
 
 
 def png_size(path):
@@ -190,7 +187,7 @@ def png_size(path):
 
 
 def test_figures_are_drawn_with_points_and_error_bars(records, tmp_path):
-    written = write_figures(results_of(records), tmp_path, ("png", "svg"))
+    written = write_figures(BenchResults.from_records(records), tmp_path, ("png", "svg"))
     names = {path.stem for path in written}
     assert "adult-linear-equalized-odds" in names
     assert "celeba-linear-equalized-odds-batch-size-accuracy" in names
@@ -208,7 +205,7 @@ def test_figures_are_drawn_with_points_and_error_bars(records, tmp_path):
 
 
 def test_markdown_tables_escape_bars():
-    assert table(["a|b"], [["1\n2"]]) == "| a\\|b |\n| --- |\n| 1 2 |"
+    assert markdown_table(["a|b"], [["1\n2"]]) == "| a\\|b |\n| --- |\n| 1 2 |"
 
 
 def test_records_of_a_folder_ignore_half_written_files(records, tmp_path):

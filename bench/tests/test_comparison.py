@@ -3,10 +3,9 @@
 import pandas as pd
 import pytest
 
-from fairgrad.bench import paper_results, verdict
-from fairgrad.bench.compare import compared, pooled_deviation
-from fairgrad.bench.paper import paper_batch_sizes
-from fairgrad.bench.pareto import beaten_by, duel, tally
+from fairgrad_bench import paper_results, verdict
+from fairgrad_bench.comparison import beaten_by, compared, duel, pooled_deviation, tally
+from fairgrad_bench.paper import paper_batch_sizes
 
 
 def row(accuracy, unfairness, deviation=0.001):

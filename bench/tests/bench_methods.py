@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from fairgrad.methods import Candidate, Method
+from fairgrad_bench.methods import Candidate, Method
 
 STRENGTHS = (0.001, 1.0)
 
@@ -32,6 +32,7 @@ def _settings(model, grid):
 def _method(name, train, *, uses_measure=False, unsupported=lambda _: None):
     return Method(
         name=name,
+        version=1,
         description="For tests.",
         uses_measure=uses_measure,
         needs_s_to_predict=False,

@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from fairgrad.bench import MEASURES, Plan, read_records, run, units_of
-from fairgrad.bench.record import write_record
+from fairgrad_bench import MEASURES, ExperimentPlan, read_records, run
+from fairgrad_bench.records import write_record
 
 PROGRAM = """
 import sys
-from fairgrad.bench import Plan, run
-run(Plan(datasets=("german",), models=("linear",), seeds=(10, 20),
+from fairgrad_bench import ExperimentPlan, run
+run(ExperimentPlan(datasets=("german",), models=("linear",), seeds=(10, 20),
          methods=("bench_methods:TELLS",)), sys.argv[1])
 """
 
@@ -52,7 +52,7 @@ def test_killed_run_loses_only_the_unit_in_hand(tmp_path, monkeypatch, tiny):
     assert 1 <= len(before) < len(MEASURES)
     for path in started.iterdir():
         path.unlink()
-    plan = Plan(methods=("bench_methods:TELLS",), **tiny)
+    plan = ExperimentPlan(methods=("bench_methods:TELLS",), **tiny)
     outcome = run(plan, records)
     again = [path.name.split("-")[0] for path in started.iterdir()]
     assert len(outcome.kept) == len(before)
@@ -63,7 +63,7 @@ def test_killed_run_loses_only_the_unit_in_hand(tmp_path, monkeypatch, tiny):
 
 
 def test_failures_are_recorded_and_tried_again(tmp_path, tiny):
-    plan = Plan(methods=("bench_methods:FAILS", "bench_methods:PLAIN"), **tiny)
+    plan = ExperimentPlan(methods=("bench_methods:FAILS", "bench_methods:PLAIN"), **tiny)
     outcome = run(plan, tmp_path)
     assert len(outcome.failed) == len(MEASURES)
     for record in outcome.failed:
@@ -75,14 +75,16 @@ def test_failures_are_recorded_and_tried_again(tmp_path, tiny):
 
 
 def test_a_seed_without_a_model_is_a_failure(tmp_path, tiny):
-    (record,) = run(Plan(methods=("bench_methods:FORGETS",), **tiny), tmp_path).new
+    (record,) = run(ExperimentPlan(methods=("bench_methods:FORGETS",), **tiny), tmp_path).new
     assert record.reason == "ValueError: forgets gave no model for the seeds [20]."
 
 
 def test_data_that_are_not_there_are_a_failure_with_a_reason(tmp_path, monkeypatch, tiny):
     monkeypatch.setenv("FAIRGRAD_DATA", str(tmp_path))
     monkeypatch.setenv("FAIRGRAD_CACHE", str(tmp_path))
-    plan = Plan(**tiny | {"datasets": ("dutch", "german")}, methods=("bench_methods:PLAIN",))
+    plan = ExperimentPlan(
+        **tiny | {"datasets": ("dutch", "german")}, methods=("bench_methods:PLAIN",)
+    )
     failed, finished = run(plan, tmp_path / "records").new
     assert failed.status == "failed"
     assert "DataNotFoundError" in failed.reason
@@ -90,14 +92,16 @@ def test_data_that_are_not_there_are_a_failure_with_a_reason(tmp_path, monkeypat
 
 
 def test_what_a_method_cannot_do_is_skipped_for_good(tmp_path, tiny):
-    plan = Plan(methods=("bench_methods:CANNOT",), **tiny)
+    plan = ExperimentPlan(methods=("bench_methods:CANNOT",), **tiny)
     (record,) = run(plan, tmp_path).new
     assert (record.status, record.reason) == ("skipped", "it knows no linear models")
     assert run(plan, tmp_path).new == []
 
 
 def test_processes_give_the_results_of_one(tmp_path, tiny):
-    plan = Plan(methods=("bench_methods:PLAIN", "constant", "unconstrained"), epochs=6, **tiny)
+    plan = ExperimentPlan(
+        methods=("bench_methods:PLAIN", "constant", "unconstrained"), epochs=6, **tiny
+    )
     one = run(plan, tmp_path / "one")
     two = run(plan, tmp_path / "two", jobs=2)
     assert len(one.new) == 3
@@ -108,15 +112,15 @@ def test_processes_give_the_results_of_one(tmp_path, tiny):
 def test_a_process_that_dies_fails_its_unit_alone(tmp_path, tiny):
     measures = ("equalized_odds", "accuracy_parity")
     outcome = run(
-        Plan(methods=("bench_methods:DIES",), measures=measures, **tiny), tmp_path, jobs=2
+        ExperimentPlan(methods=("bench_methods:DIES",), measures=measures, **tiny), tmp_path, jobs=2
     )
     status = {record.unit.measure: record.status for record in outcome.new}
     assert status == {"accuracy_parity": "finished", "equalized_odds": "failed"}
     assert "TerminatedWorkerError" in outcome.failed[0].reason
 
 
-def test_other_inputs_or_code_have_other_names(tiny):
-    (unit,) = units_of(Plan(methods=("constant",), **tiny))
+def test_other_inputs_or_versions_have_other_names(tiny):
+    (unit,) = ExperimentPlan(methods=("constant",), **tiny).units()
     others = [
         replace(unit, **{name: value})
         for name, value in {
@@ -124,13 +128,13 @@ def test_other_inputs_or_code_have_other_names(tiny):
             "measure": "equalized_odds", "seeds": (10,), "epochs": 3, "combinations": ({"a": 1},),
         }.items()
     ]  # fmt: skip
-    names = [unit.name("a"), unit.name("b"), *(other.name("a") for other in others)]
+    names = [unit.name(1), unit.name(2), *(other.name(1) for other in others)]
     assert len(set(names)) == len(names)
-    assert unit.name("a") == replace(unit).name("a")
+    assert unit.name(1) == replace(unit).name(1)
 
 
 def test_records_survive_json(tmp_path, tiny):
-    (record,) = run(Plan(methods=("bench_methods:PLAIN",), **tiny), tmp_path / "a").new
+    (record,) = run(ExperimentPlan(methods=("bench_methods:PLAIN",), **tiny), tmp_path / "a").new
     (read,) = read_records(tmp_path / "a")
     assert read.to_json() == record.to_json()
     assert read.unit == record.unit
@@ -148,4 +152,4 @@ def test_strange_files_are_named(tmp_path):
 
 def test_jobs_must_be_positive(tmp_path, tiny):
     with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
-        run(Plan(methods=("constant",), **tiny), tmp_path, jobs=0)
+        run(ExperimentPlan(methods=("constant",), **tiny), tmp_path, jobs=0)

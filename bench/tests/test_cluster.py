@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fairgrad.bench import MEASURES, Plan, read_records, run
+from fairgrad_bench import MEASURES, ExperimentPlan, read_records, run
 
 distributed = pytest.importorskip("dask.distributed", reason="needs the extra bench")
 
@@ -34,7 +34,7 @@ def test_results_are_complete_and_equal_though_a_worker_is_killed(tmp_path, monk
     started = tmp_path / "started"
     started.mkdir()
     monkeypatch.setenv("BENCH_TEST_FOLDER", str(started))
-    plan = Plan(methods=("bench_methods:TELLS",), **tiny)
+    plan = ExperimentPlan(methods=("bench_methods:TELLS",), **tiny)
     alone = run(plan, tmp_path / "alone")
     for path in started.iterdir():
         path.unlink()

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 import torch
 
-from fairgrad.bench import measure_overhead, write_overhead
-from fairgrad.bench.overhead import _sizes, network
-from fairgrad.bench.paper import paper_overhead
+from fairgrad_bench import measure_overhead, write_overhead
+from fairgrad_bench.overhead import _sizes, network
+from fairgrad_bench.paper import paper_overhead
 
 
 def test_the_networks_have_as_many_parameters_as_the_papers():
