@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 INTRODUCTION = (
-    "Made by `fairgrad bench run` with the choices listed at the end, and `fairgrad bench tables`. "
+    "Made by `fairgrad-bench run` with the choices listed at the end, and `fairgrad-bench tables`. "
     "The figures as CSV, those of every seed and the settings are in `results/`.\n"
 )
 FILES = {
