@@ -18,7 +18,7 @@ from fairgrad_bench import (
 )
 from fairgrad_bench.records import CountedCells, KeptModel, write_record
 from fairgrad_bench.selection import COLUMNS
-from fairgrad_bench.tables import markdown_table
+from fairgrad_bench.tables import latex_escape, markdown_table
 
 CELEBA = ("celeba", "linear")
 
@@ -206,6 +206,10 @@ def test_figures_are_drawn_with_points_and_error_bars(records, tmp_path):
 
 def test_markdown_tables_escape_bars():
     assert markdown_table(["a|b"], [["1\n2"]]) == "| a\\|b |\n| --- |\n| 1 2 |"
+
+
+def test_latex_escapes_its_signs():
+    assert latex_escape("rows_1 & 50 %") == r"rows\_1 \& 50 \%"
 
 
 def test_records_of_a_folder_ignore_half_written_files(records, tmp_path):

@@ -40,7 +40,7 @@ _DIGITS = 9  # differences of figures with four digits, without floating-point n
 CELL = ["dataset", "model", "measure"]
 FAIRGRAD, ESTIMATOR = "fairgrad", "fairgrad_stable"
 
-Row = Mapping[str, Any]
+Row = Mapping[Any, Any]
 
 
 def verdict(ours: Row, paper: Row) -> str:
@@ -49,17 +49,6 @@ def verdict(ours: Row, paper: Row) -> str:
     Args:
         ours: with accuracy, mean_abs_fairness and mean_abs_fairness_std.
         paper: likewise.
-
-    Example:
-        >>> paper = {"accuracy": 0.83, "mean_abs_fairness": 0.02, "mean_abs_fairness_std": 0.001}
-        >>> verdict({**paper, "accuracy": 0.84}, paper)
-        'better'
-        >>> verdict({**paper, "accuracy": 0.82}, paper)
-        'reproduced'
-        >>> verdict({**paper, "accuracy": 0.84, "mean_abs_fairness": 0.03}, paper)
-        'trade-off'
-        >>> verdict({**paper, "accuracy": 0.80}, paper)
-        'worse'
     """
     more_accurate = round(ours["accuracy"] - paper["accuracy"], _DIGITS)
     fairer = round(paper["mean_abs_fairness"] - ours["mean_abs_fairness"], _DIGITS)
@@ -83,11 +72,14 @@ def compared(summary: pd.DataFrame) -> pd.DataFrame:
 
     Maxima and minima that the paper prints as absolute values are left out.
     """
-    printed = {tuple(row[key] for key in KEYS): row for row in _records(paper_results())}
-    return pd.DataFrame([row | _beside(row, printed) for row in _records(summary)])
+    printed = {
+        tuple(row[key] for key in KEYS): row for row in paper_results().to_dict(orient="records")
+    }
+    rows = summary.to_dict(orient="records")
+    return pd.DataFrame([row | _beside(row, printed) for row in rows])
 
 
-def _beside(row: dict[str, Any], printed: Mapping[tuple[Any, ...], Row]) -> dict[str, Any]:
+def _beside(row: Row, printed: Mapping[tuple[Any, ...], Row]) -> dict[str, Any]:
     name = paper_name(row["dataset"])
     paper = printed.get((name, *(row[key] for key in KEYS[1:])))
     hidden = FIGURES[2:] if row["method"] in MAX_MIN_ARE_ABSOLUTE else ()
@@ -104,21 +96,11 @@ def _beside(row: dict[str, Any], printed: Mapping[tuple[Any, ...], Row]) -> dict
     return found | {"verdict": verdict(row, paper) if comparable else NO_VERDICT}
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): row[key] for key in row} for row in frame.to_dict(orient="records")]
-
-
 def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
     """Methods that are at least as good in both figures, and better in one, within one cell.
 
     Methods that need the sensitive value to predict solve an easier problem: they do not count;
     nor do the variants of FairGrad, which are no other method.
-
-    Example:
-        >>> rows = pd.DataFrame({"method": ["a", "b"], "accuracy": [0.8, 0.9],
-        ...     "mean_abs_fairness": [0.02, 0.02], "needs_s_to_predict": [False, False]})
-        >>> beaten_by(rows, "a"), beaten_by(rows, "b")
-        (['b'], [])
     """
     own = rows[rows["method"] == method].iloc[0]
     more_accurate = rows["accuracy"] - own["accuracy"]

@@ -1,7 +1,4 @@
-"""The paper's figures, drawn anew: accuracy against unfairness, batch size, epsilon.
-
-Points with error bars, ours and the paper's.
-"""
+"""The paper's figures drawn anew: accuracy against unfairness, batch size, epsilon."""
 
 from __future__ import annotations
 
@@ -40,8 +37,10 @@ CLAIMS = {
 AXES = {"accuracy": "accuracy", "mean_abs_fairness": "unfairness (mean |F|)"}
 
 
-def draw_figures(results: BenchResults) -> list[Figure]:
-    """All figures that the results allow."""
+def write_figures(
+    results: BenchResults, folder: str | Path, formats: Sequence[str] = ("png",)
+) -> list[Path]:
+    """Draws all figures that the results allow into a folder; gives the files."""
     figures = []
     if not results.comparison.empty:
         names = all_methods(results.comparison)
@@ -51,14 +50,7 @@ def draw_figures(results: BenchResults) -> list[Figure]:
         if not frame.empty:
             groups = frame.groupby(CELL, sort=False)
             figures += [over(rows, setting, figure) for _, rows in groups for figure in AXES]
-    return figures
-
-
-def write_figures(
-    results: BenchResults, folder: str | Path, formats: Sequence[str] = ("png",)
-) -> list[Path]:
-    """Draws every figure into a folder; gives the files."""
-    return save_figures(draw_figures(results), folder, formats, scale=2.0)
+    return save_figures(figures, folder, formats, scale=2.0)
 
 
 def all_methods(comparison: pd.DataFrame) -> list[str]:

@@ -38,12 +38,7 @@ NOTE = "filled: measured here; hollow: the paper; bars: the middle half of the e
 
 
 def network(features: int, hidden: Sequence[int]) -> torch.nn.Module:
-    """Linear layers with ReLU between them, for two labels.
-
-    Example:
-        >>> sum(p.numel() for p in network(52, (32,)).parameters())
-        1762
-    """
+    """Linear layers with ReLU between them, for two labels."""
     layers: list[torch.nn.Module] = []
     for before, after in pairwise([features, *hidden]):
         layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
@@ -61,12 +56,6 @@ def measure_overhead(epochs: int = 20) -> pd.DataFrame:
 
     Raises:
         ValueError: if epochs is not positive.
-
-    Example:
-        >>> measure_overhead(epochs=0)
-        Traceback (most recent call last):
-            ...
-        ValueError: epochs: expected at least 1, got 0.
     """
     if epochs < 1:
         raise ValueError(f"epochs: expected at least 1, got {epochs}.")
@@ -80,17 +69,7 @@ def measure_overhead(epochs: int = 20) -> pd.DataFrame:
 
 
 def write_overhead(frame: pd.DataFrame, folder: str | Path) -> list[Path]:
-    """Writes the table as CSV and Markdown and draws the ratios; gives the files.
-
-    Example:
-        >>> import tempfile
-        >>> paper = paper_overhead().to_dict(orient="records")[0]
-        >>> times = {"unconstrained": [1.0, 1.1], "fairgrad": [1.2, 1.3]}
-        >>> frame = pd.DataFrame([_row(paper, times)])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in write_overhead(frame, folder)]
-        ['overhead.csv', 'overhead.md', 'overhead.png']
-    """
+    """Writes the table as CSV and Markdown and draws the ratios; gives the files."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / "overhead.csv", frame.to_csv(index=False))

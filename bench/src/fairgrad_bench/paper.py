@@ -69,12 +69,7 @@ UNCONSTRAINED_CELEBA_LINEAR = {
 
 @cache
 def paper_results() -> pd.DataFrame:
-    """The paper's 433 results.
-
-    Example:
-        >>> len(paper_results())
-        433
-    """
+    """The paper's 433 results."""
     return _read("paper_results.csv")
 
 
@@ -97,12 +92,7 @@ def paper_name(dataset: str) -> str | None:
 
 
 def method_title(name: str) -> str:
-    """A method's name for people.
-
-    Example:
-        >>> method_title("weighted_erm"), method_title("threshold_optimizer")
-        ('Weighted ERM', 'Threshold optimizer')
-    """
+    """A method's name for people."""
     return METHODS.get(name, name.rpartition(":")[2].replace("_", " ").capitalize())
 
 
@@ -119,15 +109,7 @@ def dataset_title(name: str) -> str:
 
 
 def place(dataset: str, model: str, method: str, measure: str) -> tuple[object, ...]:
-    """A key that sorts rows as the paper's tables do: data set, model, measure, method.
-
-    Example:
-        >>> own = place("german", "linear", "fairgrad", "accuracy_parity")
-        >>> own < place("german", "linear", "constant", "equalized_odds")
-        True
-        >>> own < place("adult", "linear", "fairgrad", "accuracy_parity")
-        False
-    """
+    """A key that sorts rows as the paper's tables do: data set, model, measure, method."""
     return (
         *_position(dataset.partition(":")[0], tuple(DATASETS)),
         dataset,

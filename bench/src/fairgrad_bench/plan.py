@@ -19,12 +19,7 @@ from fairgrad_bench.methods.interface import GRIDS, MODELS, NETWORKS
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
 
-MEASURES = (
-    "accuracy_parity",
-    "equalized_odds",
-    "equality_of_opportunity",
-    "demographic_parity",
-)
+MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity")
 """The measures of the benchmark, in the order of its tables."""
 
 TABULAR = (
@@ -60,11 +55,6 @@ class Unit:
         combinations: trains these instead of the grid's.
         varies: the setting whose values are compared with each other; models are then chosen
             for every value by itself.
-
-    Example:
-        >>> unit = Unit("german", "linear", "fairgrad", "equalized_odds")
-        >>> unit.name(1)
-        'german-linear-fairgrad-equalized_odds-...'
     """
 
     dataset: str
@@ -156,18 +146,10 @@ class ExperimentPlan:
         A method that does not use the measure is one unit for all of them.
         """
         chosen = self.methods or tuple(methods())
+        shared = ("grid", "seeds", "epochs", "combinations", "varies")
+        same = {name: getattr(self, name) for name in shared}
         return [
-            Unit(
-                dataset=dataset,
-                model=model,
-                method=method,
-                measure=measure,
-                grid=self.grid,
-                seeds=self.seeds,
-                epochs=self.epochs,
-                combinations=self.combinations,
-                varies=self.varies,
-            )
+            Unit(dataset, model, method, measure, **same)
             for model, dataset, method in product(self.models, self.datasets, chosen)
             for measure in (self.measures if find_method(method).uses_measure else (None,))
         ]
@@ -296,10 +278,6 @@ def named_plan(name: str) -> ExperimentPlan:
 
     Raises:
         ValueError: if there is none of that name.
-
-    Example:
-        >>> named_plan("smoke").grid
-        'quick'
     """
     if name not in PLANS:
         raise ValueError(f"plan: expected one of {list(PLANS)}, got {name!r}.")

@@ -9,12 +9,14 @@ import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 FAILED, STOPPED = 2, 130
 PLANS = ("paper", "smoke", "batch-size", "epsilon")
@@ -47,12 +49,13 @@ class SeedList(NameList):
             return self.fail(f"{value!r} is not a list of whole numbers such as 10,20", param, ctx)
 
 
-records_option = click.option(
-    "--records",
-    metavar="FOLDER",
-    default="bench-records",
-    show_default=True,
-    help="Folder of the records, one file per finished unit.",
+def folder_option(name: str, default: str, words: str) -> Callable[[AnyCommand], AnyCommand]:
+    """An option that names a folder."""
+    return click.option(name, metavar="FOLDER", default=default, show_default=True, help=words)
+
+
+records_option = folder_option(
+    "--records", "bench-records", "Folder of the records, one file per finished unit."
 )
 
 
@@ -81,8 +84,8 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
     Options that are not given are the plan's. A run that was stopped goes on where it was when
     the same command is given again; units that failed are tried again.
     """
-    from fairgrad_bench import named_plan  # noqa: PLC0415 - keeps --help quick
-    from fairgrad_bench import run as run_plan  # noqa: PLC0415 - keeps --help quick
+    from fairgrad_bench.plan import named_plan  # noqa: PLC0415 - keeps --help quick
+    from fairgrad_bench.running import run as run_plan  # noqa: PLC0415 - as above
 
     with _stopping_keeps_records():
         chosen = named_plan(plan).narrowed(**choices)
@@ -93,19 +96,14 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
 
 @bench.command()
 @records_option
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    default="bench-results",
-    show_default=True,
-    help="Folder to write the tables into.",
-)
+@folder_option("--out", "bench-results", "Folder to write the tables into.")
 def tables(records: str, out: str) -> int:
     """Write the results as CSV, Markdown and LaTeX tables.
 
     The paper's figures stand beside ours, with a verdict on each row.
     """
-    from fairgrad_bench import BenchResults, read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
     for path in BenchResults.from_records(read_records(records)).write(out):
         click.echo(str(path))
@@ -113,13 +111,7 @@ def tables(records: str, out: str) -> int:
 
 
 @bench.command()
-@click.option(
-    "--results",
-    metavar="FOLDER",
-    default="bench-results",
-    show_default=True,
-    help="Folder that `tables` wrote into.",
-)
+@folder_option("--results", "bench-results", "Folder that `tables` wrote into.")
 @click.option("--out", metavar="FILE", required=True, help="Markdown file to write.")
 def page(results: str, out: str) -> int:
     """Write the page of all tables from CSV results.
@@ -127,7 +119,7 @@ def page(results: str, out: str) -> int:
     For results that were kept without their records.
     """
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
-    from fairgrad_bench import BenchResults  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
     write_whole(Path(out), BenchResults.from_folder(results).page())
     click.echo(out)
@@ -136,13 +128,7 @@ def page(results: str, out: str) -> int:
 
 @bench.command()
 @records_option
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    default="bench-results/figures",
-    show_default=True,
-    help="Folder to write the figures into.",
-)
+@folder_option("--out", "bench-results/figures", "Folder to write the figures into.")
 @click.option(
     "--formats", type=NameList(), default=("png",), show_default="png", help="png, svg or both."
 )
@@ -151,7 +137,9 @@ def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
 
     Accuracy against unfairness, and the experiments over batch size and epsilon.
     """
-    from fairgrad_bench import BenchResults, read_records, write_figures  # noqa: PLC0415 - as above
+    from fairgrad_bench.figures import write_figures  # noqa: PLC0415 - as above
+    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
     for path in write_figures(BenchResults.from_records(read_records(records)), out, formats):
         click.echo(str(path))
@@ -162,19 +150,13 @@ def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
 @click.option(
     "--epochs", type=click.IntRange(1), default=20, show_default=True, help="Epochs to measure."
 )
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    default="bench-results",
-    show_default=True,
-    help="Folder to write the table and the figure into.",
-)
+@folder_option("--out", "bench-results", "Folder to write the table and the figure into.")
 def overhead(epochs: int, out: str) -> int:
     """Measure what fairness costs in training time.
 
     With the paper's networks on Adult. Nothing else should run on the machine meanwhile.
     """
-    from fairgrad_bench import measure_overhead, write_overhead  # noqa: PLC0415 - as above
+    from fairgrad_bench.overhead import measure_overhead, write_overhead  # noqa: PLC0415 - as above
 
     for path in write_overhead(measure_overhead(epochs), out):
         click.echo(str(path))

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from fairgrad.datasets import Encoded, Split
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.bench", 2
-FIRST_VERSION = 1
-"""The version of all methods when records of schema 1, which do not say it, were made."""
-
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
 
@@ -39,10 +36,6 @@ class CountedCells:
     Attributes:
         labels: the L labels.
         groups: the G groups; -1, rows of unknown group, comes last.
-
-    Example:
-        >>> CountedCells((0, 1), (0, 1)).count([0, 0, 1], [1, 1, 0])
-        array([0., 2., 1., 0.])
     """
 
     labels: tuple[int, ...]
@@ -121,12 +114,6 @@ class UnitRecord:
         cells: how rows are counted.
         rows: for each seed, rows per cell of the parts "validation" and "test".
         kept: the candidates.
-
-    Example:
-        >>> unit = Unit("german", "linear", "constant")
-        >>> record = UnitRecord(unit, 1, "skipped", "not asked for")
-        >>> UnitRecord.from_json(record.to_json()).reason
-        'not asked for'
     """
 
     unit: Unit
@@ -163,8 +150,8 @@ class UnitRecord:
         content = json.loads(text)
         found = (content.pop("schema", None), content.pop("schema_version", None))
         if found == (SCHEMA, 1):
-            del content["code"]  # a digest of source text, which says nothing any more
-            content["version"] = FIRST_VERSION
+            del content["code"]  # a digest of source text; all methods were then of version 1
+            content["version"] = 1
         elif found != (SCHEMA, SCHEMA_VERSION):
             raise ValueError(
                 f"record: expected {SCHEMA} version 1 or {SCHEMA_VERSION}, "
@@ -205,14 +192,6 @@ def read_records(folder: str | Path) -> list[UnitRecord]:
 
     Raises:
         ValueError: if there is no such folder, or a file is no record; it names the file.
-
-    Example:
-        >>> import tempfile
-        >>> record = UnitRecord(Unit("german", "linear", "constant"), 1, "failed")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = write_record(record, Path(folder))
-        ...     [record.status for record in read_records(folder)]
-        ['failed']
     """
     if not Path(folder).is_dir():
         raise ValueError(f"records: there is no folder {folder}.")
@@ -220,15 +199,7 @@ def read_records(folder: str | Path) -> list[UnitRecord]:
 
 
 def newest(records: Iterable[UnitRecord]) -> list[UnitRecord]:
-    """The last record of every unit, whatever version of the method it comes from.
-
-    Example:
-        >>> unit = Unit("german", "linear", "constant")
-        >>> old = UnitRecord(unit, 1, "failed", finished_at=1.0)
-        >>> new = UnitRecord(unit, 2, "finished", finished_at=2.0)
-        >>> [record.status for record in newest([old, new])]
-        ['finished']
-    """
+    """The last record of every unit, whatever version of the method it comes from."""
     latest: dict[str, UnitRecord] = {}
     for record in sorted(records, key=lambda record: record.finished_at):
         latest[record.unit.name(0)] = record

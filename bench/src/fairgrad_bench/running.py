@@ -85,12 +85,7 @@ class RunOutcome:
         return [record for record in self.new if record.status == FAILED]
 
     def describe(self) -> str:
-        """What a run did, in a few lines.
-
-        Example:
-            >>> print(RunOutcome().describe())
-            0 units: 0 finished, 0 skipped, 0 failed, 0 were there already
-        """
+        """What a run did, in a few lines."""
         counts = [
             f"{sum(record.status == status for record in self.new)} {status}"
             for status in (FINISHED, SKIPPED, FAILED)
@@ -164,18 +159,16 @@ def on_this_machine(units: Sequence[Unit], jobs: int = 1) -> Iterator[UnitRecord
     waiting = list(units)
     while waiting:
         try:
-            for record in _in_processes(waiting, jobs):
+            # No more are handed out than can be worked on: those in work are the first waiting.
+            pool = Parallel(
+                n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1
+            )
+            for record in pool(delayed(execute)(unit) for unit in list(waiting)):
                 waiting.remove(record.unit)
                 yield record
         except TerminatedWorkerError:  # noqa: PERF203 - once per dead process, not per unit
             suspects, waiting = waiting[:jobs], waiting[jobs:]
             yield from map(_alone, suspects)
-
-
-def _in_processes(units: Sequence[Unit], jobs: int) -> Iterator[UnitRecord]:
-    # No more are handed out than can be worked on: then those in work are the first ones waiting.
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
-    yield from pool(delayed(execute)(unit) for unit in units)
 
 
 def _alone(unit: Unit) -> UnitRecord:
@@ -199,18 +192,17 @@ def on_cluster(units: Sequence[Unit], address: str) -> Iterator[UnitRecord]:
     from dask.distributed import Client, as_completed  # noqa: PLC0415 - slow to import
 
     with Client(address) as client:  # type: ignore[no-untyped-call]  # dask publishes no types
-        work: dict[Any, Unit] = {_submitted(client, unit): unit for unit in units}
+        work: dict[Any, Unit] = {}
+        for unit in units:
+            wanted = find_method(unit.method).version
+            key = unit.name(wanted)
+            work[client.submit(execute, unit, wanted, key=key, pure=False)] = unit
         for future in as_completed(work):  # type: ignore[no-untyped-call]  # as above
             try:
                 yield future.result()
             except Exception as error:  # noqa: BLE001, PERF203 - a unit may kill every worker it meets
                 unit = work[future]
                 yield UnitRecord(unit, find_method(unit.method).version, **_failure(error))
-
-
-def _submitted(client: Any, unit: Unit) -> Any:
-    wanted = find_method(unit.method).version
-    return client.submit(execute, unit, wanted, key=unit.name(wanted), pure=False)
 
 
 def execute(unit: Unit, wanted: int | None = None) -> UnitRecord:

@@ -12,6 +12,7 @@ import pandas as pd
 from fairgrad.evaluate import unfairness
 from fairgrad.measures import constraints_of
 from fairgrad.training import fairest_of_accurate
+from fairgrad_bench.methods.interface import DESIRABLE
 from fairgrad_bench.paper import UNCONSTRAINED_CELEBA_LINEAR, paper_batch_sizes, place
 from fairgrad_bench.plan import MEASURES
 from fairgrad_bench.records import FINISHED, KeptModel, UnitRecord
@@ -80,7 +81,7 @@ def judge(
         measure: the name of a fairness measure.
     """
     counts, rows = np.asarray(wrong, dtype=np.float64), np.asarray(record.rows[seed][part])
-    constraints = constraints_of(measure, record.cells.as_groups(rows))
+    constraints = constraints_of(measure, record.cells.as_groups(rows), y_desirable=DESIRABLE)
     accuracy = 1 - counts.sum(axis=1) / rows.sum()
     if not constraints.by_label:
         shape = (len(record.cells.labels), len(record.cells.groups))
@@ -96,15 +97,6 @@ def per_seed(records: Iterable[UnitRecord], measures: Sequence[str] = MEASURES) 
 
     A method that is trained for a measure is judged by that one, the others by all of them.
     Where a unit varies a setting, there is one row for every value of it.
-
-    Example:
-        >>> import tempfile
-        >>> from fairgrad_bench import ExperimentPlan, run
-        >>> plan = ExperimentPlan(datasets=("german",), models=("linear",), methods=("constant",),
-        ...                       seeds=(10,))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     per_seed(run(plan, folder).new)["accuracy"].round(3).unique()
-        array([0.675])
     """
     rows = [
         row
@@ -225,7 +217,7 @@ def epsilons(records: Sequence[UnitRecord]) -> pd.DataFrame:
     if found.empty:
         return found
     found["within_epsilon"] = found["mean_abs_fairness"] <= found[EPSILON]
-    claims = {
+    claims: dict[str, Any] = {
         "paper_unconstrained_accuracy": UNCONSTRAINED_CELEBA_LINEAR["accuracy"],
         "paper_unconstrained_mean_abs_fairness": found["measure"].map(UNCONSTRAINED_CELEBA_LINEAR),
     }

@@ -117,14 +117,7 @@ def _mean_figure(row: Any, name: str) -> MeanFigure:
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    Example:
-        >>> print(markdown_table(["a", "b"], [["1", "2"]]))
-        | a | b |
-        | --- | --- |
-        | 1 | 2 |
-    """
+    """A Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
@@ -187,12 +180,7 @@ def _text(value: object) -> str:
 
 
 def latex_escape(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
-
-    Example:
-        >>> print(latex_escape("rows_1 & 50 %"))
-        rows\_1 \& 50 \%
-    """
+    """Text that LaTeX prints as it is."""
     return "".join(SPECIAL.get(character, character) for character in text)
 
 

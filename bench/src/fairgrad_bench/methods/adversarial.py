@@ -255,9 +255,8 @@ METHOD = Method(
     name="adversarial",
     version=1,
     description="Learns features from which an adversary cannot tell the group.",
-    uses_measure=False,
-    needs_s_to_predict=False,
     unsupported=_unsupported,
     settings=_settings,
     train=_train,
+    uses_measure=False,
 )

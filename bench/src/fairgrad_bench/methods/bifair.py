@@ -19,7 +19,7 @@ from fairgrad.training import Shape, Streams, build
 from fairgrad.training import losses as cross_entropies
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
-from fairgrad_bench.methods.models import LAYERS, predicted_labels
+from fairgrad_bench.methods.models import LAYERS, predicted_labels, stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -184,23 +184,19 @@ def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one
 
 
 def _train(task: MethodTask) -> list[Candidate]:
+    own = METHOD.combinations(task)
+
+    def most(batch_size: int, inner_steps: int) -> int:
+        """As many as fit memory."""
+        fitting = MOST_ROW_STEPS // (batch_size * inner_steps)
+        return len(own) if task.model == "linear" else fitting
+
     return [
         candidate
         for seed, split in task.splits.items()
-        for settings in _stacks(task.model, METHOD.combinations(task))
+        for settings in stacks(own, ["batch_size", "inner_steps"], most)
         for candidate in _train_stack(task, seed, split, settings)
     ]
-
-
-def _stacks(model: str, settings: Sequence[Combination]) -> Iterator[list[Combination]]:
-    """Combinations of one batch size and number of inner steps, as many as fit memory."""
-    by_steps: dict[tuple[int, int], list[Combination]] = {}
-    for one in settings:
-        by_steps.setdefault((one["batch_size"], one["inner_steps"]), []).append(one)
-    for (batch_size, inner_steps), own in by_steps.items():
-        fitting = max(1, MOST_ROW_STEPS // (batch_size * inner_steps))
-        most = len(own) if model == "linear" else fitting
-        yield from (own[start : start + most] for start in range(0, len(own), most))
 
 
 def _train_stack(
@@ -227,8 +223,6 @@ METHOD = Method(
     name="bifair",
     version=1,
     description="Learns weights of cells through the training steps that they lead to.",
-    uses_measure=True,
-    needs_s_to_predict=False,
     unsupported=_unsupported,
     settings=_settings,
     train=_train,

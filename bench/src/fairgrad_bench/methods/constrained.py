@@ -10,6 +10,7 @@ by hinges of the margin m, which is positive where a row is predicted rightly:
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,8 +63,7 @@ class Game:
         slacks: Sequence[float],
         rates: Sequence[float],
     ) -> None:
-        import cooper  # noqa: PLC0415 - slow to import
-
+        cooper: Any = import_module("cooper")  # slow to import, and without exact types
         table = stack.table
         groups = [table.groups_of(member.indices(table, "rows")) for member in stack.members]
         constraints = [constraints_of(measure, own, y_desirable=y_desirable) for own in groups]
@@ -188,8 +188,6 @@ METHOD = Method(
     name="constrained",
     version=1,
     description="Descends proxies of the constraints; multipliers ascend by true violations.",
-    uses_measure=True,
-    needs_s_to_predict=False,
     unsupported=_unsupported,
     settings=_settings,
     train=_train,

@@ -60,23 +60,13 @@ def direction(losses: Tensor, measure: str, y_desirable: Sequence[int]) -> Tenso
 
 
 def shifted(shares: Tensor, towards: Tensor, alpha: float) -> Tensor:
-    """Shares (..., G) after a step of alpha, within [0, 1] and with a sum of 1.
-
-    Example:
-        >>> shifted(torch.tensor([0.7, 0.3]), torch.tensor([-1.0, 1.0]), 0.1)
-        tensor([0.6000, 0.4000])
-    """
+    """Shares (..., G) after a step of alpha, within [0, 1] and with a sum of 1."""
     moved = (shares + alpha * towards).clamp(0, 1)
     return moved / moved.sum(-1, keepdim=True)
 
 
 def apportion(shares: Sequence[float], total: int) -> list[int]:
-    """Whole numbers in proportion to the shares that sum to the total, by largest remainder.
-
-    Example:
-        >>> apportion([0.5, 0.3, 0.2], 8)
-        [4, 2, 2]
-    """
+    """Whole numbers in proportion to the shares that sum to the total, by largest remainder."""
     exact = [share * total / max(sum(shares), 1e-12) for share in shares]
     slots = [math.floor(part) for part in exact]
     by_remainder = sorted(range(len(exact)), key=lambda k: slots[k] - exact[k])
@@ -86,13 +76,7 @@ def apportion(shares: Sequence[float], total: int) -> list[int]:
 
 
 def draw(rows: Tensor, size: int, n_steps: int, source: torch.Generator) -> Tensor:
-    """(n_steps, size) rows, each used once more only when all have been used.
-
-    Example:
-        >>> drawn = draw(torch.tensor([7, 8, 9]), 2, 3, torch.Generator().manual_seed(0))
-        >>> drawn.shape, drawn.unique(return_counts=True)[1].tolist()
-        (torch.Size([3, 2]), [2, 2, 2])
-    """
+    """(n_steps, size) rows, each used once more only when all have been used."""
     if size == 0:
         return rows.new_empty(n_steps, 0)
     needed = size * n_steps
@@ -233,8 +217,6 @@ METHOD = Method(
     name="fairbatch",
     version=1,
     description="Draws batches with more of the groups whose loss is higher.",
-    uses_measure=True,
-    needs_s_to_predict=False,
     unsupported=_unsupported,
     settings=batch_and_decay,
     train=_train,

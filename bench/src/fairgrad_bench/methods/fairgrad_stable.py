@@ -6,8 +6,6 @@ the validation rows; this one looks at the training rows only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fairgrad.sklearn import FairGradClassifier
@@ -15,34 +13,28 @@ from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, noth
 from fairgrad_bench.methods.models import HIDDEN
 from fairgrad_bench.methods.support import no_network_or_unfit_measure
 
-if TYPE_CHECKING:
-    from fairgrad.datasets import Split
-
 
 def _train(task: MethodTask) -> list[Candidate]:
-    return [_candidate(task, seed, split) for seed, split in task.splits.items()]
-
-
-def _candidate(task: MethodTask, seed: int, split: Split) -> Candidate:
-    model = FairGradClassifier(
-        task.measure,
-        hidden_layer_sizes=HIDDEN if task.model == "nonlinear" else (),
-        y_desirable=np.asarray(task.y_desirable),
-        compare_plain=False,  # only warns
-        random_state=seed,
-    )
-    X, y, s = split.train
-    model.fit(X, y, sensitive_features=s)
-    validation, test = (model.predict(part.X) for part in (split.validation, split.test))
-    return Candidate(seed, {}, 0, validation, test)
+    candidates = []
+    for seed, split in task.splits.items():
+        model = FairGradClassifier(
+            task.measure,
+            hidden_layer_sizes=HIDDEN if task.model == "nonlinear" else (),
+            y_desirable=np.asarray(task.y_desirable),
+            compare_plain=False,  # only warns
+            random_state=seed,
+        )
+        X, y, s = split.train
+        model.fit(X, y, sensitive_features=s)
+        validation, test = (model.predict(part.X) for part in (split.validation, split.test))
+        candidates.append(Candidate(seed, {}, 0, validation, test))
+    return candidates
 
 
 METHOD = Method(
     name="fairgrad_stable",
     version=1,
     description="FairGrad with the estimator's defaults: one model, no selection.",
-    uses_measure=True,
-    needs_s_to_predict=False,
     unsupported=no_network_or_unfit_measure,
     settings=nothing_to_set,
     train=_train,

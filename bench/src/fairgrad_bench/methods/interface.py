@@ -21,6 +21,8 @@ NETWORKS = ("linear", "nonlinear")
 
 MODELS = (*NETWORKS, "lightgbm")
 GRIDS = ("paper", "quick")
+DESIRABLE = (1,)
+"""The labels that the benchmark takes as desirable, whatever the number of labels."""
 
 Combination = dict[str, Any]
 """One combination of hyper-parameters, by their names."""
@@ -42,12 +44,6 @@ class MethodTask:
 
     Raises:
         ValueError: if the model or grid is not known, or there are no splits.
-
-    Example:
-        >>> from fairgrad.datasets import load
-        >>> task = MethodTask({10: load("german").split(10)}, "linear", "equalized_odds", "quick")
-        >>> task.epochs
-        50
     """
 
     splits: Mapping[int, Split]
@@ -55,7 +51,7 @@ class MethodTask:
     measure: str | None
     grid: str
     epochs: int = 50
-    y_desirable: tuple[int, ...] = (1,)
+    y_desirable: tuple[int, ...] = DESIRABLE
     combinations: tuple[Combination, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -98,27 +94,21 @@ class Method:
         version: raised by hand whenever its results change, and by nothing else: records of an
             earlier version are then made anew.
         description: one sentence.
-        uses_measure: whether it trains another model for every measure.
-        needs_s_to_predict: whether predictions need the sensitive value.
         unsupported: why it cannot do a task, or None if it can.
         settings: the combinations of hyper-parameters for a model and a grid.
         train: all models of a task: every seed, every combination, the last epochs of each.
-
-    Example:
-        >>> from fairgrad_bench.methods import methods
-        >>> method = methods()["fairgrad"]
-        >>> method.uses_measure, method.needs_s_to_predict
-        (True, False)
+        uses_measure: whether it trains another model for every measure.
+        needs_s_to_predict: whether predictions need the sensitive value.
     """
 
     name: str
     version: int
     description: str
-    uses_measure: bool
-    needs_s_to_predict: bool
     unsupported: Callable[[MethodTask], str | None]
     settings: Callable[[str, str], list[Combination]]
     train: Callable[[MethodTask], list[Candidate]]
+    uses_measure: bool = True
+    needs_s_to_predict: bool = False
 
     def combinations(self, task: MethodTask) -> list[Combination]:
         """Those the task asks for, or else those of its grid."""
@@ -128,12 +118,7 @@ class Method:
 
 
 def methods() -> dict[str, Method]:
-    """All methods by their names, sorted: every module of the package that defines METHOD is one.
-
-    Example:
-        >>> methods()["constant"].description
-        'Predicts the most frequent label of the training rows for everybody.'
-    """
+    """All methods by their names, sorted: each module of the package that defines METHOD is one."""
     return {method.name: method for method in sorted(_listing(), key=lambda found: found.name)}
 
 
@@ -148,12 +133,7 @@ def _listing() -> tuple[Method, ...]:
 
 
 def crossed(**choices: Sequence[Any]) -> list[Combination]:
-    """All combinations of some choices.
-
-    Example:
-        >>> crossed(batch_size=(64, 512), weight_decay=(0.0,))
-        [{'batch_size': 64, 'weight_decay': 0.0}, {'batch_size': 512, 'weight_decay': 0.0}]
-    """
+    """All combinations of some choices."""
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
 
 

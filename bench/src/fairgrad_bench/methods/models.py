@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.datasets import Split
+    from fairgrad.datasets import Encoded, Split
     from fairgrad.groups import Floats, Ints
     from fairgrad.training import Network, StackParts, Training
     from fairgrad_bench.methods.interface import Combination, MethodTask
@@ -98,11 +98,16 @@ def train_stacked(
     """
     table, rows = _table(task, weight_of)
     candidates = []
-    for own in _stacks(combinations, max(1, MOST_MEMBERS // len(task.splits))):
+    for own in stacks(combinations, ["batch_size"], lambda _: MOST_MEMBERS // len(task.splits)):
         pairs = list(product(task.splits, own))
         settings = [combination for _, combination in pairs]
         members = [
-            Member(seed=seed, rows=rows[seed][0], validation=rows[seed][1], **of_all | _known(one))
+            Member(
+                seed=seed,
+                rows=rows[seed][0],
+                validation=rows[seed][1],
+                **of_all | {name: one[name] for name in MEMBER_SETTINGS & one.keys()},
+            )
             for seed, one in pairs
         ]
         plan = TrainingPlan(
@@ -134,18 +139,16 @@ def _table(
     return TrainingTable.from_data(X, y, s, weight), rows
 
 
-def _stacks(combinations: Sequence[Combination], most: int) -> list[list[Combination]]:
-    """Combinations of one batch size, at most so many together."""
-    by_size: dict[int, list[Combination]] = {}
-    for combination in combinations:
-        by_size.setdefault(combination["batch_size"], []).append(combination)
-    return [
-        own[start : start + most] for own in by_size.values() for start in range(0, len(own), most)
-    ]
-
-
-def _known(combination: Combination) -> Combination:
-    return {name: value for name, value in combination.items() if name in MEMBER_SETTINGS}
+def stacks(
+    combinations: Sequence[Combination], same: Sequence[str], most: Callable[..., int]
+) -> Iterator[list[Combination]]:
+    """Combinations that are the same in some settings, at most so many together."""
+    alike: dict[tuple[Any, ...], list[Combination]] = {}
+    for one in combinations:
+        alike.setdefault(tuple(one[name] for name in same), []).append(one)
+    for values, own in alike.items():
+        step = max(1, most(*values))
+        yield from (own[start : start + step] for start in range(0, len(own), step))
 
 
 def _own_network(training: Training) -> MakeNetwork:
@@ -257,12 +260,16 @@ def expected_warnings() -> Iterator[None]:
         yield
 
 
-def drawn(positive_rate: Floats, seed: int) -> Ints:
-    """(n,) label 1 with the given probabilities, else 0; the seed fixes the draw.
+def randomised(
+    seed: int, split: Split, settings: Combination, rate: Callable[[Encoded], Floats]
+) -> Candidate:
+    """The candidate of a model whose predictions are random: label 1 with a row's rate."""
+    parts = (split.validation, split.test)
+    validation, test = (np.clip(rate(part), 0.0, 1.0) for part in parts)
+    return Candidate(seed, dict(settings), 0, drawn(validation, seed), drawn(test, seed), test)
 
-    Example:
-        >>> drawn(np.array([0.0, 1.0, 1.0]), seed=1).tolist()
-        [0, 1, 1]
-    """
+
+def drawn(positive_rate: Floats, seed: int) -> Ints:
+    """(n,) label 1 with the given probabilities, else 0; the seed fixes the draw."""
     chance = np.random.default_rng(seed).random(len(positive_rate))
     return (chance < positive_rate).astype(np.int64)

@@ -14,10 +14,10 @@ import numpy as np
 
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
-from fairgrad_bench.methods.models import drawn, expected_warnings, learner
+from fairgrad_bench.methods.models import expected_warnings, learner, randomised
 
 if TYPE_CHECKING:
-    from fairgrad.datasets import Split
+    from fairgrad.datasets import Encoded, Split
     from fairgrad.groups import Floats
 
 MOMENTS = {
@@ -52,15 +52,12 @@ def _train(task: MethodTask) -> list[Candidate]:
 
 def _candidate(task: MethodTask, seed: int, split: Split, settings: Combination) -> Candidate:
     lottery = _fit(task, seed, split, settings)
-    validation, test = (_rate(lottery, part.X) for part in (split.validation, split.test))
-    return Candidate(
-        seed=seed,
-        settings=dict(settings),
-        epoch=0,
-        validation=drawn(validation, seed),
-        test=drawn(test, seed),
-        test_positive_rate=test,
-    )
+
+    def rate(part: Encoded) -> Floats:
+        rates: Floats = lottery._pmf_predict(part.X.astype(np.float64))[:, 1]  # noqa: SLF001 - the only way to the probabilities
+        return rates
+
+    return randomised(seed, split, settings, rate)
 
 
 def _fit(task: MethodTask, seed: int, split: Split, settings: Combination) -> Any:
@@ -78,17 +75,10 @@ def _fit(task: MethodTask, seed: int, split: Split, settings: Combination) -> An
         return lottery.fit(X.astype(np.float64), y, sensitive_features=s)
 
 
-def _rate(lottery: Any, X: np.ndarray) -> Floats:
-    rate: Floats = lottery._pmf_predict(X.astype(np.float64))[:, 1]  # noqa: SLF001 - the only way to the probabilities
-    return np.clip(rate, 0.0, 1.0)
-
-
 METHOD = Method(
     name="reduction",
     version=1,
     description="Exponentiated gradient over cost-sensitive learners; predictions are random.",
-    uses_measure=True,
-    needs_s_to_predict=False,
     unsupported=_unsupported,
     settings=_settings,
     train=_train,

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from fairgrad_bench.methods.interface import MethodTask
 
 
-def nothing(task: MethodTask) -> None:
-    """For methods that can do everything."""
-
-
 def no_table(task: MethodTask) -> str | None:
     """For every method: features must be a matrix of numbers."""
     for split in task.splits.values():

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, nothing_to_set
-from fairgrad_bench.methods.models import drawn, expected_warnings, learner
+from fairgrad_bench.methods.models import expected_warnings, learner, randomised
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Encoded, Split
@@ -44,15 +44,13 @@ def _train(task: MethodTask) -> list[Candidate]:
 
 def _candidate(task: MethodTask, seed: int, split: Split) -> Candidate:
     optimizer = _fit(task, seed, split)
-    validation, test = (_rate(optimizer, part) for part in (split.validation, split.test))
-    return Candidate(
-        seed=seed,
-        settings={},
-        epoch=0,
-        validation=drawn(validation, seed),
-        test=drawn(test, seed),
-        test_positive_rate=test,
-    )
+
+    def rate(part: Encoded) -> Floats:
+        X = part.X.astype(np.float64)
+        rates: Floats = optimizer._pmf_predict(X, sensitive_features=part.s)  # noqa: SLF001 - the only way to the probabilities
+        return np.asarray(rates)[:, 1]
+
+    return randomised(seed, split, {}, rate)
 
 
 def _fit(task: MethodTask, seed: int, split: Split) -> Any:
@@ -68,19 +66,12 @@ def _fit(task: MethodTask, seed: int, split: Split) -> Any:
         return optimizer.fit(X.astype(np.float64), y, sensitive_features=s)
 
 
-def _rate(optimizer: Any, part: Encoded) -> Floats:
-    X = part.X.astype(np.float64)
-    rates: Floats = optimizer._pmf_predict(X, sensitive_features=part.s)  # noqa: SLF001 - the only way to the probabilities
-    return np.clip(np.asarray(rates)[:, 1], 0.0, 1.0)
-
-
 METHOD = Method(
     name="threshold",
     version=1,
     description="Other thresholds for each group on a plain model's scores; needs s to predict.",
-    uses_measure=True,
-    needs_s_to_predict=True,
     unsupported=_unsupported,
     settings=nothing_to_set,
     train=_train,
+    needs_s_to_predict=True,
 )

@@ -19,9 +19,8 @@ METHOD = Method(
     name="unconstrained",
     version=1,
     description="Trains for accuracy alone.",
-    uses_measure=False,
-    needs_s_to_predict=False,
     unsupported=no_table,
     settings=usual,
     train=_train,
+    uses_measure=False,
 )

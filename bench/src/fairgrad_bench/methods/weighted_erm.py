@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def group_weights(s: np.ndarray) -> Floats:
-    """(n,) the weight of each row; 1 where the group is unknown.
-
-    Example:
-        >>> group_weights(np.array([0, 0, 0, 1, -1])).round(3).tolist()
-        [0.667, 0.667, 0.667, 2.0, 1.0]
-    """
+    """(n,) the weight of each row; 1 where the group is unknown."""
     known = s >= 0
     groups, index, sizes = np.unique(s[known], return_inverse=True, return_counts=True)
     weights = np.ones(len(s))
@@ -34,24 +29,22 @@ def group_weights(s: np.ndarray) -> Floats:
     return weights
 
 
-def _of_split(split: Split) -> Floats:
-    return group_weights(split.train.s)
-
-
 def _train(task: MethodTask) -> list[Candidate]:
+    def weight_of(split: Split) -> Floats:
+        return group_weights(split.train.s)
+
+    own = METHOD.combinations(task)
     if task.model == "lightgbm":
-        plain = replace(task, measure=None)
-        return train_trees(plain, METHOD.combinations(task), weight_of=_of_split)
-    return train_stacked(task, METHOD.combinations(task), weight_of=_of_split, **SGD)
+        return train_trees(replace(task, measure=None), own, weight_of=weight_of)
+    return train_stacked(task, own, weight_of=weight_of, **SGD)
 
 
 METHOD = Method(
     name="weighted_erm",
     version=1,
     description="Weighs every row by the inverse share of its group, once for all.",
-    uses_measure=False,
-    needs_s_to_predict=False,
     unsupported=no_table,
     settings=usual,
     train=_train,
+    uses_measure=False,
 )
