@@ -13,8 +13,8 @@ export OMP_NUM_THREADS := 1
 	$(BIN)/pip install --quiet -e .
 	touch $@
 
-.venv/dev: .venv/base
-	$(BIN)/pip install --quiet -e '.[dev]'
+.venv/dev: .venv/base bench/pyproject.toml
+	$(BIN)/pip install --quiet -e '.[dev]' -e bench
 	touch $@
 
 # The program on census data, with nothing but the base install.
@@ -39,6 +39,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config bench/pyproject.toml
 
 format: .venv/dev
 	$(BIN)/ruff check --fix-only .
@@ -56,8 +57,8 @@ bench-overhead: .venv/dev
 # Every method on two small data sets: does the benchmark program run?
 bench-smoke: .venv/dev
 	rm -rf build/bench-smoke
-	$(BIN)/fairgrad bench run --plan smoke --jobs 2 --records build/bench-smoke/records
-	$(BIN)/fairgrad bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
+	$(BIN)/fairgrad-bench run --plan smoke --jobs 2 --records build/bench-smoke/records
+	$(BIN)/fairgrad-bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
 
 # The pictures in the README, from the demo's report.
 pictures: .venv/dev

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 from results_tables import read
 
-from fairgrad.bench.naming import dataset_title, method_title
+from fairgrad_bench.paper import dataset_title, method_title
 
 if TYPE_CHECKING:
     import pandas as pd

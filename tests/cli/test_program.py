@@ -31,6 +31,25 @@ def test_help_loads_nothing_large(program):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_the_benchmark_is_another_package():
+    """Neither its absence nor a package that was removed stops the program."""
+    code = (
+        "import importlib.metadata as metadata, sys\n"
+        "gone = metadata.EntryPoint('bench', 'no_such_package:bench', 'fairgrad.commands')\n"
+        "metadata.entry_points = lambda **_: eval(sys.argv[1])\n"
+        "from fairgrad.cli import main\n"
+        "main(['bench', 'run', '--plan', 'smoke'])"
+    )
+    for found in ("()", "(gone,)"):
+        command = [sys.executable, "-c", code, found]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr == (
+            "Error: The benchmark is a package of its own; "
+            "install it with `pip install fairgrad-bench`.\n"
+        )
+
+
 def test_examples_in_the_help_stand_on_lines_of_their_own(program):
     helped = program("--help").check().out
     assert "\n    fairgrad demo\n" in helped

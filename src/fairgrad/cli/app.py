@@ -5,18 +5,18 @@ Nothing large is imported here, nor by the commands before they run: ``fairgrad 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import sys
 import traceback
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from fairgrad.cli.commands.audit import audit
-from fairgrad.cli.commands.bench import bench
 from fairgrad.cli.commands.data import data
 from fairgrad.cli.commands.demo import demo
 from fairgrad.cli.commands.fit import fit
@@ -59,12 +59,36 @@ def app() -> None:
     """  # noqa: D301 - click reads the character, not its spelling
 
 
-for command in (demo, fit, predict, audit, frontier, data, bench):
-    app.add_command(command)
+@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def bench(arguments: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - whatever it is, it cannot be done
+    """Run the paper's experiments (needs the package fairgrad-bench)."""
+    raise click.ClickException(
+        "The benchmark is a package of its own; install it with `pip install fairgrad-bench`."
+    )
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the program and leaves with its exit code.
+def _add_commands(own: Sequence[click.Command]) -> None:
+    """Adds the program's commands, then those of other packages, which replace ours by name."""
+    for command in own:
+        app.add_command(command)
+    for found in entry_points(group="fairgrad.commands"):
+        with contextlib.suppress(ImportError):  # a package that was removed must not stop the rest
+            app.add_command(found.load(), found.name)
+
+
+_add_commands((demo, fit, predict, audit, frontier, data, bench))
+
+
+def main(
+    arguments: Sequence[str] | None = None, command: click.Command = app, name: str = "fairgrad"
+) -> NoReturn:
+    """Runs the program, or a command of another package, and leaves with its exit code.
+
+    Args:
+        arguments: after the program's name; by default those it was started with.
+        command: what to run.
+        name: of the program, as its help says it.
 
     Example:
         >>> import subprocess
@@ -78,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        code = app.main(arguments, prog_name="fairgrad", standalone_mode=False)
+        code = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.exceptions.Abort:
         _stop()
     except click.UsageError as error:

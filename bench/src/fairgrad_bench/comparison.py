@@ -1,0 +1,182 @@
+"""Our figures beside the paper's with a verdict per row, and beside those of other methods."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from fairgrad_bench.paper import (
+    MAX_MIN_ARE_ABSOLUTE,
+    MEASURES,
+    NOT_COMPARABLE,
+    dataset_title,
+    method_title,
+    paper_name,
+    paper_results,
+)
+from fairgrad_bench.selection import FIGURES, KEYS
+
+BETTER, REPRODUCED, TRADE_OFF, WORSE = "better", "reproduced", "trade-off", "worse"
+VERDICTS = (BETTER, REPRODUCED, TRADE_OFF, WORSE)
+NO_VERDICT, NOT_IN_PAPER = "not comparable", "not in the paper"
+
+MEANING = {
+    BETTER: "at least as accurate and as fair as the paper's, and better in one of the two",
+    REPRODUCED: "accuracy within 0.02 of the paper's and mean |F| within two pooled standard "
+    "deviations (at least 0.002 each)",
+    TRADE_OFF: "another point of the trade-off: fairer but less accurate, or the reverse",
+    WORSE: "none of these",
+    NO_VERDICT: "the data are not the paper's",
+    NOT_IN_PAPER: "the paper has no such row",
+}
+ACCURACY_WITHIN, LEAST_DEVIATION, DEVIATIONS = 0.02, 0.002, 2.0
+_DIGITS = 9  # differences of figures with four digits, without floating-point noise
+
+CELL = ["dataset", "model", "measure"]
+FAIRGRAD, ESTIMATOR = "fairgrad", "fairgrad_stable"
+
+Row = Mapping[Any, Any]
+
+
+def verdict(ours: Row, paper: Row) -> str:
+    """The first that fits of better, reproduced, trade-off and worse.
+
+    Args:
+        ours: with accuracy, mean_abs_fairness and mean_abs_fairness_std.
+        paper: likewise.
+    """
+    more_accurate = round(ours["accuracy"] - paper["accuracy"], _DIGITS)
+    fairer = round(paper["mean_abs_fairness"] - ours["mean_abs_fairness"], _DIGITS)
+    if min(more_accurate, fairer) >= 0 and max(more_accurate, fairer) > 0:
+        return BETTER
+    if abs(more_accurate) <= ACCURACY_WITHIN and abs(fairer) <= round(
+        DEVIATIONS * pooled_deviation(ours, paper), _DIGITS
+    ):
+        return REPRODUCED
+    return TRADE_OFF if more_accurate * fairer < 0 else WORSE
+
+
+def pooled_deviation(ours: Row, paper: Row) -> float:
+    """``sqrt((s1^2 + s2^2) / 2)`` of the two standard deviations of mean |F|, at least 0.002."""
+    squares = [float(row["mean_abs_fairness_std"]) ** 2 for row in (ours, paper)]
+    return max(math.sqrt(sum(squares) / 2), LEAST_DEVIATION)
+
+
+def compared(summary: pd.DataFrame) -> pd.DataFrame:
+    """The summary with the paper's figures as columns ``paper_...`` and a verdict.
+
+    Maxima and minima that the paper prints as absolute values are left out.
+    """
+    printed = {
+        tuple(row[key] for key in KEYS): row for row in paper_results().to_dict(orient="records")
+    }
+    rows = summary.to_dict(orient="records")
+    return pd.DataFrame([row | _beside(row, printed) for row in rows])
+
+
+def _beside(row: Row, printed: Mapping[tuple[Any, ...], Row]) -> dict[str, Any]:
+    name = paper_name(row["dataset"])
+    paper = printed.get((name, *(row[key] for key in KEYS[1:])))
+    hidden = FIGURES[2:] if row["method"] in MAX_MIN_ARE_ABSOLUTE else ()
+    found: dict[str, Any] = {
+        f"paper_{figure}{ending}": None
+        if paper is None or figure in hidden
+        else paper[f"{figure}{ending}"]
+        for figure in FIGURES
+        for ending in ("", "_std")
+    }
+    if paper is None:
+        return found | {"verdict": NOT_IN_PAPER}
+    comparable = row["dataset"] not in NOT_COMPARABLE
+    return found | {"verdict": verdict(row, paper) if comparable else NO_VERDICT}
+
+
+def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
+    """Methods that are at least as good in both figures, and better in one, within one cell.
+
+    Methods that need the sensitive value to predict solve an easier problem: they do not count;
+    nor do the variants of FairGrad, which are no other method.
+    """
+    own = rows[rows["method"] == method].iloc[0]
+    more_accurate = rows["accuracy"] - own["accuracy"]
+    fairer = own["mean_abs_fairness"] - rows["mean_abs_fairness"]
+    beats = (more_accurate >= 0) & (fairer >= 0) & ((more_accurate > 0) | (fairer > 0))
+    is_other = ~rows["needs_s_to_predict"].astype(bool) & ~rows["method"].str.startswith(FAIRGRAD)
+    found: list[str] = rows[beats & is_other]["method"].tolist()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How a method fares over all cells (data set, model, measure).
+
+    Attributes:
+        method: its name.
+        verdicts: how often each verdict was given.
+        on_front: cells in which no other method beats it.
+        beaten: the other cells, with the methods that do.
+    """
+
+    method: str
+    verdicts: Counter[str] = field(default_factory=Counter)
+    on_front: list[str] = field(default_factory=list)
+    beaten: dict[str, list[str]] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """The tally in words; none if the method was not measured."""
+        cells = len(self.on_front) + len(self.beaten)
+        if not cells:
+            return []
+        title = method_title(self.method)
+        judged = sum(self.verdicts[name] for name in VERDICTS)
+        counts = ", ".join(f"{self.verdicts[name]} {name}" for name in VERDICTS)
+        verdicts = f"{title}: of {judged} cells that compare with the paper's {counts}."
+        front = (
+            f"{title} is on the Pareto front of the methods measured (those that need the "
+            "sensitive value to predict and its own variants left out) in "
+            f"{len(self.on_front)} of {cells} cells."
+        )
+        lost = "; ".join(f"{cell} ({', '.join(by)})" for cell, by in self.beaten.items())
+        beaten = f"Dominated by another method in: {lost}."
+        return [verdicts, front, beaten] if lost else [verdicts, front]
+
+
+def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
+    """Counts a method's verdicts and its places on the Pareto front."""
+    found = Tally(method)
+    for key, rows in comparison.groupby(CELL, sort=False):
+        dataset, model, measure = map(str, key)
+        if method not in set(rows["method"]):
+            continue
+        found.verdicts[rows[rows["method"] == method].iloc[0]["verdict"]] += 1
+        cell = f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}"
+        others = beaten_by(rows, method)
+        if others:
+            found.beaten[cell] = [method_title(other) for other in others]
+        else:
+            found.on_front.append(cell)
+    return found
+
+
+def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) -> str | None:
+    """In how many cells one method is better than another in both figures; None if in no cell."""
+    figures = comparison[comparison["method"].isin([one, other])].pivot_table(
+        index=CELL, columns="method", values=["accuracy", "mean_abs_fairness"]
+    )
+    if not {one, other} <= set(figures.columns.get_level_values(-1)):
+        return None
+    figures = figures.dropna()
+    accurate = figures["accuracy"][one] - figures["accuracy"][other]
+    fairer = figures["mean_abs_fairness"][other] - figures["mean_abs_fairness"][one]
+    better = int(((accurate >= 0) & (fairer >= 0)).sum())
+    worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
+    return (
+        f"{method_title(one)}, one model without any selection, is at least as good as "
+        f"{method_title(other)} in both figures in {better} of {len(figures)} cells, at most as "
+        f"good in both in {worse}, and another trade-off in the rest."
+    )

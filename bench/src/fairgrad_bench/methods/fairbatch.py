@@ -1,0 +1,223 @@
+"""FairBatch (Roh et al., 2021): batches with more of the groups that are worse off.
+
+A batch has as many rows of each label as the data's shares say. Which groups they are of is
+learnt: after every epoch the shares of the groups within a label move by alpha towards those whose
+loss is above the label's mean. Equality of opportunity moves the desirable labels; equalized odds
+the label with the largest gap between groups; demographic parity likewise, with losses as if all
+labels were 1, per row of the group, and with label 0's direction reversed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from fairgrad.training import SHUFFLING, Indices, StackParts, generator
+from fairgrad.training import losses as cross_entropies
+from fairgrad_bench.methods import support
+from fairgrad_bench.methods.interface import (
+    Candidate,
+    Combination,
+    Method,
+    MethodTask,
+    batch_and_decay,
+)
+from fairgrad_bench.methods.models import SGD, train_stacked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
+
+    from fairgrad.training import Stack
+
+MEASURES = ("equalized_odds", "equality_of_opportunity", "demographic_parity")
+ALPHA = {"two groups": 0.005, "more groups": 0.1}
+ROWS_AT_ONCE = 2048
+
+
+def direction(losses: Tensor, measure: str, y_desirable: Sequence[int]) -> Tensor:
+    """(M, L, G) where the shares of the groups within each label are to move: -1, 0 or 1.
+
+    Args:
+        losses: (M, L, G), NaN where a label's group has no rows.
+        measure: one of those supported.
+        y_desirable: the labels that move for equality of opportunity.
+    """
+    above = losses - losses.nanmean(-1, keepdim=True)
+    above = above.nan_to_num(0.0)
+    if measure == "equality_of_opportunity":
+        moving = torch.zeros(losses.shape[1], 1)
+        moving[list(y_desirable)] = 1
+    else:
+        gap = above.amax(-1) - above.amin(-1)
+        moving = torch.nn.functional.one_hot(gap.argmax(-1), losses.shape[1])[..., None]
+    if measure == "demographic_parity":
+        above = above * torch.tensor([[-1.0], [1.0]])
+    return above.sign() * moving
+
+
+def shifted(shares: Tensor, towards: Tensor, alpha: float) -> Tensor:
+    """Shares (..., G) after a step of alpha, within [0, 1] and with a sum of 1."""
+    moved = (shares + alpha * towards).clamp(0, 1)
+    return moved / moved.sum(-1, keepdim=True)
+
+
+def apportion(shares: Sequence[float], total: int) -> list[int]:
+    """Whole numbers in proportion to the shares that sum to the total, by largest remainder."""
+    exact = [share * total / max(sum(shares), 1e-12) for share in shares]
+    slots = [math.floor(part) for part in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda k: slots[k] - exact[k])
+    for k in by_remainder[: total - sum(slots)]:
+        slots[k] += 1
+    return slots
+
+
+def draw(rows: Tensor, size: int, n_steps: int, source: torch.Generator) -> Tensor:
+    """(n_steps, size) rows, each used once more only when all have been used."""
+    if size == 0:
+        return rows.new_empty(n_steps, 0)
+    needed = size * n_steps
+    passes = [
+        rows[torch.randperm(len(rows), generator=source)]
+        for _ in range(math.ceil(needed / len(rows)))
+    ]
+    return torch.cat(passes)[:needed].view(n_steps, size)
+
+
+class CellLosses:
+    """Sums of losses per member and cell, for stacks whose members have a stream each.
+
+    Args:
+        stack: the models.
+        as_if_all_are: judges every row as if it had this label; None by its own.
+
+    Attributes:
+        rows: the training rows of each member.
+        counts: (M, L, G) how many rows each cell has.
+    """
+
+    def __init__(self, stack: Stack, as_if_all_are: int | None = None) -> None:
+        self.stack, self.as_if_all_are = stack, as_if_all_are
+        table = stack.table
+        self.shape = (len(stack.members), table.n_labels, table.groups.n_groups)
+        self.code = table.label * table.groups.n_groups + table.group
+        self.rows = [torch.from_numpy(member.indices(table, "rows")) for member in stack.members]
+        self.counts = torch.stack(
+            [self.code[own].bincount(minlength=self.shape[1] * self.shape[2]) for own in self.rows]
+        ).view(self.shape)
+
+    def cell(self, member: int, label: int, group: int) -> Tensor:
+        """A member's training rows of one cell."""
+        rows = self.rows[member]
+        return rows[self.code[rows] == label * self.shape[2] + group]
+
+    def totals(self) -> Tensor:
+        """(M, L, G) the sum of the losses of each cell, models as in evaluation."""
+        n_members, n_labels, n_groups = self.shape
+        sums = torch.zeros(n_members * n_labels * n_groups)
+        first = torch.arange(n_members)[:, None] * n_labels * n_groups
+        longest = max(len(own) for own in self.rows)
+        for start in range(0, longest, ROWS_AT_ONCE):
+            index, valid = self._piece(start)
+            losses = self._losses(index) * valid
+            sums.index_add_(0, (first + self.code[index]).view(-1), losses.view(-1))
+        return sums.view(self.shape)
+
+    def _piece(self, start: int) -> tuple[Tensor, Tensor]:
+        """(M, B) the next rows of every member, and which of them there are."""
+        pieces = [own[start : start + ROWS_AT_ONCE] for own in self.rows]
+        padded = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=-1)
+        return padded.clamp(min=0), padded >= 0
+
+    def _losses(self, index: Tensor) -> Tensor:
+        scores = self.stack.network.scores(self.stack.table.take(index))[:, None]
+        label = self.stack.table.label[index]
+        if self.as_if_all_are is not None:
+            label = torch.full_like(label, self.as_if_all_are)
+        return cross_entropies(scores, label)[:, 0]
+
+
+class FairBatches:
+    """Batches of a stack in which every member has its own shares of groups.
+
+    Attributes:
+        shares: (M, L, G) the share of each group in the slots of each label.
+    """
+
+    def __init__(self, stack: Stack, task: MethodTask, batch_size: int) -> None:
+        table = stack.table
+        self.measure, self.y_desirable = task.measure or "", task.y_desirable
+        self.losses = CellLosses(stack, as_if_all_are=1 if self._is_parity else None)
+        self.counts = self.losses.counts
+        by_label = self.counts.sum(-1, keepdim=True)
+        self.label_shares = (by_label / by_label.sum(1, keepdim=True))[..., 0]
+        self.shares = self.counts / by_label.clamp(min=1)
+        self.alpha = ALPHA["two groups" if table.groups.n_groups <= 2 else "more groups"]
+        self.generators = [generator(member.seed, SHUFFLING) for member in stack.members]
+        n_rows = max(len(rows) for rows in self.losses.rows)
+        self.batch_size = min(batch_size, n_rows)
+        self.n_steps = -(-n_rows // self.batch_size)
+        self.is_first = True
+
+    @property
+    def _is_parity(self) -> bool:
+        return self.measure == "demographic_parity"
+
+    def epoch(self) -> Iterator[Indices]:
+        """The batches of one epoch; the shares move between epochs."""
+        if not self.is_first:  # before that the models have learnt nothing to judge by
+            self.move()
+        self.is_first = False
+        rows = torch.stack([self._rows(member) for member in range(len(self.shares))])
+        for step in range(self.n_steps):
+            yield Indices(rows[:, step].contiguous(), None)
+
+    def move(self) -> None:
+        """Moves the shares by the losses of the models as they are."""
+        totals = self.losses.totals()
+        sizes = self.counts.sum(1, keepdim=True) if self._is_parity else self.counts
+        losses = torch.where(self.counts > 0, totals / sizes, torch.nan)
+        towards = direction(losses, self.measure, self.y_desirable)
+        self.shares = shifted(self.shares, towards, self.alpha)
+
+    def _rows(self, member: int) -> Tensor:
+        """(n_steps, B) the rows of a member's batches, cell by cell."""
+        slots = apportion(self.label_shares[member].tolist(), self.batch_size)
+        drawn = [
+            draw(self.losses.cell(member, label, group), size, self.n_steps, source)
+            for source in [self.generators[member]]
+            for label, total in enumerate(slots)
+            for group, size in enumerate(apportion(self.shares[member, label].tolist(), total))
+        ]
+        return torch.cat(drawn, dim=1)
+
+
+def _unsupported(task: MethodTask) -> str | None:
+    only_two = task.measure == "demographic_parity"
+    return (
+        support.no_network(task)
+        or support.other_measure(task, MEASURES)
+        or (support.more_labels(task) if only_two else None)
+        or support.unknown_groups(task)
+    )
+
+
+def _train(task: MethodTask) -> list[Candidate]:
+    def parts_of(settings: Sequence[Combination]) -> StackParts:
+        batch_size = settings[0]["batch_size"]
+        return StackParts(batches=lambda stack: FairBatches(stack, task, batch_size))
+
+    return train_stacked(task, METHOD.combinations(task), parts_of=parts_of, **SGD)
+
+
+METHOD = Method(
+    name="fairbatch",
+    version=1,
+    description="Draws batches with more of the groups whose loss is higher.",
+    unsupported=_unsupported,
+    settings=batch_and_decay,
+    train=_train,
+)

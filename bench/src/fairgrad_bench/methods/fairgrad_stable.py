@@ -1,0 +1,41 @@
+"""FairGrad as the estimator trains it by default: one model, nothing chosen among.
+
+The benchmark's other methods train several combinations and keep the fairest of the accurate by
+the validation rows; this one looks at the training rows only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad_bench.methods.interface import Candidate, Method, MethodTask, nothing_to_set
+from fairgrad_bench.methods.models import HIDDEN
+from fairgrad_bench.methods.support import no_network_or_unfit_measure
+
+
+def _train(task: MethodTask) -> list[Candidate]:
+    candidates = []
+    for seed, split in task.splits.items():
+        model = FairGradClassifier(
+            task.measure,
+            hidden_layer_sizes=HIDDEN if task.model == "nonlinear" else (),
+            y_desirable=np.asarray(task.y_desirable),
+            compare_plain=False,  # only warns
+            random_state=seed,
+        )
+        X, y, s = split.train
+        model.fit(X, y, sensitive_features=s)
+        validation, test = (model.predict(part.X) for part in (split.validation, split.test))
+        candidates.append(Candidate(seed, {}, 0, validation, test))
+    return candidates
+
+
+METHOD = Method(
+    name="fairgrad_stable",
+    version=1,
+    description="FairGrad with the estimator's defaults: one model, no selection.",
+    unsupported=no_network_or_unfit_measure,
+    settings=nothing_to_set,
+    train=_train,
+)

@@ -1,0 +1,187 @@
+"""``fairgrad-bench``, also ``fairgrad bench``: experiments run, resumed, tabulated and drawn.
+
+Nothing large is imported before a command runs: ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
+
+FAILED, STOPPED = 2, 130
+PLANS = ("paper", "smoke", "batch-size", "epsilon")
+"""As `fairgrad_bench.plan.PLANS`, which is not imported for the sake of a quick --help."""
+
+
+class NameList(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+    """``adult,german`` as a tuple."""
+
+    name = "name,name"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:  # noqa: ARG002 - click's
+        """Splits at commas."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(part.strip() for part in str(value).split(",") if part.strip())
+
+
+class SeedList(NameList):
+    """``10,20`` as numbers."""
+
+    name = "seed,seed"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Whole numbers."""
+        parts = super().convert(value, param, ctx)
+        try:
+            return tuple(int(part) for part in parts)
+        except ValueError:
+            return self.fail(f"{value!r} is not a list of whole numbers such as 10,20", param, ctx)
+
+
+def folder_option(name: str, default: str, words: str) -> Callable[[AnyCommand], AnyCommand]:
+    """An option that names a folder."""
+    return click.option(name, metavar="FOLDER", default=default, show_default=True, help=words)
+
+
+records_option = folder_option(
+    "--records", "bench-records", "Folder of the records, one file per finished unit."
+)
+
+
+@click.group()
+def bench() -> None:
+    """Run the paper's experiments, resume them, and compare the results with the paper's."""
+
+
+@bench.command()
+@click.option("--plan", type=click.Choice(PLANS), default="paper", show_default=True, help="Plan.")
+@click.option("--datasets", type=NameList(), help='Data sets, such as "adult,gaussian:rows=2000".')
+@click.option("--models", type=NameList(), help="linear, nonlinear, lightgbm, or several.")
+@click.option("--measures", type=NameList(), help="Fairness measures.")
+@click.option("--methods", type=NameList(), help="Methods; module:NAME for your own.")
+@click.option("--seeds", type=SeedList(), help="Seeds of the splits.")
+@click.option("--grid", type=click.Choice(["paper", "quick"]), help="Combinations to train.")
+@click.option("--epochs", type=click.IntRange(1), help="Passes over the training rows.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
+)
+@click.option("--cluster", metavar="ADDRESS", help="Run on the dask scheduler at this address.")
+@records_option
+def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any) -> int:
+    """Train all units of a plan that have no record yet.
+
+    Options that are not given are the plan's. A run that was stopped goes on where it was when
+    the same command is given again; units that failed are tried again.
+    """
+    from fairgrad_bench.plan import named_plan  # noqa: PLC0415 - keeps --help quick
+    from fairgrad_bench.running import run as run_plan  # noqa: PLC0415 - as above
+
+    with _stopping_keeps_records():
+        chosen = named_plan(plan).narrowed(**choices)
+        outcome = run_plan(chosen, records, jobs=jobs, cluster=cluster)
+    click.echo(outcome.describe())
+    return FAILED if outcome.failed else 0
+
+
+@bench.command()
+@records_option
+@folder_option("--out", "bench-results", "Folder to write the tables into.")
+def tables(records: str, out: str) -> int:
+    """Write the results as CSV, Markdown and LaTeX tables.
+
+    The paper's figures stand beside ours, with a verdict on each row.
+    """
+    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
+
+    for path in BenchResults.from_records(read_records(records)).write(out):
+        click.echo(str(path))
+    return 0
+
+
+@bench.command()
+@folder_option("--results", "bench-results", "Folder that `tables` wrote into.")
+@click.option("--out", metavar="FILE", required=True, help="Markdown file to write.")
+def page(results: str, out: str) -> int:
+    """Write the page of all tables from CSV results.
+
+    For results that were kept without their records.
+    """
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
+
+    write_whole(Path(out), BenchResults.from_folder(results).page())
+    click.echo(out)
+    return 0
+
+
+@bench.command()
+@records_option
+@folder_option("--out", "bench-results/figures", "Folder to write the figures into.")
+@click.option(
+    "--formats", type=NameList(), default=("png",), show_default="png", help="png, svg or both."
+)
+def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
+    """Draw the results as figures.
+
+    Accuracy against unfairness, and the experiments over batch size and epsilon.
+    """
+    from fairgrad_bench.figures import write_figures  # noqa: PLC0415 - as above
+    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
+
+    for path in write_figures(BenchResults.from_records(read_records(records)), out, formats):
+        click.echo(str(path))
+    return 0
+
+
+@bench.command()
+@click.option(
+    "--epochs", type=click.IntRange(1), default=20, show_default=True, help="Epochs to measure."
+)
+@folder_option("--out", "bench-results", "Folder to write the table and the figure into.")
+def overhead(epochs: int, out: str) -> int:
+    """Measure what fairness costs in training time.
+
+    With the paper's networks on Adult. Nothing else should run on the machine meanwhile.
+    """
+    from fairgrad_bench.overhead import measure_overhead, write_overhead  # noqa: PLC0415 - as above
+
+    for path in write_overhead(measure_overhead(epochs), out):
+        click.echo(str(path))
+    return 0
+
+
+@contextmanager
+def _stopping_keeps_records() -> Iterator[None]:
+    """Says on Ctrl-C that nothing is lost, which is true of no other command."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, _stop) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _stop(*_: object) -> NoReturn:
+    click.echo("\nStopped; finished units are kept, and the same command goes on.", err=True)
+    sys.exit(STOPPED)
+
+
+def main() -> NoReturn:
+    """Runs the program and leaves with its exit code; errors are said as `fairgrad` says them."""
+    from fairgrad.cli import main as run_command  # noqa: PLC0415 - it loads this very module
+
+    run_command(command=bench, name="fairgrad-bench")

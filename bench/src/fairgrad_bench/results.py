@@ -1,0 +1,236 @@
+"""What the records say, written out: CSV for programs, LaTeX for papers, a page for readers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairgrad.files import write_whole
+from fairgrad_bench.comparison import compared, duel, tally
+from fairgrad_bench.paper import MEASURES, paper_results
+from fairgrad_bench.records import FAILED, FINISHED, SKIPPED, UnitRecord, newest
+from fairgrad_bench.selection import (
+    BATCH_SIZE,
+    COLUMNS,
+    EPSILON,
+    KEYS,
+    batch_sizes,
+    epsilons,
+    per_seed,
+    summarise,
+)
+from fairgrad_bench.tables import (
+    latex_document,
+    markdown_experiment,
+    markdown_frame,
+    markdown_legend,
+    markdown_section,
+    sections,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTRODUCTION = (
+    "Made by `fairgrad-bench run` with the choices listed at the end, and `fairgrad-bench tables`. "
+    "The figures as CSV, those of every seed and the settings are in `results/`.\n"
+)
+FILES = {
+    "comparison": "comparison.csv",
+    "seeds": "seeds.csv",
+    "units": "units.csv",
+    "batch_sizes": "batch_size.csv",
+    "epsilons": "epsilon.csv",
+}
+"""Where the tables of the results lie in a folder; those of experiments may be missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class BenchResults:
+    """Everything that tables and figures show.
+
+    Attributes:
+        seeds: one row per unit, measure and seed.
+        comparison: means over seeds, the paper's figures and verdicts.
+        units: every unit with what became of it, and the version of the method that did it.
+        batch_sizes: the experiment over the batch size; may be empty.
+        epsilons: the experiment over epsilon; may be empty.
+        settings: what made the results, whatever the machine.
+
+    Example:
+        >>> import tempfile
+        >>> from fairgrad_bench import ExperimentPlan, run
+        >>> plan = ExperimentPlan(datasets=("german",), models=("linear",), methods=("constant",),
+        ...                       seeds=(10,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = BenchResults.from_records(run(plan, folder).new)
+        ...     written = results.write(f"{folder}/tables")
+        >>> results.summary[["method", "measure"]].shape
+        (4, 2)
+        >>> "results.csv" in [path.name for path in written]
+        True
+    """
+
+    seeds: pd.DataFrame
+    comparison: pd.DataFrame
+    units: pd.DataFrame
+    batch_sizes: pd.DataFrame
+    epsilons: pd.DataFrame
+    settings: dict[str, Any]
+
+    @classmethod
+    def from_records(cls, records: Sequence[UnitRecord]) -> BenchResults:
+        """Selects, summarises and compares; of each unit the last record counts.
+
+        Raises:
+            ValueError: if there are no records.
+        """
+        if not records:
+            raise ValueError("records: expected at least one, got none; run a plan first.")
+        latest = newest(records)
+        seeds = per_seed([record for record in latest if record.unit.varies is None])
+        return cls(
+            seeds=seeds.drop(columns=["varies", "value"], errors="ignore"),
+            comparison=compared(summarise(seeds)),
+            units=pd.DataFrame([_unit_row(record) for record in latest]),
+            batch_sizes=batch_sizes(latest),
+            epsilons=epsilons(latest),
+            settings=_settings(latest),
+        )
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> BenchResults:
+        """The results again, from what `write` wrote.
+
+        Raises:
+            ValueError: if the folder holds no results.
+        """
+        place = Path(folder)
+        if not (place / "settings.json").is_file():
+            raise ValueError(f"results: there are none in {folder}; `tables` writes them.")
+        frames = {
+            name: pd.read_csv(place / file) if (place / file).is_file() else pd.DataFrame()
+            for name, file in FILES.items()
+        }
+        settings = json.loads((place / "settings.json").read_text(encoding="utf-8"))
+        return cls(**frames, settings=settings)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The very columns of the paper's results."""
+        return self.comparison.reindex(columns=list(COLUMNS))
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Writes all tables into a folder, which is made if it is not there; gives the files.
+
+        - ``results.csv``: the paper's columns and names.
+        - ``comparison.csv``: with the paper's figures, verdicts, grids and times.
+        - ``seeds.csv``: one row per seed, with the settings of the chosen model.
+        - ``units.csv``: what was run, skipped or failed, and why.
+        - ``batch_size.csv`` and ``epsilon.csv``, if those experiments were run.
+        - ``tables.md``, ``tables.tex``: the tables of the paper's appendix.
+        - ``settings.json``: what made the results, whatever the machine.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        frames = {"results.csv": self.summary}
+        frames |= {file: getattr(self, name) for name, file in FILES.items()}
+        texts = {name: own.to_csv(index=False) for name, own in frames.items() if not own.empty}
+        texts["tables.md"] = self.page()
+        if not self.comparison.empty:
+            texts["tables.tex"] = latex_document(sections(self.comparison))
+        texts["settings.json"] = json.dumps(self.settings, indent=2) + "\n"
+        for name, text in texts.items():
+            write_whole(place / name, text)
+        return [place / name for name in texts]
+
+    def page(self) -> str:
+        """All tables as Markdown, the tally first and what could not be done last."""
+        parts = ["# Results beside the paper's\n", INTRODUCTION, markdown_legend()]
+        if not self.comparison.empty:
+            sentences = [*tally(self.comparison).sentences(), duel(self.comparison)]
+            parts += [f"{sentence}\n" for sentence in sentences if sentence]
+            parts += [markdown_section(found) for found in sections(self.comparison)]
+        for title, found, varies in (
+            ("Batch size", self.batch_sizes, BATCH_SIZE),
+            ("Epsilon", self.epsilons, EPSILON),
+        ):
+            if not found.empty:
+                parts.append(f"### {title}\n\n{markdown_experiment(found, varies)}\n")
+        done = self.units[self.units["status"] == FINISHED]
+        tables = {
+            "Skipped": self._reasons(SKIPPED),
+            "Failed": self._reasons(FAILED),
+            "What was run": _datasets_by(done, ["model", "method", "grid"]),
+            "Rows of the paper not run": self._missing(),
+        }
+        parts += [
+            f"### {title}\n\n{markdown_frame(table)}\n"
+            for title, table in tables.items()
+            if len(table) or title == "What was run"
+        ]
+        return "\n".join(parts)
+
+    def _reasons(self, status: str) -> pd.DataFrame:
+        rows = self.units[self.units["status"] == status]
+        return rows[["dataset", "model", "method", "measure", "reason"]]
+
+    def _missing(self) -> pd.DataFrame:
+        """The data sets for which the paper has a row that is neither here nor skipped."""
+        skipped = self.units[self.units["status"] == SKIPPED].fillna({"measure": ""})
+        known = pd.concat([self.comparison, skipped])[[*KEYS]]
+        here = set(known.itertuples(index=False, name=None))
+        paper = paper_results()
+        rows = paper[[*KEYS]].itertuples(index=False, name=None)
+        missing = paper[[here.isdisjoint({row, (*row[:-1], "")}) for row in rows]]
+        measures = missing["measure"].map(MEASURES)
+        return _datasets_by(missing.assign(measure=measures), ["model", "method", "measure"])
+
+
+def _datasets_by(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The names of the data sets, one after the other, for every combination of the keys."""
+    grouped = rows["dataset"].groupby([rows[key] for key in keys], sort=True)
+    names = grouped.agg(lambda own: ", ".join(own.unique()))
+    return names.rename("datasets").reset_index()
+
+
+def _unit_row(record: UnitRecord) -> dict[str, Any]:
+    unit = record.unit
+    return {
+        "dataset": unit.dataset,
+        "model": unit.model,
+        "method": unit.method,
+        "measure": unit.measure,
+        "varies": unit.varies,
+        "grid": unit.grid,
+        "status": record.status,
+        "reason": record.reason,
+        "candidates": len(record.kept),
+        "seconds": record.seconds,
+        "version": record.version,
+    }
+
+
+def _settings(records: Sequence[UnitRecord]) -> dict[str, Any]:
+    """What made the results: protocol, seeds, and the versions of methods and packages."""
+    done = [record for record in records if record.status == FINISHED]
+    packages = sorted({name for record in done for name in record.environment})
+    by_method = sorted({record.unit.method for record in done})
+    return {
+        "selection": "of the models of the last 5 epochs of every combination, the fairest on the "
+        "validation part among those within 0.03 of the best validation accuracy",
+        "seeds": sorted({seed for record in done for seed in record.unit.seeds}),
+        "epochs": sorted({record.unit.epochs for record in done}),
+        "grids": sorted({record.unit.grid for record in done}),
+        "versions": {
+            name: sorted({r.environment[name] for r in done if name in r.environment})
+            for name in packages
+        },
+        "methods": {
+            name: sorted({r.version for r in done if r.unit.method == name}) for name in by_method
+        },
+    }

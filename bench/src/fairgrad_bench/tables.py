@@ -1,0 +1,227 @@
+"""The comparison as the tables of the paper's appendix, in Markdown and in LaTeX.
+
+LaTeX tables need the packages booktabs and graphicx.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairgrad.datasets import PAPER_SEEDS
+from fairgrad_bench.comparison import MEANING
+from fairgrad_bench.paper import MEASURES, MODELS, dataset_title, method_title
+from fairgrad_bench.selection import FIGURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+HEADINGS = {
+    "accuracy": "ACCURACY",
+    "mean_abs_fairness": "MEAN ABS.",
+    "max_fairness": "MAXIMUM",
+    "min_fairness": "MINIMUM",
+}
+PAPER_EPOCHS = 50
+NEEDS_S = "needs the sensitive value to predict"
+SHORT = "fewer combinations of hyper-parameters, epochs or seeds than the paper's"
+MARKDOWN_FIGURE = "{:.4f}\u00a0±\u00a0{:.4f}"
+"""With spaces that no line is broken at: a figure and its deviation stay side by side."""
+
+LATEX_FIGURE = r"${:.4f} \pm {:.4f}$"
+
+ARROWS = {"ACCURACY": r" $\uparrow$", "MEAN ABS.": r" $\downarrow$"}
+SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+ABBREVIATED = {"not comparable": "n/c", "not in the paper": "--"}
+
+
+@dataclass(frozen=True)
+class MeanFigure:
+    """A figure and its standard deviation; None where there is none."""
+
+    value: float | None
+    deviation: float | None
+
+    def show(self, template: str) -> str:
+        """Both with four digits, or nothing."""
+        return "" if self.value is None else template.format(self.value, self.deviation)
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """One row of a table."""
+
+    method: str
+    measure: str
+    needs_s: bool
+    short: bool
+    ours: tuple[MeanFigure, ...]
+    paper: tuple[MeanFigure, ...]
+    verdict: str
+    seconds: float
+
+    def figures(self, template: str) -> list[str]:
+        """Our figures, each with the paper's behind it."""
+        pairs = zip(self.ours, self.paper, strict=True)
+        return [figure.show(template) for pair in pairs for figure in pair]
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """One table: a data set and a model, with a block of rows per measure."""
+
+    dataset: str
+    model: str
+    blocks: tuple[tuple[TableLine, ...], ...]
+
+    @property
+    def title(self) -> str:
+        """As the paper's captions begin."""
+        return f"Results for the {self.dataset} dataset with {self.model}"
+
+
+def sections(comparison: pd.DataFrame) -> Iterator[TableSection]:
+    """The tables, in the order of the rows."""
+    for key, rows in comparison.groupby(["dataset", "model"], sort=False):
+        dataset, model = map(str, key)
+        blocks = tuple(
+            tuple(_line(row) for row in block.to_dict(orient="records"))
+            for _, block in rows.groupby("measure", sort=False)
+        )
+        yield TableSection(dataset_title(dataset), MODELS[model], blocks)
+
+
+def _line(row: dict[Any, Any]) -> TableLine:
+    fewer = row["epochs"] < PAPER_EPOCHS or row["seeds"] < len(PAPER_SEEDS)
+    return TableLine(
+        method=method_title(row["method"]),
+        measure=MEASURES.get(row["measure"], row["measure"]),
+        needs_s=bool(row["needs_s_to_predict"]),
+        short=bool(row["grid"] != "paper" or fewer),
+        ours=tuple(_mean_figure(row, figure) for figure in FIGURES),
+        paper=tuple(_mean_figure(row, f"paper_{figure}") for figure in FIGURES),
+        verdict=row["verdict"],
+        seconds=float(row["seconds"]),
+    )
+
+
+def _mean_figure(row: Any, name: str) -> MeanFigure:
+    value, deviation = row[name], row[f"{name}_std"]
+    return MeanFigure(None, None) if pd.isna(value) else MeanFigure(float(value), float(deviation))
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+
+
+def markdown_section(found: TableSection) -> str:
+    """One table under its title."""
+    headings = ["METHOD", "MEASURE", "VERDICT"]
+    for name in HEADINGS.values():
+        headings += [name, "paper"]
+    rows = []
+    for line in (line for block in found.blocks for line in block):
+        marks = " †" * line.needs_s + " ‡" * line.short
+        cells = [f"{line.method}{marks}", line.measure, line.verdict]
+        rows.append([*cells, *line.figures(MARKDOWN_FIGURE), f"{line.seconds:.0f}"])
+    return f"### {found.title}\n\n{markdown_table([*headings, 'SECONDS'], rows)}\n"
+
+
+def markdown_legend() -> str:
+    """What the columns, marks and verdicts mean."""
+    verdicts = "\n".join(f"- **{name}**: {meaning}." for name, meaning in MEANING.items())
+    return (
+        "Figures are means over seeds ± standard deviations on the test part. MEAN ABS. is the "
+        "mean absolute level of fairness, MAXIMUM the level of the best-off and MINIMUM that of "
+        f"the worst-off group. † {NEEDS_S}. ‡ {SHORT}. SECONDS is the processor time of all models "
+        "that the row was chosen from, over all seeds, on one core; methods that do not use the "
+        "measure are trained once for all of them.\n\nVerdicts, the first that fits:\n\n"
+        f"{verdicts}\n"
+    )
+
+
+def markdown_frame(frame: pd.DataFrame) -> str:
+    """Any frame; figures with four digits."""
+    rows = [[_text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    return markdown_table([str(name) for name in frame.columns], rows)
+
+
+def markdown_experiment(found: pd.DataFrame, varies: str) -> str:
+    """The table of an experiment over one setting."""
+    columns: dict[str, Any] = {
+        "DATASET": found["dataset"].map(dataset_title),
+        "MODEL": found["model"],
+        "MEASURE": found["measure"].map(MEASURES),
+        varies.replace("_", " ").upper(): found[varies].map("{:g}".format),
+    }
+    for name in ("accuracy", "mean_abs_fairness"):
+        for column, who in ((name, ""), (f"paper_{name}", ", paper")):
+            if column in found:
+                figures = [_mean_figure(row, column) for row in found.to_dict(orient="records")]
+                columns[HEADINGS[name] + who] = [own.show(MARKDOWN_FIGURE) for own in figures]
+    if "within_epsilon" in found:
+        columns["AT MOST EPSILON"] = found["within_epsilon"].map({True: "yes", False: "no"})
+    return markdown_frame(pd.DataFrame(columns))
+
+
+def _text(value: object) -> str:
+    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(SPECIAL.get(character, character) for character in text)
+
+
+def latex_document(found: Iterable[TableSection]) -> str:
+    """All tables, to be included in a document."""
+    head = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}.\n"
+    return head + "\n".join(_latex_section(one) for one in found)
+
+
+def _latex_section(found: TableSection) -> str:
+    """One table, a rule between measures."""
+    headings = [r"\textbf{METHOD}", r"\textbf{MEASURE}"]
+    for name in HEADINGS.values():
+        headings += [f"\\textbf{{{name}}}{ARROWS.get(name, '')}", "paper"]
+    headings.append(r"\textbf{VERDICT}")
+    blocks = [" \\\\\n".join(_latex_row(line) for line in block) for block in found.blocks]
+    caption = (
+        f"{latex_escape(found.title)}: means over seeds and standard deviations, ours beside the "
+        f"paper's. $\\dagger$ {NEEDS_S}. $\\ddagger$ {SHORT}."
+    )
+    return "\n".join(
+        [
+            r"\begin{table}[p]",
+            r"\centering\small\setlength\tabcolsep{3pt}",
+            f"\\caption{{{caption}}}",
+            r"\resizebox{\textwidth}{!}{\begin{tabular}{ll" + "rr" * len(HEADINGS) + "l}",
+            r"\toprule",
+            " & ".join(headings) + r" \\",
+            r"\midrule",
+            " \\\\\n\\midrule\n".join(blocks) + r" \\",
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _latex_row(line: TableLine) -> str:
+    marks = r"$^\dagger$" * line.needs_s + r"$^\ddagger$" * line.short
+    cells = [f"{latex_escape(line.method)}{marks}", rf"\textbf{{{latex_escape(line.measure)}}}"]
+    return " & ".join(
+        [*cells, *line.figures(LATEX_FIGURE), ABBREVIATED.get(line.verdict, line.verdict)]
+    )

@@ -1,0 +1,36 @@
+"""What fairness costs in time: the paper's networks, and a table and figure of the costs."""
+
+import pandas as pd
+import pytest
+import torch
+
+from fairgrad_bench import measure_overhead, write_overhead
+from fairgrad_bench.overhead import _sizes, network
+from fairgrad_bench.paper import paper_overhead
+
+
+def test_the_networks_have_as_many_parameters_as_the_papers():
+    for row in paper_overhead().to_dict(orient="records"):
+        built = network(52, _sizes(row["hidden"]))
+        assert sum(part.numel() for part in built.parameters()) == row["parameters"]
+
+
+def test_a_table_and_a_figure_are_written(tmp_path):
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    found = measure_overhead(epochs=1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert found["setting"].tolist() == paper_overhead()["setting"].tolist()
+    # One epoch of each: the ratio is that of the two times, up to their rounding.
+    ratios = found["fairgrad"] / found["unconstrained"]
+    assert found["ratio"].tolist() == pytest.approx(ratios.tolist(), rel=0.05)
+    assert found["paper_delta"].tolist() == [0.03, 0.001, 0.024, 0.016, 0.017]
+    written = write_overhead(found, tmp_path)
+    assert [path.name for path in written] == ["overhead.csv", "overhead.md", "overhead.png"]
+    pd.testing.assert_frame_equal(pd.read_csv(written[0]), found)
+    assert "| 20 layers | 80642 | 512 |" in written[1].read_text(encoding="utf-8")
+
+
+def test_epochs_must_be_positive():
+    with pytest.raises(ValueError, match="epochs: expected at least 1, got 0"):
+        measure_overhead(0)

@@ -1,0 +1,90 @@
+"""The README's figures of the paper's experiments are those of the committed results."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fairgrad_bench.comparison import tally
+from fairgrad_bench.paper import DATASETS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMPARISON = pd.read_csv(ROOT / "results" / "comparison.csv")
+METHODS = {
+    "unconstrained": "unconstrained",
+    "Weighted ERM": "weighted_erm",
+    "FairBatch": "fairbatch",
+    "BiFair": "bifair",
+    "Constrained": "constrained",
+    "fairret": "fairret",
+    "Reduction": "reduction",
+    "Threshold": "threshold",
+    "FairGrad": "fairgrad",
+    "FairGrad with slack": "fairgrad_epsilon",
+    "FairGrad without negative weights": "fairgrad_clipped",
+    "the estimator's defaults": "fairgrad_stable",
+}
+"""What the README calls the methods; remarks follow in brackets or after a comma."""
+
+
+def table_after(sentence):
+    """The table that follows a sentence, as lists of cells by the first cell of their row."""
+    after = README[README.index(sentence) :]
+    table = re.search(r"\n\n(\|.*?)\n\n", after, re.DOTALL)[1]
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+    return rows[0][1:], {row[0]: row[1:] for row in rows[2:]}
+
+
+def figures(dataset, model, method, measure, paper=""):
+    """Accuracy and unfairness as the README prints them; None if they were not measured."""
+    keys = {"dataset": dataset, "model": model, "method": method, "measure": measure}
+    found = COMPARISON[(COMPARISON[list(keys)] == pd.Series(keys)).all(axis=1)]
+    if found.empty:
+        return None
+    pair = found.iloc[0][[f"{paper}accuracy", f"{paper}mean_abs_fairness"]]
+    return " / ".join(f"{figure:.3f}".lstrip("0") for figure in pair)
+
+
+def test_peers_on_adult():
+    measures, rows = table_after("Adult, linear models, mean of 5 seeds")
+    assert len(rows) == len(METHODS)
+    for title, cells in rows.items():
+        method = METHODS[re.split(r" \(|,", title)[0]]
+        for measure, cell in zip(measures, cells, strict=True):
+            expected = figures("adult", "linear", method, measure.replace(" ", "_"))
+            assert cell == (expected or "not offered"), (title, measure)
+
+
+def test_fairgrad_beside_the_paper():
+    _, rows = table_after("FairGrad and, in brackets, the paper's")
+    assert set(rows) == {*DATASETS.values()} - {"Twitter", "Folktables"}
+    for title, cells in rows.items():
+        dataset = next(name for name, known in DATASETS.items() if known == title)
+        for model, cell in zip(("linear", "nonlinear"), cells, strict=True):
+            own, paper = (
+                figures(dataset, model, "fairgrad", "equalized_odds", of) for of in ("", "paper_")
+            )
+            assert cell == f"{own} ({paper})", (title, model)
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (r"Of the (\d+) cells", lambda found: sum(found.verdicts.values()) - _not_compared(found)),
+        (r"better in\s+(\d+)", lambda found: found.verdicts["better"]),
+        (r"reproduced in\s+(\d+)", lambda found: found.verdicts["reproduced"]),
+        (r"trade-off in\s+(\d+)", lambda found: found.verdicts["trade-off"]),
+        (r"worse in\s+(\d+)", lambda found: found.verdicts["worse"]),
+        (r"measured in\s+(\d+) of", lambda found: len(found.on_front)),
+        (r"measured in\s+\d+\s+of\s+(\d+)", lambda found: len(found.on_front) + len(found.beaten)),
+    ],
+)
+def test_tally(words, count):
+    section = README[README.index("## The paper's experiments") :]
+    assert int(re.search(words, section)[1]) == count(tally(COMPARISON))
+
+
+def _not_compared(found):
+    return found.verdicts["not comparable"] + found.verdicts["not in the paper"]
