@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: demo test test-browser test-network lint format docs bench-overhead bench-smoke pictures clean
 
-.venv/base: pyproject.toml constraints.txt
+.venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -e .
 	touch $@
