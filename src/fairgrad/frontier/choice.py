@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.training.member import check_number
+from fairgrad.checks import check_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.checks import check_count
 from fairgrad.frontier.choice import PART, choose
 from fairgrad.frontier.geometry import hypervolume, non_dominated
 from fairgrad.frontier.grid import epsilons_of
@@ -20,7 +21,6 @@ from fairgrad.frontier.stacked import fit_stacked
 from fairgrad.frontier.template import as_template
 from fairgrad.sklearn.defaults import desirable_labels
 from fairgrad.sklearn.sensitive import split_columns
-from fairgrad.training.member import check_count
 
 if TYPE_CHECKING:
     from fairgrad.audit import Audit

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.training.member import check_count
+from fairgrad.checks import check_count
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats

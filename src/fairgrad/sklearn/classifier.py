@@ -21,8 +21,8 @@ from fairgrad.sklearn.fitting import (
 )
 from fairgrad.sklearn.scaling import Scaling
 from fairgrad.sklearn.sensitive import split_columns
-from fairgrad.training.module_network import module_scores
-from fairgrad.training.training import network_scores
+from fairgrad.training.networks import module_scores
+from fairgrad.training.trainer import network_scores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -220,7 +220,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         goes_on = hasattr(self, "state_")
         rows = read(self, X, y, sensitive_features, sample_weight, fitted=goes_on, classes=classes)
         task = next_task(self, rows) if goes_on else first_task(self, rows)
-        plan = plan_of(self, len(rows), epochs=1, decay="constant", average_last=0.0)
+        plan = plan_of(self, len(rows), epochs=1, schedule="constant", average_last=0.0)
         fit_task(self, rows, task, plan)
         return self
 

@@ -11,6 +11,7 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from fairgrad.groups import GroupedRows
 from fairgrad.measures import check_several_groups, constraints_of
 from fairgrad.sklearn.defaults import (
     SMALL_TABLE,
@@ -32,9 +33,8 @@ from fairgrad.sklearn.sensitive import (
     without_rows,
 )
 from fairgrad.sklearn.starting import parameters_of
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-from fairgrad.training.module_network import loaded
-from fairgrad.training.network import Shape
+from fairgrad.training import Member, Shape, TrainingPlan, TrainingTable, train
+from fairgrad.training.trainer import trained_module as loaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +138,7 @@ def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> TrainingP
         "epochs": resolve_epochs(model.max_iter, n_rows, model.batch_size),
         "batch_size": model.batch_size,
         "solver": model.solver,
-        "decay": model.learning_rate,
+        "schedule": model.learning_rate,
         "average_last": model.average_last,
     }
     return TrainingPlan(**{**settings, **changed})
@@ -267,7 +267,9 @@ def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> TrainingTable
         dtype = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
     else:
         X, dtype = rows.X, next(model.module.parameters()).dtype
-    return TrainingTable.from_codes(X, rows.label, task.group, groups, rows.weight, dtype=dtype)
+    return TrainingTable.from_rows(
+        X, GroupedRows(groups, rows.label, task.group, rows.weight), dtype=dtype
+    )
 
 
 def constraints_for(model: FairGradClassifier, groups: Groups | None) -> Constraints | None:

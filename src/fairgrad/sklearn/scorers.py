@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from fairgrad.checks import check_number
 from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
 from fairgrad.sklearn.sensitive import check_rows
-from fairgrad.training.member import check_number
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats

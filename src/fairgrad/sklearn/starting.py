@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
     from fairgrad.sklearn.scaling import Scaling
-    from fairgrad.training.network import Shape
+    from fairgrad.training import Shape
 
 
 def parameters_of(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:
