@@ -12,12 +12,13 @@ import torch
 from sklearn.utils import check_random_state
 
 from fairgrad.checks import check_number
-from fairgrad.finetune.criterion import Criterion, desirable_positions
+from fairgrad.finetune.criterion import Criterion
 from fairgrad.finetune.heads import find_head, n_outputs, new_head, with_head
 from fairgrad.finetune.judging import judge_of
 from fairgrad.finetune.loop import Loop
 from fairgrad.finetune.rows import labelled
-from fairgrad.frontier.parts import as_columns_of
+from fairgrad.measures import desirable_labels
+from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.training import TrainingPlan
 from fairgrad.training.evaluation import as_rule, last
 
@@ -126,7 +127,7 @@ def finetune(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     found = find_head(module, head)
     outputs = n_outputs(found, len(rows.classes))
-    desirable = desirable_positions(y_desirable, rows.classes)
+    desirable = desirable_labels(rows.classes, y_desirable) or None
     criterion = Criterion(
         rows,
         fairness_measure,
@@ -168,7 +169,7 @@ def finetune(
 def _validation(given: Any, transform: Any, rows: Labelled) -> Labelled | None:
     if given is None:
         return None
-    X, y, s, _ = as_columns_of(given, "validation")
+    X, y, s, _ = unpack_rows(given, "validation")
     return labelled(X, y, s, transform, rows.classes)
 
 

@@ -29,6 +29,8 @@ from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairgrad.training.table import TrainingPlan
+
 Pull = Callable[[Tensor], Tensor]
 """From the gradient of a loss by the scores to that by the parameters."""
 
@@ -81,6 +83,12 @@ class Shape:
     n_outputs: int
     batch_norm: bool = False
     dropout: float = 0.0
+
+    @classmethod
+    def of(cls, plan: TrainingPlan, n_features: int, n_labels: int) -> Shape:
+        """The shape of a plan's networks; for two labels they give the margin."""
+        n_outputs = 1 if n_labels == 2 else n_labels
+        return cls(n_features, plan.hidden, n_outputs, plan.batch_norm, plan.dropout)
 
     @property
     def pieces(self) -> dict[str, tuple[int, ...]]:

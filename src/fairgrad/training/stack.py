@@ -212,13 +212,7 @@ class Stack:
             return parts.network(self), None
         if module is not None:
             return ModuleStack(module, self.n_streams, len(members), n_labels), None
-        shape = Shape(
-            n_features=self.table.X.shape[1],
-            hidden=plan.hidden,
-            n_outputs=1 if n_labels == 2 else n_labels,
-            batch_norm=plan.batch_norm,
-            dropout=plan.dropout,
-        )
+        shape = Shape.of(plan, self.table.X.shape[1], n_labels)
         return build(shape, self.n_streams, [m.seed for m in members], self.table.dtype), shape
 
     def step(self, indices: RowBatch, factor: float) -> None:

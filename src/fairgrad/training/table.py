@@ -34,9 +34,9 @@ class TrainingTable:
         dtype: precision of the features as networks see them.
 
     Example:
-        >>> table = TrainingTable.from_data([[0.5], [1.0], [2.0]], ["no", "yes", "yes"], list("FMM"))
+        >>> table = TrainingTable.from_data([[0.5], [1.0]], ["no", "yes"], s=["F", "M"])
         >>> table.label, table.n_labels, table.groups.names
-        (tensor([0, 1, 1]), 2, ('s=F', 's=M'))
+        (tensor([0, 1]), 2, ('s=F', 's=M'))
     """
 
     X: Any
