@@ -12,8 +12,9 @@ from torch import nn
 
 from fairgrad import On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
-from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.sklearn.fitting import resolve_clip
+from fairgrad.training import fairest_of_accurate
 from fairgrad.training.stack import Stack
 
 EXACT = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
@@ -452,6 +453,40 @@ def test_states_of_models_from_before_the_schedule_had_its_name(hiring):
     old.__setstate__(state)
     assert old.get_params() == model.get_params()
     np.testing.assert_array_equal(old.predict(hiring.X), model.predict(hiring.X))
+
+
+VARIANTS = [
+    {"epsilon": epsilon, "weight_decay": decay, "batch_size": batch_size}
+    for epsilon, decay, batch_size in [(0.0, 0.0, 64), (0.05, 0.01, 64), (0.0, 0.0, 256)]
+]
+
+
+def make_variants():
+    common = {"max_iter": 6, "average_last": 0.0, "validation_fraction": 0.2, **EXACT}
+    return [FairGradClassifier("demographic_parity", **common, **own) for own in VARIANTS]
+
+
+def test_variants_are_fitted_together_as_each_by_itself(hiring):
+    models = fit_variants(make_variants(), hiring.X, hiring.y, sensitive_features=hiring.sex)
+    for together, alone in zip(models, make_variants(), strict=True):
+        alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        np.testing.assert_allclose(together.coef_, alone.coef_, atol=1e-9)
+        np.testing.assert_allclose(together.levels_, alone.levels_, atol=1e-9)
+        assert list(together.feature_names_in_) == list(hiring.X)
+
+
+def test_the_best_of_all_variants_is_chosen_among_all_their_epochs(hiring):
+    arguments = {"sensitive_features": hiring.sex}
+    every = fit_variants(make_variants(), hiring.X, hiring.y, **arguments)
+    accuracy, unfairness = (
+        np.concatenate([model.history_[name][-5:] for model in every])
+        for name in ("accuracy", "unfairness")
+    )
+    (best,) = fit_variants(make_variants(), hiring.X, hiring.y, best=True, **arguments)
+    i = fairest_of_accurate(accuracy, unfairness)
+    expected = every[i // 5].history_["levels"][-5:][i % 5]
+    np.testing.assert_allclose(best.levels_, expected, atol=1e-9)
+    assert {name: getattr(best, name) for name in VARIANTS[0]} == VARIANTS[i // 5]
 
 
 def test_interruption_leaves_a_model(hiring, monkeypatch):
