@@ -191,6 +191,7 @@ def test_one_sided_measures_count_what_is_broken(unequal):
     own = Frontier(estimator, "four_fifths_rule", [0.0, np.inf], random_state=0)
     everyone = (unequal.X, unequal.y, unequal.sex)
     own.fit(unequal.X, unequal.y, sensitive_features=unequal.sex, validation=everyone)
+    assert own.desirable_ == own.estimators_[-1].desirable_ == ("hired",)
     predicted = own.estimators_[-1].predict(unequal.X) == "hired"
     rates = [predicted[unequal.sex == sex].mean() for sex in "FM"]
     broken = [max(0.0, 0.8 * predicted.mean() - rate) for rate in rates]

@@ -14,7 +14,7 @@ from fairgrad.checks import check_count, check_number
 from fairgrad.frontier.judging import FrontierJudge, hypervolume, non_dominated, report_data
 from fairgrad.frontier.models import EstimatorTemplate
 from fairgrad.groups import group_rows
-from fairgrad.measures import desirable_labels
+from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
 
@@ -69,6 +69,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         audits_: by "validation" and "test", the audit of each model.
         post_processing_: points of the post-processed models, if asked for.
         fairness_measure_: the measure in use.
+        desirable_: the labels taken as desirable; none if the measure does not look at them.
         classes_: the class labels.
 
     Example:
@@ -147,6 +148,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         fitted = template.fit(training, measure, epsilons, seeds, self.n_jobs)
         judge = self._judge(template, measure, fitted)
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
+        self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {name: _audits(judge, fitted, part) for name, part in parts.items()}
         points = pd.DataFrame(
             {"epsilon": np.tile(epsilons, len(seeds)), "seed": np.repeat(seeds, len(epsilons))}

@@ -336,10 +336,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if rows.is_plain:
             return [self]
         pairs = candidate_rates(self.fairness_rate, self.proportional_rate, len(rows))
-        compares = bool(self.compare_plain)
-        if self.compare_plain == "auto":
-            compares = len(rows) < SMALL_TABLE
-        if compares or len(pairs) > 1:
+        is_auto = self.compare_plain == "auto"
+        if len(pairs) > 1 or (len(rows) < SMALL_TABLE if is_auto else self.compare_plain):
             pairs.append((0.0, 0.0))
         return [
             copy.copy(self).set_params(fairness_rate=rate, proportional_rate=proportional)
@@ -389,35 +387,6 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             frequencies=frequencies,
         )
 
-    def _train(
-        self,
-        rows: FittingRows,
-        candidates: Sequence[FairGradClassifier],
-        start: Mapping[str, Any] | None,
-        frequencies: Groups | None = None,
-        **changed: Any,
-    ) -> FairGradClassifier:
-        """Trains the candidates and becomes the best of them.
-
-        Of several the last is the plain model: one to choose as well if there are many, else only
-        to compare with.
-        """
-        runs = train_stacks(candidates, rows, start, frequencies, **changed)
-        run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
-        self._finish(run, choice, rows, frequencies)
-        if len(runs) > 1:
-            self.plain_accuracy_ = float(run.training.history.accuracy[choice.epoch, -1])
-            cost = self.plain_accuracy_ - choice.accuracy
-            if cost > TOLERATED_LOSS:
-                warnings.warn(
-                    f"Fairness costs {100 * cost:.1f} points of accuracy here: "
-                    f"{choice.accuracy:.4f}, against {self.plain_accuracy_:.4f} of the plain "
-                    "model. Allow some unfairness with epsilon, or lower fairness_rate, to keep "
-                    "more of it.",
-                    stacklevel=3,
-                )
-        return self
-
     def _finish(
         self, run: StackRun, choice: Choice, rows: FittingRows, frequencies: Groups | None = None
     ) -> None:
@@ -452,6 +421,35 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.calls_ += 1
         if self.module is not None:
             self.module_ = trained_module(self.module, self.state_)
+
+    def _train(
+        self,
+        rows: FittingRows,
+        candidates: Sequence[FairGradClassifier],
+        start: Mapping[str, Any] | None,
+        frequencies: Groups | None = None,
+        **changed: Any,
+    ) -> FairGradClassifier:
+        """Trains the candidates and becomes the best of them.
+
+        Of several the last is the plain model: one to choose as well if there are many, else only
+        to compare with.
+        """
+        runs = train_stacks(candidates, rows, start, frequencies, **changed)
+        run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
+        self._finish(run, choice, rows, frequencies)
+        if len(runs) > 1:
+            self.plain_accuracy_ = float(run.training.history.accuracy[choice.epoch, -1])
+            cost = self.plain_accuracy_ - choice.accuracy
+            if cost > TOLERATED_LOSS:
+                warnings.warn(
+                    f"Fairness costs {100 * cost:.1f} points of accuracy here: "
+                    f"{choice.accuracy:.4f}, against {self.plain_accuracy_:.4f} of the plain "
+                    "model. Allow some unfairness with epsilon, or lower fairness_rate, to keep "
+                    "more of it.",
+                    stacklevel=3,
+                )
+        return self
 
     def _measure_key(self) -> str:
         return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))

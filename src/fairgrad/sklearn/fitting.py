@@ -111,12 +111,8 @@ def train_stacks(
 ) -> list[StackRun]:
     """Trains models, set up for the same rows, in as few stacks as their settings allow.
 
-    Args:
-        models: which differ as in `fit_variants`.
-        rows: what to train on.
-        start: state to start from, a stack of one; None for new weights.
-        frequencies: groups whose frequencies count, if not those of the rows.
-        changed: what is to be otherwise than the models say: see `TrainingPlan`.
+    They start from `start`, a stack of one, or from new weights. `frequencies` are the groups whose
+    frequencies count, if not those of the rows; `changed` is what the plan has otherwise.
     """
     first = models[0]
     dtype = None if first.module is None else next(first.module.parameters()).dtype
@@ -157,13 +153,7 @@ def best_run(rule: Any, runs: Sequence[StackRun]) -> tuple[StackRun, Choice]:
 def candidate_rates(
     fairness_rate: Any, proportional_rate: Any, n_rows: int = SMALL_TABLE
 ) -> list[tuple[float, float]]:
-    """Pairs of fairness rate and proportional rate to train side by side; only one by default.
-
-    Args:
-        fairness_rate: a number, or "auto".
-        proportional_rate: a number, or "auto".
-        n_rows: of the table.
-    """
+    """Pairs of fairness rate and proportional rate to train side by side; only one by default."""
     _check_auto("fairness_rate", fairness_rate)
     _check_auto("proportional_rate", proportional_rate)
     several = n_rows < SMALL_TABLE and isinstance(fairness_rate, str)
@@ -209,15 +199,10 @@ def parameters_from(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:
             or ``coefs_`` and ``intercepts_`` (an MLPClassifier with ReLU).
         shape: of our network, which must have the same layers.
         scaling: of the features our network sees; the classifier's are not scaled.
-
-    Raises:
-        TypeError: if the classifier is not of such a kind.
-        ValueError: if its layers do not fit.
     """
     layers = _layers(classifier)
-    offset, scale = scaling
     first_weight, first_bias = layers[0]
-    layers[0] = (first_weight * scale, first_bias + first_weight @ offset)
+    layers[0] = (first_weight * scaling.scale, first_bias + first_weight @ scaling.offset)
     found = [part for layer in layers for part in layer]
     if shape.batch_norm or [part.shape for part in found] != list(shape.pieces.values()):
         sizes = [weight.shape[0] for weight, _ in layers]

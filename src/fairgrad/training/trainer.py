@@ -133,15 +133,9 @@ def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
 
 
 def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
-    """Rebuilds a network from its state (tensors or arrays, a stack of one) and runs it.
+    """(n, outputs) scores of rows (n, features) by a network rebuilt from its state.
 
-    Args:
-        shape: of the network.
-        state: holds ``network.parameters`` and ``buffers.*``.
-        X: (n, features) tensor or array.
-
-    Returns:
-        (n, outputs) scores.
+    The state, tensors or arrays of a stack of one, holds ``network.parameters`` and ``buffers.*``.
     """
     dtype = torch.as_tensor(state["network.parameters"]).dtype
     network = build(shape, 1, [0], dtype)
@@ -152,12 +146,7 @@ def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
 
 
 def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
-    """A copy of a module with the parameters and buffers of a trained stack of one.
-
-    Args:
-        module: the module that was trained.
-        state: holds ``network.parameters`` and ``buffers.*``, tensors or arrays (1, ...).
-    """
+    """A copy of a module with the parameters and buffers of a trained stack of one."""
     stack = ModuleStack(module, n_streams=1, n_members=1, n_labels=2)
     parts = {"network": {"parameters": stack.parameters}, "buffers": stack.buffers}
     StackState(parts).load(state)
@@ -210,7 +199,8 @@ def train(
     """
     if not members:
         raise ValueError("members: expected at least one, got none.")
-    run = _Run(Stack(table, members, plan or TrainingPlan(), module, parts), plan or TrainingPlan())
+    plan = plan or TrainingPlan()
+    run = _Run(Stack(table, members, plan, module, parts), plan)
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(own)
