@@ -19,8 +19,6 @@ from fairgrad.splitting import hold_out
 from fairgrad.training import TrainingTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
@@ -194,7 +192,13 @@ def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[
         return X, None
     names = list(columns) if isinstance(columns, (list, tuple, np.ndarray)) else [columns]
     if hasattr(X, "columns"):
-        return _split_frame(X, names, fitted=n_features is not None)
+        missing = [name for name in names if name not in X.columns]
+        if missing and n_features is None:
+            raise ValueError(
+                f"sensitive_columns: expected columns of X, got {missing}; X has {list(X.columns)}."
+            )
+        present = [name for name in names if name in X.columns]
+        return X.drop(columns=present), None if missing else X[present]
     width = np.shape(X)[1] if np.ndim(X) == 2 or sparse.issparse(X) else 0
     if n_features is not None and width == n_features:
         return X, None
@@ -209,16 +213,6 @@ def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[
         return X.tocsr()[:, rest], np.asarray(X.tocsr()[:, places].toarray())
     array = np.asarray(X)
     return array[:, rest], {f"column {place}": array[:, place] for place in places}
-
-
-def _split_frame(X: Any, names: Sequence[Any], *, fitted: bool) -> tuple[Any, Any]:
-    missing = [name for name in names if name not in X.columns]
-    if missing and not fitted:
-        raise ValueError(
-            f"sensitive_columns: expected columns of X, got {missing}; X has {list(X.columns)}."
-        )
-    present = [name for name in names if name in X.columns]
-    return X.drop(columns=present), None if missing else X[present]
 
 
 def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[Any, Any]:
