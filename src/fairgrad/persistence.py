@@ -45,7 +45,7 @@ TYPES = {
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.Groups": "fairgrad.groups.Groups",
-    "fairgrad.NetworkShape": "fairgrad.training.network.Shape",
+    "fairgrad.NetworkShape": "fairgrad.training.networks.Shape",
     "fairgrad.On": "fairgrad.measures.On",
 }
 """Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.

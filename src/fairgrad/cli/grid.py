@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairgrad.cli.settings import PAPER_EPOCHS
-from fairgrad.sklearn import FairGradClassifier
-from fairgrad.sklearn.fitting import (
-    constraints_for,
-    keep,
-    members_of,
-    new_task,
-    plan_of,
-    read,
-    table_of,
-)
-from fairgrad.training import Choice, fairest_of_accurate
-from fairgrad.training import train as train_stack
+from fairgrad.sklearn import FairGradClassifier, fit_variants
 
 if TYPE_CHECKING:
     from fairgrad.cli.settings import Settings
     from fairgrad.cli.training import Rows
-    from fairgrad.sklearn.fitting import Task
-    from fairgrad.training import Training
 
 BATCH_SIZES = (64, 512)
 WEIGHT_DECAYS = (0.0, 0.001, 0.01)
@@ -33,8 +17,8 @@ PAPER: dict[str, Any] = {
     "fairness_rate": 0.01,
     "proportional_rate": 0.0,
     "error_memory": 0.0,
-    "learning_rate": "constant",
-    "learning_rate_init": 0.1,
+    "learning_rate": 0.1,
+    "schedule": "constant",
     "clip_norm": 0.05,
     "average_last": 0.0,
     "max_iter": PAPER_EPOCHS,
@@ -42,50 +26,26 @@ PAPER: dict[str, Any] = {
 
 
 def fit_paper_grid(
-    rest: Rows, settings: Settings, measure: Any, desirable: str | None, validation: float
+    part: Rows, held: Rows, settings: Settings, measure: Any, desirable: str | None
 ) -> FairGradClassifier:
     """The fairest, on validation rows, of all models within 3 points of the best accuracy.
 
     Candidates are the models of the last 5 epochs of every combination of batch size and weight
     decay; those that share a batch size are trained as one stack.
     """
-    base = FairGradClassifier(
-        measure,
-        epsilon=settings.epsilon or 0.0,
-        y_desirable=None if desirable is None else [desirable],
-        validation_fraction=validation,
-        **{**PAPER, **settings.network()},
-    )
-    runs = [_run(base, rest, batch_size) for batch_size in BATCH_SIZES]
-    candidates = [
-        (run, Choice(member, epoch, *_figures(run[1], member, epoch)))
-        for run in runs
-        for member in range(len(WEIGHT_DECAYS))
-        for epoch in run[1].kept
+    models = [
+        FairGradClassifier(
+            measure,
+            epsilon=settings.epsilon or 0.0,
+            y_desirable=None if desirable is None else [desirable],
+            batch_size=batch_size,
+            weight_decay=decay,
+            **{**PAPER, **settings.network()},
+        )
+        for batch_size in BATCH_SIZES
+        for decay in WEIGHT_DECAYS
     ]
-    accuracy = np.array([choice.accuracy for _, choice in candidates])
-    unfairness = np.array([choice.unfairness for _, choice in candidates])
-    (models, training, task), choice = candidates[fairest_of_accurate(accuracy, unfairness)]
-    model = models[choice.member]
-    model.groups_ = task.groups
-    model.fairness_rate_, model.plain_accuracy_ = float(model.fairness_rate), None
-    keep(model, training, choice, constraints_for(model, task.groups))
+    (model,) = fit_variants(
+        models, part.X, part.y, sensitive_features=part.s, validation=tuple(held), best=True
+    )
     return model
-
-
-def _run(
-    base: FairGradClassifier, rest: Rows, batch_size: int
-) -> tuple[list[FairGradClassifier], Training, Task]:
-    base = copy.copy(base).set_params(batch_size=batch_size)
-    rows = read(base, rest.X, rest.y, rest.s, None, fitted=False)
-    task = new_task(base, rows)
-    models = [copy.copy(base).set_params(weight_decay=decay) for decay in WEIGHT_DECAYS]
-    members = [member for model in models for member in members_of(model, rows, task)]
-    plan = plan_of(base, len(rows))
-    training = train_stack(table_of(base, rows, task), members, plan, progress=None)
-    return models, training, task
-
-
-def _figures(training: Training, member: int, epoch: int) -> tuple[float, float]:
-    history = training.history
-    return float(history.accuracy[epoch, member]), float(history.unfairness[epoch, member])

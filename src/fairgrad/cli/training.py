@@ -97,15 +97,16 @@ def train(
         return chosen_of(fit_frontier(rest, test, settings, desirable), settings)
     show("Training the fair model")
     measure = settings.measure_on(rest.attributes)
+    part, held = _parted(rest)
     if settings.paper_grid:
-        fair = fit_paper_grid(rest, settings, measure, desirable, VALIDATION)
+        fair = fit_paper_grid(part, held, settings, measure, desirable)
     elif settings.grows_trees:
         fair = _boosted(settings, rest, measure, desirable).fit(
             rest.X, rest.y, sensitive_features=rest.s
         )
     else:
         fair = _estimator(settings, measure, desirable).fit(
-            rest.X, rest.y, sensitive_features=rest.s
+            part.X, part.y, sensitive_features=part.s, validation=tuple(held)
         )
     if not with_plain:
         return Trained(fair)
@@ -117,16 +118,14 @@ def fit_plain(rest: Rows, settings: Settings) -> Any:
     """The same network, or the same trees, trained for accuracy alone."""
     if settings.grows_trees:
         return boosted(settings, len(rest), None).fit(rest.X, rest.y)
-    plain = FairGradClassifier(
-        None, validation_fraction=VALIDATION, selection="most_accurate", **settings.network()
-    )
-    return plain.fit(rest.X, rest.y)
+    part, held = _parted(rest)
+    plain = FairGradClassifier(None, selection="most_accurate", **settings.network())
+    return plain.fit(part.X, part.y, validation=tuple(held))
 
 
 def fit_frontier(rest: Rows, test: Rows, settings: Settings, desirable: str | None) -> Frontier:
     """Models from exact fairness to the plain one: networks in one pass, trees side by side."""
-    n_train = round(len(rest) * (1 - VALIDATION))
-    part, held = rest.cut(slice(n_train)), rest.cut(slice(n_train, None))
+    part, held = _parted(rest)
     measure = settings.measure_on(rest.attributes)
     estimator: Any = FairGradClassifier(
         measure, y_desirable=_listed(desirable), **settings.network()
@@ -166,7 +165,6 @@ def _estimator(settings: Settings, measure: Any, desirable: str | None) -> FairG
         measure,
         epsilon=settings.epsilon or 0.0,
         y_desirable=_listed(desirable),
-        validation_fraction=VALIDATION,
         **settings.network(),
     )
 
@@ -180,6 +178,12 @@ def _boosted(settings: Settings, rows: Rows, measure: Any, desirable: str | None
         epsilon=settings.epsilon or 0.0,
         y_desirable=_listed(desirable),
     )
+
+
+def _parted(rest: Rows) -> tuple[Rows, Rows]:
+    """Training rows and validation rows."""
+    n_train = round(len(rest) * (1 - VALIDATION))
+    return rest.cut(slice(n_train)), rest.cut(slice(n_train, None))
 
 
 def _listed(desirable: str | None) -> list[str] | None:

@@ -16,7 +16,7 @@ from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.evaluate import cell_errors, levels_of
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import constraints_of
-from fairgrad.training.progress import EpochBar
+from fairgrad.training import EpochBar
 
 if TYPE_CHECKING:
     from torch import nn

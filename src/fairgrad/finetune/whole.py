@@ -19,12 +19,12 @@ from fairgrad.checks import check_count, check_number
 from fairgrad.files import write_whole
 from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
 from fairgrad.finetune.rows import all_logits, progress_bar, read_labelled, read_logits, run
-from fairgrad.frontier.parts import as_columns_of
 from fairgrad.measures import desirable_labels
+from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
 from fairgrad.training import TrainingPlan
-from fairgrad.training.selection import as_rule, last
+from fairgrad.training.evaluation import as_rule, last
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,12 +159,12 @@ def finetune(
     if clip_norm is not None:
         check_number("clip_norm", clip_norm, above=0.0)
     plan = TrainingPlan(
-        epochs=check_count("max_iter", max_iter), batch_size=batch_size, decay=schedule
+        epochs=check_count("max_iter", max_iter), batch_size=batch_size, schedule=schedule
     )
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     judged = None
     if validation is not None:
-        V, y_valid, s_valid, _ = as_columns_of(validation, "validation")
+        V, y_valid, s_valid, _ = unpack_rows(validation, "validation")
         judged = read_labelled(V, y_valid, s_valid, transform, classes)
     elif validation_fraction:
         kept, held = hold_out(data.rows.cell(), validation_fraction, seed)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairgrad.groups import Groups, Ints
-    from fairgrad.training.member import Member
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.table import Member, TrainingTable
 
 MAX_DENSE = 64
 """With more cells than these, rows are counted one by one instead of by a product."""

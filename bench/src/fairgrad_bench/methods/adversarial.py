@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training import Indices, Network, Stack
+    from fairgrad.training import Network, RowBatch, Stack
 
     Pull = Callable[[Tensor], Tensor]
 
@@ -190,7 +190,7 @@ class Duel:
     def __init__(self, stack: Stack, label_outputs: int) -> None:
         self.table, self.label_outputs = stack.table, label_outputs
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """(S, T, label and group outputs, B)."""
         parts = (scores[:, :, : self.label_outputs], scores[:, :, self.label_outputs :])
         truths = (self.table.label[indices.row], self.table.group[indices.row])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training import Indices, Stack
+    from fairgrad.training import RowBatch, Stack
 
 LEARNING_RATE = 0.01
 SLACKS = (0.0, 0.03)
@@ -93,7 +93,7 @@ class Game:
         found: Tensor = self.constraint.multiplier.weight.detach()
         return found.view(self.constant.shape)
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The Lagrangian's gradient by the scores; then the multipliers take their step."""
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
@@ -103,7 +103,7 @@ class Game:
             self._ascend(state)
         return gradient
 
-    def violations(self, scores: Tensor, indices: Indices) -> Violations:
+    def violations(self, scores: Tensor, indices: RowBatch) -> Violations:
         """Of all constraints in a batch; 0 for those that speak of a cell without rows."""
         margin = margins(scores, self.label[indices.row])
         members = torch.nn.functional.one_hot(self.cell[indices.row], self.n_cells).float()
@@ -124,7 +124,7 @@ class Game:
     def _product(self, matrix: Tensor, values: Tensor) -> Tensor:
         return torch.bmm(matrix, values[..., None])[..., 0]
 
-    def _state(self, scores: Tensor, indices: Indices) -> Any:
+    def _state(self, scores: Tensor, indices: RowBatch) -> Any:
         losses = cross_entropies(scores, self.label[indices.row])
         if indices.valid is None:
             loss = losses.mean(-1).sum()

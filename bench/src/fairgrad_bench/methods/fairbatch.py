@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fairgrad.training import SHUFFLING, Indices, StackParts, generator
+from fairgrad.training import SHUFFLING, RowBatch, StackParts, generator
 from fairgrad.training import losses as cross_entropies
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import (
@@ -166,14 +166,14 @@ class FairBatches:
     def _is_parity(self) -> bool:
         return self.measure == "demographic_parity"
 
-    def epoch(self) -> Iterator[Indices]:
+    def epoch(self) -> Iterator[RowBatch]:
         """The batches of one epoch; the shares move between epochs."""
         if not self.is_first:  # before that the models have learnt nothing to judge by
             self.move()
         self.is_first = False
         rows = torch.stack([self._rows(member) for member in range(len(self.shares))])
         for step in range(self.n_steps):
-            yield Indices(rows[:, step].contiguous(), None)
+            yield RowBatch(rows[:, step].contiguous(), None)
 
     def move(self) -> None:
         """Moves the shares by the losses of the models as they are."""

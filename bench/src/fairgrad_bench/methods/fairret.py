@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training import Indices, Stack
+    from fairgrad.training import RowBatch, Stack
 
 LABELS: dict[str, tuple[int | None, ...]] = {
     "accuracy_parity": (None,),
@@ -54,7 +54,7 @@ class Penalised:
         self.is_of_accuracy = measure == "accuracy_parity"
         self.labels = LABELS[measure]
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """(S, T, 1, B)."""
         row, valid = indices
         sizes = torch.full((len(row), 1), row.shape[1]) if valid is None else valid.sum(1)[:, None]
@@ -63,7 +63,7 @@ class Penalised:
             scores, indices
         )
 
-    def of_penalty(self, scores: Tensor, indices: Indices) -> Tensor:
+    def of_penalty(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The penalty's part of the gradient, (S, T, 1, B)."""
         with torch.enable_grad():
             margins = scores[:, :, 0].detach().requires_grad_()
@@ -71,7 +71,7 @@ class Penalised:
             total = (penalties * self.strengths.view_as(penalties)).sum()
             return torch.autograd.grad(total, margins)[0].unsqueeze(2)
 
-    def penalties(self, margins: Tensor, indices: Indices) -> Tensor:
+    def penalties(self, margins: Tensor, indices: RowBatch) -> Tensor:
         """The penalty of every model (S, T) on its batch, of the margins (S, T, B)."""
         label, members = self.label[indices.row], self.groups[indices.row]
         sign = (2 * label - 1)[:, None] if self.is_of_accuracy else 1
