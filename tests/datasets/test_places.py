@@ -151,20 +151,6 @@ def test_missing_texts_and_columns_when_parsing():
     assert frame["c"].tolist() == ["x", "NA"]
 
 
-def test_write_whole_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_whole(path, b"old")
-
-    def refuse(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("pathlib.Path.replace", refuse)
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
-
-
 def test_personal_columns_of_an_original_file_are_never_read(folders, shared):
     """The publisher's own COMPAS file has names and birth dates; a copy of it is accepted."""
     source = shared / "compas-scores-two-years.csv.gz"

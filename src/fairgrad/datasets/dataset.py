@@ -21,6 +21,7 @@ from fairgrad.datasets.split import (
 from fairgrad.tables.encoding import feature_encoder
 from fairgrad.tables.reading import frame_of
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.values import value_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -286,8 +287,7 @@ def from_table(
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
     frame, name = frame_of(table)
-    listed = {"drop": drop, "categorical": categorical}
-    for argument, given in listed.items():
+    for argument, given in {"drop": drop, "categorical": categorical}.items():
         if isinstance(given, str):
             raise TypeError(f"{argument} is the text {given!r}; a list of columns is needed")
     if unknown_sensitive not in {"keep", "error"}:
@@ -295,27 +295,24 @@ def from_table(
             f"unknown_sensitive is {unknown_sensitive!r}; allowed are 'keep' and 'error'"
         )
     if isinstance(table, pd.DataFrame):  # its columns of categories are what the user made them
-        kinds = frame.dtypes
-        categorical = [
-            *categorical,
-            *(str(c) for c in frame if isinstance(kinds[c], pd.CategoricalDtype)),
-        ]
+        own = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
+        categorical = [*categorical, *own]
     roles = ColumnRoles(
         target=target,
         sensitive=(sensitive,) if isinstance(sensitive, str) else tuple(sensitive),
         drop=tuple(drop),
         categorical=tuple(categorical),
         bins=bins or {},
-        positive=positive,
+        positive=None if positive is None else value_name(positive),
     )
     data = labelled_dataset(roles.apply(frame), name)
-    unknown = data.sensitive.isna().sum()
-    if unknown_sensitive == "error" and unknown.any():
-        column = unknown.idxmax()
-        raise ValueError(
-            f"the sensitive column {column!r} has {unknown[column]:,} missing values; fill them "
-            'in, or pass unknown_sensitive="keep" to keep these rows without a group'
-        )
+    for column in data.sensitive if unknown_sensitive == "error" else ():
+        unknown = int(data.sensitive[column].isna().sum())
+        if unknown:
+            raise ValueError(
+                f"the sensitive column {column!r} has {unknown:,} missing values; fill them in, or "
+                'pass unknown_sensitive="keep" to keep these rows without a group'
+            )
     return data
 
 

@@ -276,16 +276,12 @@ def _to_number(texts: pd.Series, decimal: str) -> pd.Series:
 
 def _parsed_days(column: pd.Series) -> NDArray[np.float64]:
     try:
-        return as_days(column if column_kind(column) == "date" else column.where(~_gaps(column)))
+        return as_days(column.where(~column.isin(MISSING_TEXTS)))
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"the column {column.name!r} holds values that are no dates, but the model was fitted "
             "to dates"
         ) from error
-
-
-def _gaps(column: pd.Series) -> pd.Series:
-    return column.isna() | column.isin(MISSING_TEXTS)
 
 
 def _read_category(column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str) -> Any:
@@ -309,13 +305,13 @@ def _place(value: Any, feature: TrainedFeature, place: Mapping[str, int], decima
     """The code of a value: -1 for a missing one, one more than the last for a stranger."""
     if _is_gap(value):
         return -1
-    names = [value_name(value)]
+    names = [str(value), value_name(value)]  # older models have names with spaces around them
     if isinstance(value, str) and feature.numbers:
         names.append(value_name(_to_number(pd.Series([value]), decimal).iloc[0]))
     if set(feature.values) <= {"True", "False"}:
-        names.append(str(value).capitalize())
+        names.append(value_name(value).capitalize())
     return next((place[name] for name in names if name in place), len(place))
 
 
 def _is_gap(value: Any) -> bool:
-    return value in MISSING_TEXTS if isinstance(value, str) else bool(pd.isna(value))
+    return value.strip() in MISSING_TEXTS if isinstance(value, str) else bool(pd.isna(value))

@@ -224,8 +224,9 @@ class _GrowingColumn:
 
     def _codes(self, part: pd.Series) -> NDArray[np.int32]:
         codes, values = pd.factorize(part)
-        own = [self.names.setdefault(value_name(value), len(self.names)) for value in values]
-        # The extra last entry is where the code -1 of a missing value points.
+        names = [value_name(value) for value in values]
+        # Spaces alone are no value. The extra last entry is where the code -1 of a gap points.
+        own = [self.names.setdefault(name, len(self.names)) if name else -1 for name in names]
         return np.array([*own, -1], dtype=np.int32)[codes]
 
     def __len__(self) -> int:

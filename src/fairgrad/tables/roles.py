@@ -25,7 +25,6 @@ from fairgrad.tables.values import (
     merge_rare,
     numbers_rows,
     texts_among_numbers,
-    value_name,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class LabelledTable:
 
         Every label of every group has its share in each; a cell of one row is for training.
         """
-        cell = self.label.cat.codes.to_numpy(dtype=np.int64)
+        cell: Any = self.label.cat.codes.to_numpy(dtype=np.int64)
         for name in self.sensitive:
             codes = self.sensitive[name].cat
             cell = cell * (len(codes.categories) + 1) + codes.codes.to_numpy(dtype=np.int64) + 1
@@ -118,7 +117,7 @@ class ColumnRoles:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    positive: object = None
+    positive: str | None = None
     use_sensitive: bool = False
     prefix: str = ""
 
@@ -197,16 +196,32 @@ class ColumnRoles:
                 "continuous; turn it into classes first, for example "
                 f"table[{column.name!r}] > threshold"
             )
-        label = as_categories(column)
+        label = self._named(column)
         if self.positive is None:
             return label
-        names, last = list(label.cat.categories), value_name(self.positive)
+        names, last = list(label.cat.categories), self.positive
         if last not in names:
             raise ValueError(
                 f"{self.prefix}positive is {self.positive!r}; the values of {column.name!r} are "
                 f"{', '.join(names)}"
             )
         return label.cat.reorder_categories([*(name for name in names if name != last), last])
+
+    def all_labels(self, frame: pd.DataFrame, prediction: str) -> list[str]:
+        """The values of the target and of a column of its predictions, in natural order.
+
+        Raises:
+            ValueError: if the target is of no use, or no prediction is one of its values.
+        """
+        own = set(self.label(frame).cat.categories)
+        predicted = as_categories(frame[prediction]).cat.categories
+        if not own & set(predicted):
+            raise ValueError(
+                f"the column {prediction!r} holds {', '.join(predicted[:3])}, none of which is a "
+                f"value of {self.target!r} ({', '.join(sorted(own))})"
+            )
+        both = pd.concat([frame[name].astype(object) for name in (self.target, prediction)])
+        return [str(value) for value in as_categories(both).cat.categories]
 
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as named categories; missing values stay missing.
@@ -243,7 +258,7 @@ class ColumnRoles:
                 f"the sensitive column {name!r} has one value only, {known.iloc[0]!r}: "
                 "there are no groups to compare"
             )
-        return as_categories(column)
+        return self._named(column)
 
     def _features(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """The features, columns of no use left out, and what the reader should know of them."""
@@ -268,7 +283,7 @@ class ColumnRoles:
             return None, f"{name} is left out: {reason}."
         missing = int(column.isna().sum())
         if column_kind(column) == "category":
-            return _merged(as_categories(column), missing)
+            return _merged(self._named(column), missing)
         if column_kind(column) == "date":
             column = pd.Series(as_days(column), name=name)
         numbers = as_numbers(column)
@@ -289,6 +304,10 @@ class ColumnRoles:
         elif numbers_rows(column):
             reason = "it numbers the rows"
         return column, reason
+
+    def _named(self, column: pd.Series) -> pd.Series:
+        """A column that `_column` gave as named categories."""
+        return column if column.name in self.categorical else as_categories(column)
 
     def _column(self, frame: pd.DataFrame, name: str) -> pd.Series:
         """The column, as categories where the user says so; refused if it mixes kinds."""
@@ -318,6 +337,17 @@ def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
             )
 
 
+def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.float64]:
+    """A column of numbers, such as scores or weights.
+
+    Raises:
+        ValueError: naming the argument, if it holds anything else.
+    """
+    if column_kind(frame[name]) != "number":
+        raise ValueError(f"{argument} names {name!r}, whose values are not numbers")
+    return as_numbers(frame[name])
+
+
 def _suggestion(name: str, names: Sequence[str]) -> str:
     lower = {known.lower(): known for known in names}
     near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
@@ -340,12 +370,10 @@ def _merged(column: pd.Series, missing: int) -> tuple[pd.Series, str]:
 
 def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over."""
-    if column_kind(column) != "number":
-        raise ValueError(f"{argument} names {column.name!r}, whose values are not numbers")
+    values = number_column(column.to_frame(), str(column.name), argument)
     edges = _edges(column, bins, argument)
     middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
     names = [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
     if len(np.unique(codes[codes >= 0])) < 2:
         raise ValueError(f"{argument} puts all values of {column.name!r} into one group")

@@ -17,7 +17,7 @@ from fairgrad.cli.verdicts import measures_for, verdict_on
 from fairgrad.cli.work.request import columns_of, exit_code, tolerance_of
 from fairgrad.files import whole_file
 from fairgrad.tables import ColumnRoles, Oddities, column_names, pieces, read_table
-from fairgrad.tables.roles import check_named
+from fairgrad.tables.roles import check_named, number_column
 from fairgrad.tables.values import as_categories
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
     predicted, labels = subject.predicted, subject.labels
     if predicted is None:
         predicted = _texts(frame[given["prediction"]])
-        labels = _all_labels(frame, [columns.target, given["prediction"]], columns)
+        labels = columns.all_labels(frame, given["prediction"])
     positive = columns.positive
     if positive is None and labels is not None and len(labels) == 2:
         positive = labels[-1]
@@ -160,8 +160,12 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
         tolerance=tolerance_of(given),
         confidence=given["confidence"],
         baseline=_texts(frame[given["baseline"]]) if given["baseline"] else None,
-        y_score=frame[given["score"]].to_numpy() if given["score"] else subject.score,
-        sample_weight=frame[given["weight"]].to_numpy() if given["weight"] else None,
+        y_score=number_column(frame, given["score"], "--score")
+        if given["score"]
+        else subject.score,
+        sample_weight=number_column(frame, given["weight"], "--weight")
+        if given["weight"]
+        else None,
         y_desirable=positive,
         labels=labels,
     )
@@ -170,13 +174,6 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
 def _texts(column: pd.Series) -> Any:
     """Values by their names, so that 1, 1.0 and "1" are the same label."""
     return np.asarray(as_categories(column), dtype=object)
-
-
-def _all_labels(frame: pd.DataFrame, names: list[str], columns: ColumnRoles) -> list[str]:
-    """The labels of the target and those only ever predicted, in natural order."""
-    columns.label(frame)  # refuses what looks continuous
-    both = pd.concat([frame[name].astype(object) for name in names])
-    return [str(value) for value in as_categories(both).cat.categories]
 
 
 def _write(audit: Audit, subject: Subject, targets: Mapping[str, Path]) -> None:
