@@ -173,7 +173,10 @@ class Dataset:
     @property
     def s(self) -> np.ndarray:
         """Groups as codes 0, 1, ..., positions in ``group_names``; -1 is unknown."""
-        return joint_codes(self.attributes, [len(v) for v in self.attribute_names.values()])
+        codes = self.attributes
+        sizes = [len(values) for values in self.attribute_names.values()]
+        joint = np.ravel_multi_index(tuple(np.maximum(codes, 0).T), sizes)
+        return np.where((codes < 0).any(axis=1), -1, joint)
 
     def describe(self) -> str:
         """A readable summary: rows, labels, groups, groups too small to trust, terms of use."""
@@ -327,18 +330,3 @@ def labelled_dataset(table: LabelledTable, name: str) -> Dataset:
         left_out=table.left_out,
         notes=table.notes,
     )
-
-
-def joint_codes(codes: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """One group number per row from the codes of several attributes, the last varying fastest.
-
-    A row with any unknown attribute is unknown.
-
-    Examples:
-        >>> joint_codes(np.array([[0, 1], [1, 0], [-1, 1]]), [2, 2]).tolist()
-        [1, 2, -1]
-    """
-    joint = np.zeros(len(codes), dtype=np.int64)
-    for place, size in enumerate(sizes):
-        joint = joint * size + codes[:, place]
-    return np.where((codes < 0).any(axis=1), -1, joint)

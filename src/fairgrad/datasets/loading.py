@@ -164,7 +164,19 @@ def overview() -> list[Overview]:
         >>> [entry.place for entry in overview() if entry.name == "adult"]
         ['the package']
     """
-    return [_entry(name) for name in names()]
+    entries = []
+    for name in names():
+        schema = schema_of(name)
+        found = (
+            place
+            for place, folder in places.places()
+            if folder is not None and any(places.copies(folder, schema.files))
+        )
+        place = next(found, "") if schema.files else "generated"
+        entries.append(
+            Overview(name, schema.title, schema.licence, place, fetchable=bool(schema.carriers))
+        )
+    return entries
 
 
 def describe(name: str) -> str:
@@ -182,23 +194,3 @@ def describe(name: str) -> str:
             f"{schema.title}\n{error}\nSource: {schema.source}\nLicence: {schema.licence}\n"
             f"Cite: {schema.citation}"
         )
-
-
-def _entry(name: str) -> Overview:
-    schema = schema_of(name)
-    generated = not schema.files
-    return Overview(
-        name=name,
-        title=schema.title,
-        licence=schema.licence,
-        place="generated" if generated else _place(name),
-        fetchable=bool(schema.carriers),
-    )
-
-
-def _place(name: str) -> str:
-    files = schema_of(name).files
-    for place, folder in places.places():
-        if folder is not None and any(places.copies(folder, files)):
-            return place
-    return ""

@@ -158,7 +158,8 @@ class Schema:
     @property
     def meanings(self) -> dict[str, str]:
         """What each column says."""
-        return {part.name: part.meaning for part in (*self.features, *self.sensitive, self.label)}
+        attributes = {part.name: part.meaning for part in (*self.sensitive, self.label)}
+        return {feature.name: feature.meaning for feature in self.features} | attributes
 
 
 def kept_rows(table: pd.DataFrame, rules: Sequence[RowRule]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -207,22 +208,15 @@ def _renamed(
     """Map the distinct values only: a table has few of them and many rows."""
     codes, distinct = pd.factorize(column)
     position = {name: place for place, name in enumerate(names)}
-    lookup = [_new_code(value, new_names, position, other, column.name) for value in distinct]
-    # The extra last entry is where the code -1 of a missing value points.
-    return _categories(np.array([*lookup, -1])[codes], names, column.index)
-
-
-def _new_code(
-    value: object,
-    new_names: Mapping[Any, str],
-    position: dict[str, int],
-    other: str,
-    column: object,
-) -> int:
-    name = new_names.get(value, new_names.get(str(value), other))
-    if name not in position:
-        raise ValueError(f"column {column!r} holds {value!r}, which its schema does not know")
-    return position[name]
+    lookup = [-1] * (len(distinct) + 1)  # the extra last entry is for the code -1, a missing value
+    for place, value in enumerate(distinct):
+        name = new_names.get(value, new_names.get(str(value), other))
+        if name not in position:
+            raise ValueError(
+                f"column {column.name!r} holds {value!r}, which its schema does not know"
+            )
+        lookup[place] = position[name]
+    return _categories(np.array(lookup)[codes], names, column.index)
 
 
 def _categories(codes: np.ndarray, names: Sequence[str], index: pd.Index) -> pd.Series:

@@ -8,6 +8,7 @@ of its own if some were missing there, else none of the known ones, and for numb
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,55 +48,37 @@ def feature_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransfo
     seen in ``fit``. Where this frame has missing values, a categorical column gets one more 0/1
     column for them, and a missing number becomes the median, with one more column that marks it.
     """
-    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import
-
-    groups: dict[tuple[str, str], list[str]] = {
-        (kind, state): []
-        for kind in ("categorical", "numeric")
-        for state in ("complete", "incomplete")
-    }
-    for name in frame:
-        is_categorical = isinstance(frame[name].dtype, pd.CategoricalDtype)
-        state = "incomplete" if frame[name].isna().any() else "complete"
-        groups["categorical" if is_categorical else "numeric", state].append(str(name))
-    steps = [
-        (
-            f"{kind} {state}",
-            _one_hot(frame[columns], state) if kind == "categorical" else _scaler(state, scale),
-            columns,
-        )
-        for (kind, state), columns in groups.items()
-        if columns
-    ]
-    return ColumnTransformer(steps, verbose_feature_names_out=False)
-
-
-def _one_hot(frame: pd.DataFrame, state: str) -> Any:
-    from sklearn.impute import SimpleImputer  # noqa: PLC0415 - slow to import
+    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as those below
+    from sklearn.impute import SimpleImputer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
-
-    extra = [MISSING] if state == "incomplete" else []
-    one_hot = OneHotEncoder(
-        categories=[[*frame[name].cat.categories, *extra] for name in frame],
-        handle_unknown="ignore",
-        sparse_output=False,
-        dtype=np.float32,
+    from sklearn.preprocessing import (  # noqa: PLC0415
+        FunctionTransformer,
+        MinMaxScaler,
+        OneHotEncoder,
     )
-    if not extra:
-        return one_hot
-    return make_pipeline(SimpleImputer(strategy="constant", fill_value=MISSING), one_hot)
 
+    def one_hot(names: list[str], *more: str) -> OneHotEncoder:
+        values = [[*frame[name].cat.categories, *more] for name in names]
+        options = {"handle_unknown": "ignore", "sparse_output": False, "dtype": np.float32}
+        return OneHotEncoder(categories=values, **options)
 
-def _scaler(state: str, scale: bool) -> Any:
-    from sklearn.impute import SimpleImputer  # noqa: PLC0415 - slow to import
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import FunctionTransformer, MinMaxScaler  # noqa: PLC0415
-
+    columns: dict[str, list[str]] = defaultdict(list)
+    for name in frame:
+        is_named = isinstance(frame[name].dtype, pd.CategoricalDtype)
+        state = "incomplete" if frame[name].isna().any() else "complete"
+        columns[f"{'categorical' if is_named else 'numeric'} {state}"].append(str(name))
+    named, gappy = columns["categorical complete"], columns["categorical incomplete"]
+    filled = SimpleImputer(strategy="constant", fill_value=MISSING)
+    median = SimpleImputer(strategy="median", add_indicator=True)
     scaler = MinMaxScaler((-1, 1)) if scale else FunctionTransformer(feature_names_out="one-to-one")
-    if state == "complete":
-        return scaler
-    return make_pipeline(SimpleImputer(strategy="median", add_indicator=True), scaler)
+    steps = {
+        "categorical complete": one_hot(named),
+        "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),
+        "numeric complete": scaler,
+        "numeric incomplete": make_pipeline(median, scaler),
+    }
+    used = [(name, step, columns[name]) for name, step in steps.items() if columns[name]]
+    return ColumnTransformer(used, verbose_feature_names_out=False)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,16 @@ import zipfile
 import zlib
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
-from fairgrad.tables.values import MISSING_TEXTS, column_kind, plain_values, value_name
+from fairgrad.tables.values import MISSING_TEXTS, as_categories, column_kind, plain_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2")
 TSV_ENDINGS = (".tsv", ".tsv.gz")
@@ -76,18 +75,19 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pd.Dat
         FileNotFoundError: if there is no such file.
     """
     found = _collect(path, columns, texts=())
-    mixed = [name for name, column in found.items() if len(column.kinds) > 1]
+    mixed = [name for name, parts in found.items() if len(_kinds(parts)) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: all of it is text
         found |= _collect(path, mixed, texts=mixed)
-    if not found or not len(next(iter(found.values()))):
+    if not any(len(part) for parts in found.values() for _, part in parts):
         raise ValueError(f"{Path(path).name} has no rows")
-    return pd.DataFrame({name: found[name].join() for name in list(found)}, copy=False)
+    # Parts are given up one by one, so that the table is not in memory twice.
+    return pd.DataFrame({name: _joined(found.pop(name)) for name in list(found)}, copy=False)
 
 
 def pieces(
     path: str | Path,
     columns: Sequence[str] | None = None,
-    texts: Sequence[str] | bool = (),
+    texts: Sequence[str] | Literal[True] = (),
     rows: int = PIECE,
 ) -> Iterator[pd.DataFrame]:
     """Consecutive rows of a file, some thousands at a time.
@@ -122,7 +122,7 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def _csv(
-    path: Path, columns: Sequence[str] | None, texts: Sequence[str] | bool, rows: int
+    path: Path, columns: Sequence[str] | None, texts: Sequence[str] | Literal[True], rows: int
 ) -> Iterator[pd.DataFrame]:
     options: dict[str, Any] = {"keep_default_na": False, "low_memory": False}
     if texts is True:
@@ -145,7 +145,7 @@ def _csv(
         ) from error
 
 
-def _dialect(path: Path) -> dict[str, str]:
+def _dialect(path: Path) -> dict[str, Any]:
     """How a CSV file is written: commas between its fields, or semicolons and decimal commas.
 
     Refuses what pandas would silently mend: a name that stands twice, rows longer than the header.
@@ -188,71 +188,51 @@ def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[p
         ) from error
 
 
-class _GrowingColumn:
-    """The parts of one column: numbers, dates, codes of texts, or how many values are missing."""
+def _collect(
+    path: str | Path, columns: Sequence[str] | None, texts: Sequence[str]
+) -> dict[str, list[tuple[str, pd.Series]]]:
+    """The parts of every column, each with its kind; texts as categories."""
+    found: dict[str, list[tuple[str, pd.Series]]] = defaultdict(list)
+    for piece in pieces(path, columns, texts):
+        for name in piece.columns:
+            kind = _kind(piece[name])
+            is_text = kind in {"text", "truth"}
+            part = as_categories(piece[name]) if is_text else piece[name]
+            found[str(name)].append((kind, part))
+    return dict(found)
 
-    def __init__(self) -> None:
-        self.kinds: set[str] = set()
-        self.parts: list[NDArray[Any] | int] = []
-        self.names: dict[str, int] = {}
 
-    def add(self, part: pd.Series) -> None:
-        if part.isna().all():
-            self.parts.append(len(part))
-            return
-        kind = column_kind(part)
-        if kind == "number" and not isinstance(part.dtype, np.dtype):
-            self.parts.append(part.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif kind == "number":
-            self.parts.append(np.asarray(part))
-        elif kind == "date":
-            self.parts.append(part.to_numpy(dtype="datetime64[ns]"))
-        else:
-            kind = "truth" if _is_truth(part) else "text"
-            self.parts.append(self._codes(part))
-        self.kinds.add(kind)
+def _kind(part: pd.Series) -> str:
+    kind = "empty" if part.isna().all() else column_kind(part)
+    if kind != "category":
+        return kind
+    # True and False with gaps come as Python's own.
+    values = set() if part.dtype != object else {type(value) for value in part.dropna().unique()}
+    return "truth" if pd.api.types.is_bool_dtype(part.dtype) or values == {bool} else "text"
 
-    def join(self) -> Any:
-        """The whole column; the parts are given up on the way."""
-        parts, self.parts = self.parts, []
-        kind = next(iter(self.kinds), "number")
-        blank: Any = {"number": np.nan, "date": np.datetime64("NaT", "ns")}.get(kind, np.int32(-1))
-        joined = np.concatenate([np.full(p, blank) if isinstance(p, int) else p for p in parts])
-        if kind in {"number", "date"}:
-            return joined
-        return pd.Categorical.from_codes(joined, pd.Index(list(self.names), dtype=object))
 
-    def _codes(self, part: pd.Series) -> NDArray[np.int32]:
-        codes, values = pd.factorize(part)
-        names = [value_name(value) for value in values]
-        # Spaces alone are no value. The extra last entry is where the code -1 of a gap points.
-        own = [self.names.setdefault(name, len(self.names)) if name else -1 for name in names]
-        return np.array([*own, -1], dtype=np.int32)[codes]
+def _kinds(parts: list[tuple[str, pd.Series]]) -> set[str]:
+    return {kind for kind, _ in parts} - {"empty"}
 
-    def __len__(self) -> int:
-        return sum(part if isinstance(part, int) else len(part) for part in self.parts)
+
+def _joined(parts: list[tuple[str, pd.Series]]) -> Any:
+    """One column of all its parts."""
+    kind = next(iter(_kinds(parts)), "number")
+    columns = [part for _, part in parts]
+    if kind in {"text", "truth"}:
+        named = [as_categories(part).array if own == "empty" else part.array for own, part in parts]
+        return union_categoricals(named)
+    if kind == "date":
+        dates = [pd.to_datetime(part, utc=True) for part in columns]
+        return np.concatenate([part.to_numpy(dtype="datetime64[ns]") for part in dates])
+    plain = all(isinstance(part.dtype, np.dtype) and part.dtype != object for part in columns)
+    numbers = (part if plain else part.astype("float64") for part in columns)
+    return np.concatenate([np.asarray(part) for part in numbers])
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     objects = [name for name in frame.columns if frame[name].dtype == object]
     return frame.assign(**{name: plain_values(frame[name]) for name in objects})
-
-
-def _is_truth(part: pd.Series) -> bool:
-    if pd.api.types.is_bool_dtype(part.dtype):
-        return True
-    # True and False with gaps come as Python's own.
-    return part.dtype == object and {type(value) for value in part.dropna().unique()} <= {bool}
-
-
-def _collect(
-    path: str | Path, columns: Sequence[str] | None, texts: Sequence[str]
-) -> dict[str, _GrowingColumn]:
-    found: dict[str, _GrowingColumn] = defaultdict(_GrowingColumn)
-    for piece in pieces(path, columns, texts):
-        for name in piece.columns:
-            found[str(name)].add(piece[name])
-    return dict(found)
 
 
 def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
