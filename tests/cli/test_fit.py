@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import accuracy_score, recall_score
 
 from fairgrad import fairness_levels, persistence
-from fairgrad.tables import TrainedFeature
+from fairgrad.tables.encoding import TrainedFeature
 
 FILES = {"MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "report.html"}
 LEAKS = {

@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 
 from fairgrad.datasets import from_table
-from fairgrad.tables import (
-    ColumnRoles,
+from fairgrad.tables.encoding import (
     TrainedFeature,
     describe_features,
     encode_rows,
     fitted_encoder,
-    pieces,
     read_features,
-    read_table,
 )
+from fairgrad.tables.reading import pieces, read_table
+from fairgrad.tables.roles import ColumnRoles
 
 ROLES = ColumnRoles("y", ("sex",), prefix="--")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.cli import trees
 from fairgrad.cli.output import MARK, MODEL
-from fairgrad.tables import (
-    ColumnRoles,
+from fairgrad.tables.encoding import (
     Oddities,
     TrainedFeature,
     check_columns,
     encode_rows,
     read_features,
 )
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from fairgrad.audit import Audit
 from fairgrad.cli.folder import Model
 from fairgrad.cli.training import Rows, train
 from fairgrad.cli.verdicts import measures_for, verdict_on
-from fairgrad.tables import describe_features, encode_rows, fitted_encoder
+from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from fairgrad.cli.settings import Settings
     from fairgrad.cli.training import Trained
-    from fairgrad.tables import ColumnRoles, LabelledTable, TrainedFeature
+    from fairgrad.tables.encoding import TrainedFeature
+    from fairgrad.tables.roles import ColumnRoles, LabelledTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -257,8 +257,9 @@ def from_table(
 ) -> Dataset:
     """Make a data set of the user's own CSV or Parquet file, or DataFrame.
 
-    Columns of numbers become numeric features, others categories; texts that differ in most rows
-    (names, numbers of records) are left out. ``print(data.describe())`` says what was done.
+    Columns of numbers become numeric features, others categories. Texts that differ in most rows
+    (such as names), columns that number the rows and columns without a name are left out. A CSV
+    file may have semicolons and decimal commas. ``print(data.describe())`` says what was done.
 
     Args:
         table: Path of a CSV, TSV or Parquet file, or a DataFrame.

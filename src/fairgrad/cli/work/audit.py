@@ -16,8 +16,9 @@ from fairgrad.cli.output import check_file
 from fairgrad.cli.verdicts import measures_for, verdict_on
 from fairgrad.cli.work.request import columns_of, exit_code, tolerance_of
 from fairgrad.files import whole_file
-from fairgrad.tables import ColumnRoles, Oddities, column_names, pieces, read_table
-from fairgrad.tables.roles import check_named, number_column
+from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.reading import column_names, pieces, read_table
+from fairgrad.tables.roles import ColumnRoles, check_named, number_column
 from fairgrad.tables.values import as_categories
 
 if TYPE_CHECKING:

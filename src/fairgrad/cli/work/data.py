@@ -12,12 +12,12 @@ from fairgrad import datasets
 from fairgrad.cli import show
 from fairgrad.cli.work.request import columns_of
 from fairgrad.datasets.dataset import labelled_dataset
-from fairgrad.tables import column_names, read_table
+from fairgrad.tables.reading import column_names, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairgrad.tables import ColumnRoles
+    from fairgrad.tables.roles import ColumnRoles
 
 
 def list_all(*, as_json: bool) -> int:

@@ -16,7 +16,7 @@ from fairgrad.cli.training import chosen_of, fit_frontier
 from fairgrad.cli.work.fit import as_json as outcome_json
 from fairgrad.cli.work.fit import show_outcome
 from fairgrad.files import whole_folder
-from fairgrad.tables import ColumnRoles
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     import pandas as pd

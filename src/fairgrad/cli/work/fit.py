@@ -15,7 +15,7 @@ from fairgrad.cli.outcome import fit, prepare
 from fairgrad.cli.output import REPORT
 from fairgrad.cli.work.request import exit_code
 from fairgrad.files import whole_folder
-from fairgrad.tables import column_names, read_table
+from fairgrad.tables.reading import column_names, read_table
 
 if TYPE_CHECKING:
     from fairgrad.cli.outcome import Outcome, Prepared

@@ -13,7 +13,8 @@ from fairgrad.cli import show
 from fairgrad.cli.folder import load_model
 from fairgrad.cli.output import check_file
 from fairgrad.files import whole_file
-from fairgrad.tables import PARQUET_ENDINGS, Oddities, column_names, pieces
+from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.reading import PARQUET_ENDINGS, column_names, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.cli import trees
 from fairgrad.cli.output import check_folder
 from fairgrad.cli.settings import Settings
-from fairgrad.tables import ColumnRoles, column_names
+from fairgrad.tables.reading import column_names
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
