@@ -84,6 +84,15 @@ def test_spaces_around_values_make_no_groups(table, tmp_path):
     assert labelled.values == ["no", "yes"]
 
 
+def test_blank_targets(table, tmp_path):
+    """In a file they are missing, as an empty field is; in a frame they are what the user made."""
+    blank = table.assign(y=["no", "yes", " ", "yes"] * 50)
+    blank.to_csv(tmp_path / "blank.csv", index=False)
+    data = from_table(tmp_path / "blank.csv", target="y", sensitive="sex")
+    assert (len(data), data.left_out) == (150, {"no y": 50})
+    assert from_table(blank, target="y", sensitive="sex").y.min() == 0
+
+
 def test_a_model_of_an_older_version_keeps_its_spaces():
     feature = TrainedFeature("city", "category", (" Lyon", "Paris"))
     read, odd = read_features(pd.DataFrame({"city": [" Lyon", " Paris"]}), [feature])

@@ -196,8 +196,11 @@ def _collect(
     for piece in pieces(path, columns, texts):
         for name in piece.columns:
             kind = _kind(piece[name])
-            is_text = kind in {"text", "truth"}
-            part = as_categories(piece[name]) if is_text else piece[name]
+            part = piece[name]
+            if kind in {"text", "truth"}:
+                part = as_categories(part)
+                blank = [text for text in part.cat.categories if not text]  # of spaces alone
+                part = part.cat.remove_categories(blank)
             found[str(name)].append((kind, part))
     return dict(found)
 

@@ -120,12 +120,12 @@ def value_name(value: object) -> str:
 
 
 def as_categories(column: pd.Series) -> pd.Series:
-    """The column as named categories, in natural order; blank texts and gaps are missing."""
+    """The column as named categories, in natural order; what is missing stays missing."""
     codes, values = pd.factorize(column)
     names = dict.fromkeys(value_name(value) for value in sorted(values, key=_natural))
-    place = {name: code for code, name in enumerate(name for name in names if name)}
+    place = {name: code for code, name in enumerate(names)}
     # The extra last entry is where the code -1 of a missing value points.
-    lookup = np.array([*(place.get(value_name(value), -1) for value in values), -1])
+    lookup = np.array([*(place[value_name(value)] for value in values), -1])
     named = pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
     return pd.Series(named, index=column.index, name=column.name)
 
