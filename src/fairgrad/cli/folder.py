@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.cli import trees
-from fairgrad.cli.encoding import encode
-from fairgrad.cli.features import Feature, Oddities, check_columns, read_features
 from fairgrad.cli.output import MARK, MODEL
-from fairgrad.cli.people import Columns
+from fairgrad.tables.encoding import (
+    Oddities,
+    TrainedFeature,
+    check_columns,
+    encode_rows,
+    read_features,
+)
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +40,8 @@ class Model:
     """
 
     pipeline: Any
-    columns: Columns
-    features: list[Feature]
+    columns: ColumnRoles
+    features: list[TrainedFeature]
     labels: list[str]
     settings: dict[str, Any]
 
@@ -48,7 +53,7 @@ class Model:
     def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
         """(n, labels) the probability of each label, and what was odd about the table."""
         features, odd = read_features(table, self.features)
-        matrix = encode(self.pipeline[0], features)
+        matrix = encode_rows(self.pipeline[0], features)
         classifier = self.pipeline[-1]
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
         return classifier.predict_proba(matrix)[:, order], odd
@@ -74,7 +79,7 @@ class Model:
             "target": parts.target,
             "labels": self.labels,
             "sensitive": list(parts.sensitive),
-            "bins": {name: list(edges) for name, edges in parts.bins.items()},
+            "bins": dict(parts.bins),
             "uses_sensitive": parts.use_sensitive,
             "settings": self.settings,
             "features": [feature.to_dict() for feature in self.features],
@@ -100,9 +105,9 @@ def load_model(folder: str | Path, names: list[str]) -> Model:
     for file in trees.FILES if grows_trees else (MODEL,):
         if not (path / file).is_file():
             raise ValueError(f"{folder} holds no model ({file}); `fairgrad fit` writes one")
-    features = [Feature.from_dict(values) for values in known["features"]]
+    features = [TrainedFeature.from_dict(values) for values in known["features"]]
     check_columns(names, features)
-    columns = Columns(
+    columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
         bins=known["bins"],

@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
-from fairgrad.cli.encoding import encode, fitted_encoder
-from fairgrad.cli.features import describe_features, original_kinds
 from fairgrad.cli.folder import Model
-from fairgrad.cli.people import People, people_of
 from fairgrad.cli.training import Rows, train
 from fairgrad.cli.verdicts import measures_for, verdict_on
+from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.features import Feature
-    from fairgrad.cli.people import Columns
     from fairgrad.cli.settings import Settings
     from fairgrad.cli.training import Trained
+    from fairgrad.tables.encoding import TrainedFeature
+    from fairgrad.tables.roles import ColumnRoles, LabelledTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +47,9 @@ class Prepared:
     test: Rows
     test_rows: NDArray[Any]
     pipeline_start: Any
-    features: list[Feature]
+    features: list[TrainedFeature]
     labels: list[str]
-    columns: Columns
+    columns: ColumnRoles
     notes: tuple[str, ...]
 
     @property
@@ -87,22 +85,21 @@ class Outcome:
         return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
 
 
-def prepare(frame: pd.DataFrame, columns: Columns, settings: Settings) -> Prepared:
+def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: Settings) -> Prepared:
     """Splits and encodes a table.
 
     Raises:
         ValueError: if a column cannot be used.
     """
-    kinds = original_kinds(frame)
-    people = people_of(frame, columns)
+    people = columns.apply(frame)
     _check_desirable(people, columns, settings)
     train_rows, validation_rows, test_rows = people.split(settings.seed)
     rest_rows = np.concatenate([train_rows, validation_rows])
-    features = describe_features(people.features, kinds, rest_rows)
+    features = describe_features(people.features, frame, rest_rows)
     encoder = fitted_encoder(features)
 
     def encoded(rows: NDArray[Any]) -> Rows:
-        matrix = encode(encoder, people.features, rows)
+        matrix = encode_rows(encoder, people.features, rows)
         return Rows(matrix, people.labels(rows), people.groups(rows))
 
     return Prepared(
@@ -113,7 +110,7 @@ def prepare(frame: pd.DataFrame, columns: Columns, settings: Settings) -> Prepar
         features=features,
         labels=people.values,
         columns=columns,
-        notes=people.notes,
+        notes=people.all_notes,
     )
 
 
@@ -181,7 +178,7 @@ def audit_of(trained: Trained, prepared: Prepared, settings: Settings, tolerance
     )
 
 
-def _check_desirable(people: People, columns: Columns, settings: Settings) -> None:
+def _check_desirable(people: LabelledTable, columns: ColumnRoles, settings: Settings) -> None:
     """Refuses what could only fail after training."""
     n = len(people.values)
     if n > 2 and settings.measure in {"demographic_parity", "four_fifths_rule"}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,15 @@ import pandas as pd
 
 from fairgrad.audit import Audit
 from fairgrad.cli import show
-from fairgrad.cli.features import Oddities
 from fairgrad.cli.folder import load_model
-from fairgrad.cli.output import check_file, whole_file
-from fairgrad.cli.people import Columns, group_column, target_column
-from fairgrad.cli.reading import column_names, pieces, read_table
+from fairgrad.cli.output import check_file
 from fairgrad.cli.verdicts import measures_for, verdict_on
 from fairgrad.cli.work.request import columns_of, exit_code, tolerance_of
-from fairgrad.datasets.columns import as_categories, check_named
+from fairgrad.files import whole_file
+from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.reading import column_names, pieces, read_table
+from fairgrad.tables.roles import ColumnRoles, check_named, number_column
+from fairgrad.tables.values import as_categories
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ class Subject:
     """
 
     table: str
-    columns: Columns
+    columns: ColumnRoles
     predicted: Any
     score: Any
     labels: list[str] | None
@@ -97,7 +98,7 @@ def _of_model(given: Mapping[str, Any]) -> Subject:
     own = model.columns
     sensitive = tuple(given["sensitive"]) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
-    columns = Columns(own.target, sensitive, bins=bins)
+    columns = ColumnRoles(own.target, sensitive, bins=bins, prefix="--")
     columns.check(names)
     scores, odd = [], Oddities()
     for piece in pieces(table):
@@ -111,7 +112,7 @@ def _of_model(given: Mapping[str, Any]) -> Subject:
     order = np.argsort(np.asarray(model.labels, dtype=str))
     return Subject(
         table=table,
-        columns=Columns(own.target, sensitive, bins=bins, positive=model.settings["desirable"]),
+        columns=replace(columns, positive=model.settings["desirable"]),
         predicted=predicted,
         score=score[:, order],
         labels=list(model.labels),
@@ -132,9 +133,8 @@ def _of_table(given: Mapping[str, Any]) -> Subject:
     columns = columns_of(given)
     names = column_names(table)
     columns.check(names)
-    frame = pd.DataFrame(columns=names)
     for option in ("prediction", "baseline", "score", "weight"):
-        check_named([given[option]] if given[option] else [], frame, f"--{option}")
+        check_named([given[option]] if given[option] else [], names, f"--{option}")
     return Subject(table, columns, None, None, None, [], separate=False, asked={})
 
 
@@ -149,21 +149,24 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
     predicted, labels = subject.predicted, subject.labels
     if predicted is None:
         predicted = _texts(frame[given["prediction"]])
-        labels = _all_labels(frame, [columns.target, given["prediction"]], columns)
-    groups = {name: group_column(frame[name], columns.bins.get(name)) for name in columns.sensitive}
+        labels = columns.all_labels(frame, given["prediction"])
     positive = columns.positive
     if positive is None and labels is not None and len(labels) == 2:
         positive = labels[-1]
     return Audit(
         pd.Series(truth, name=columns.target, dtype=object),
         predicted,
-        pd.DataFrame(groups),
+        columns.groups(frame),
         measures=list(given["measure"]) or measures_for(positive, subject.judged),
         tolerance=tolerance_of(given),
         confidence=given["confidence"],
         baseline=_texts(frame[given["baseline"]]) if given["baseline"] else None,
-        y_score=frame[given["score"]].to_numpy() if given["score"] else subject.score,
-        sample_weight=frame[given["weight"]].to_numpy() if given["weight"] else None,
+        y_score=number_column(frame, given["score"], "--score")
+        if given["score"]
+        else subject.score,
+        sample_weight=number_column(frame, given["weight"], "--weight")
+        if given["weight"]
+        else None,
         y_desirable=positive,
         labels=labels,
     )
@@ -172,13 +175,6 @@ def _audit(subject: Subject, given: Mapping[str, Any]) -> Audit:
 def _texts(column: pd.Series) -> Any:
     """Values by their names, so that 1, 1.0 and "1" are the same label."""
     return np.asarray(as_categories(column), dtype=object)
-
-
-def _all_labels(frame: pd.DataFrame, names: list[str], columns: Columns) -> list[str]:
-    """The labels of the target and those only ever predicted, in natural order."""
-    target_column(frame[columns.target], columns.positive)  # refuses what looks continuous
-    both = pd.concat([frame[name].astype(object) for name in names])
-    return [str(value) for value in as_categories(both).cat.categories]
 
 
 def _write(audit: Audit, subject: Subject, targets: Mapping[str, Path]) -> None:

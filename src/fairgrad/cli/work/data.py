@@ -10,14 +10,14 @@ from rich.text import Text
 
 from fairgrad import datasets
 from fairgrad.cli import show
-from fairgrad.cli.people import people_of
-from fairgrad.cli.reading import column_names, read_table
 from fairgrad.cli.work.request import columns_of
+from fairgrad.datasets.dataset import labelled_dataset
+from fairgrad.tables.reading import column_names, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairgrad.cli.people import Columns
+    from fairgrad.tables.roles import ColumnRoles
 
 
 def list_all(*, as_json: bool) -> int:
@@ -76,18 +76,10 @@ def _describe_table(given: Mapping[str, Any]) -> str:
     return _dataset(given["name"], columns).describe()
 
 
-def _dataset(path: str, columns: Columns) -> datasets.Dataset:
+def _dataset(path: str, columns: ColumnRoles) -> datasets.Dataset:
     wanted = [name for name in column_names(path) if name not in columns.drop]
-    people = people_of(read_table(path, wanted), columns.without_drop())
-    title = Path(path).name
-    return datasets.Dataset(
-        name=title,
-        title=title,
-        frame=people.features,
-        label=people.label,
-        sensitive=people.sensitive,
-        notes=people.notes,
-    )
+    table = columns.without_drop().apply(read_table(path, wanted))
+    return labelled_dataset(table, Path(path).name)
 
 
 def _row(entry: datasets.Overview, way: str) -> tuple[str, str, str, str]:

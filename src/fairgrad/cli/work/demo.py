@@ -10,12 +10,13 @@ from fairgrad import datasets
 from fairgrad.cli import show
 from fairgrad.cli.files import write_outcome
 from fairgrad.cli.outcome import outcome_of, prepare
-from fairgrad.cli.output import REPORT, SAMPLE, check_folder, whole_folder
-from fairgrad.cli.people import Columns
+from fairgrad.cli.output import REPORT, SAMPLE, check_folder
 from fairgrad.cli.settings import Settings
 from fairgrad.cli.training import chosen_of, fit_frontier
 from fairgrad.cli.work.fit import as_json as outcome_json
 from fairgrad.cli.work.fit import show_outcome
+from fairgrad.files import whole_folder
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 POINTS = 12
 # Of all measures the one on which rows of this number settle the verdict, before and after.
 MEASURE = "demographic_parity"
-COLUMNS = Columns(target="income", sensitive=("sex",))
+COLUMNS = ColumnRoles(target="income", sensitive=("sex",))
 TITLE = "Who earns more than 50,000 dollars? A plain and a fair model of census data"
 
 

@@ -12,9 +12,10 @@ from fairgrad.cli import show
 from fairgrad.cli.card import overall_accuracy
 from fairgrad.cli.files import write_outcome
 from fairgrad.cli.outcome import fit, prepare
-from fairgrad.cli.output import REPORT, whole_folder
-from fairgrad.cli.reading import column_names, read_table
+from fairgrad.cli.output import REPORT
 from fairgrad.cli.work.request import exit_code
+from fairgrad.files import whole_folder
+from fairgrad.tables.reading import column_names, read_table
 
 if TYPE_CHECKING:
     from fairgrad.cli.outcome import Outcome, Prepared

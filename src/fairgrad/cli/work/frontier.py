@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.cli import show
 from fairgrad.cli.files import report_of
 from fairgrad.cli.outcome import outcome_of
-from fairgrad.cli.output import AUDIT, MARK, POINTS, REPORT, whole_folder
+from fairgrad.cli.output import AUDIT, MARK, POINTS, REPORT
 from fairgrad.cli.training import chosen_of, fit_frontier
 from fairgrad.cli.work.fit import read_and_prepare
+from fairgrad.files import whole_folder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.cli import show
-from fairgrad.cli.features import Oddities
 from fairgrad.cli.folder import load_model
-from fairgrad.cli.output import check_file, whole_file
-from fairgrad.cli.reading import column_names, pieces
-from fairgrad.datasets.userfile import PARQUET_ENDINGS
+from fairgrad.cli.output import check_file
+from fairgrad.files import whole_file
+from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.reading import PARQUET_ENDINGS, column_names, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

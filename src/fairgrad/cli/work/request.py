@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.cli import trees
 from fairgrad.cli.output import check_folder
-from fairgrad.cli.people import Columns
-from fairgrad.cli.reading import column_names
 from fairgrad.cli.settings import Settings
+from fairgrad.tables.reading import column_names
+from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Request:
     """
 
     table: str
-    columns: Columns
+    columns: ColumnRoles
     settings: Settings
     tolerance: Any
     out: str | None
@@ -78,9 +78,9 @@ def request_of(given: Mapping[str, Any]) -> Request:
     )
 
 
-def columns_of(given: Mapping[str, Any]) -> Columns:
+def columns_of(given: Mapping[str, Any]) -> ColumnRoles:
     """Which column plays which part."""
-    return Columns(
+    return ColumnRoles(
         target=given["target"],
         sensitive=tuple(dict.fromkeys(given["sensitive"])),
         drop=tuple(given.get("drop", ())),
@@ -88,6 +88,7 @@ def columns_of(given: Mapping[str, Any]) -> Columns:
         bins=dict(given.get("bins", ())),
         positive=given.get("positive"),
         use_sensitive=given.get("use_sensitive", False),
+        prefix="--",
     )
 
 
