@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.cli.settings import PAPER_EPOCHS
-from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.fitting import (
     constraints_for,
     keep,
@@ -22,8 +21,8 @@ from fairgrad.training import Choice, fairest_of_accurate
 from fairgrad.training import train as train_stack
 
 if TYPE_CHECKING:
-    from fairgrad.cli.settings import Settings
-    from fairgrad.cli.training import Rows
+    from fairgrad.cli.training import PreparedTable
+    from fairgrad.sklearn import FairGradClassifier
     from fairgrad.sklearn.fitting import Task
     from fairgrad.training import Training
 
@@ -37,26 +36,21 @@ PAPER: dict[str, Any] = {
     "learning_rate_init": 0.1,
     "clip_norm": 0.05,
     "average_last": 0.0,
-    "max_iter": PAPER_EPOCHS,
 }
+PAPER_EPOCHS = 50
 
 
-def fit_paper_grid(
-    rest: Rows, settings: Settings, measure: Any, desirable: str | None, validation: float
-) -> FairGradClassifier:
+def fit_paper_grid(base: FairGradClassifier, prepared: PreparedTable) -> FairGradClassifier:
     """The fairest, on validation rows, of all models within 3 points of the best accuracy.
 
     Candidates are the models of the last 5 epochs of every combination of batch size and weight
     decay; those that share a batch size are trained as one stack.
+
+    Args:
+        base: the unfitted estimator, with the parameters `PAPER`.
+        prepared: the rows.
     """
-    base = FairGradClassifier(
-        measure,
-        epsilon=settings.epsilon or 0.0,
-        y_desirable=None if desirable is None else [desirable],
-        validation_fraction=validation,
-        **{**PAPER, **settings.network()},
-    )
-    runs = [_run(base, rest, batch_size) for batch_size in BATCH_SIZES]
+    runs = [_run(base, prepared, batch_size) for batch_size in BATCH_SIZES]
     candidates = [
         (run, Choice(member, epoch, *_figures(run[1], member, epoch)))
         for run in runs
@@ -74,13 +68,18 @@ def fit_paper_grid(
 
 
 def _run(
-    base: FairGradClassifier, rest: Rows, batch_size: int
+    base: FairGradClassifier, prepared: PreparedTable, batch_size: int
 ) -> tuple[list[FairGradClassifier], Training, Task]:
     base = copy.copy(base).set_params(batch_size=batch_size)
+    rest, n = prepared.rest, prepared.n_training
     rows = read(base, rest.X, rest.y, rest.s, None, fitted=False)
     task = new_task(base, rows)
     models = [copy.copy(base).set_params(weight_decay=decay) for decay in WEIGHT_DECAYS]
-    members = [member for model in models for member in members_of(model, rows, task)]
+    members = [
+        replace(member, rows=np.arange(n), validation=np.arange(n, len(rest)))
+        for model in models
+        for member in members_of(model, rows, task)
+    ]
     plan = plan_of(base, len(rows))
     training = train_stack(table_of(base, rows, task), members, plan, progress=None)
     return models, training, task

@@ -169,7 +169,7 @@ def target_column(column: pd.Series, positive: str | None = None) -> pd.Series:
     names = list(label.cat.categories)
     if positive not in names:
         raise ValueError(
-            f"--positive is {positive!r}; the values of {column.name!r} are {', '.join(names)}"
+            f"--desirable is {positive!r}; the values of {column.name!r} are {', '.join(names)}"
         )
     return label_column(column, positive)
 
