@@ -34,7 +34,7 @@ from fairgrad import fairness_levels
 from fairgrad.datasets import Split, load
 from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier, hypervolume, non_dominated
-from fairgrad.frontier.grid import epsilons_of
+from fairgrad.frontier.frontier import epsilon_grid
 from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def fairlearn(split: Split, arguments: argparse.Namespace) -> list[dict[str, Any
             "fairgrad, one stack": lambda m: _ours(split, m, MODELS),
             "fairgrad, as many as the reductions": lambda m: _ours(split, m, arguments.epsilons),
             "ExponentiatedGradient per epsilon": lambda m: _reductions(
-                split, m, epsilons_of(arguments.epsilons, with_plain=False)
+                split, m, epsilon_grid(arguments.epsilons, with_plain=False)
             ),
             "GridSearch": lambda m: _grid(split, m),
         }

@@ -211,7 +211,7 @@ def test_named_and_wrapped_outputs_are_read(rows):
         ({"batch_size": 2.5}, "batch_size: expected a whole number"),
         ({"learning_rate": -1.0}, "learning_rate: expected a finite number"),
         ({"clip_norm": 0.0}, "clip_norm: expected a number above 0"),
-        ({"decay": "linear"}, "decay: expected one of"),
+        ({"schedule": "linear"}, "schedule: expected one of"),
         ({"selection": "fairest"}, "validation: required to choose an epoch"),
         ({"selection": "best"}, "rule: expected one of"),
         ({"head": "fc"}, "head: expected the name of a part"),

@@ -111,6 +111,21 @@ def test_held_out_rows_are_not_trained_on(hiring):
     assert own.estimators_[0].groups_.mass.sum() == len(hiring.y) - rows
 
 
+def test_the_same_share_of_every_cell_is_held_out(hiring):
+    rare = hiring.race.where(np.arange(3000) % 60 != 0, "c")
+    own = Frontier(QUICK, "demographic_parity", [0.0, 0.1], random_state=0)
+    own.fit(hiring.X, hiring.y, sensitive_features=rare)
+    rows = pd.crosstab(hiring.y, rare)
+    np.testing.assert_array_equal(own.estimators_[0].groups_.mass, rows - np.rint(rows / 5))
+
+
+@pytest.mark.parametrize("bad", [0, 1, 1.5, -0.1])
+def test_bad_validation_fraction(hiring, bad):
+    own = Frontier(QUICK, validation_fraction=bad)
+    with pytest.raises(ValueError, match="validation_fraction: expected a finite number above 0"):
+        own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+
+
 def test_same_seed_same_frontier(hiring, frontier, strangers):
     again = clone(frontier).fit(
         hiring.X,
@@ -203,7 +218,7 @@ def test_sensitive_columns_of_x(hiring):
 
 def test_starts_from_another_model(hiring):
     start = LogisticRegression().fit(hiring.X.to_numpy(), hiring.y)
-    estimator = clone(QUICK).set_params(init=start, learning_rate_init=0.0)
+    estimator = clone(QUICK).set_params(init=start, learning_rate=0.0)
     own = Frontier(estimator, "demographic_parity", [0.0, 0.1], random_state=0)
     own.fit(hiring.X.to_numpy(), hiring.y, sensitive_features=hiring.sex)
     for model in own.estimators_:

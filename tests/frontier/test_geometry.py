@@ -1,4 +1,4 @@
-"""Dominance, area, grids and splits against their definitions."""
+"""Dominance, area, grids and choices against their definitions."""
 
 import numpy as np
 import pandas as pd
@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairgrad.frontier import hypervolume, non_dominated
-from fairgrad.frontier.choice import choose
-from fairgrad.frontier.grid import epsilons_of
-from fairgrad.frontier.parts import hold_out, read_part
+from fairgrad.frontier.frontier import choose, epsilon_grid
 
 shares = st.integers(0, 20).map(lambda i: i / 20)
 points = st.lists(st.tuples(shares, shares), min_size=1, max_size=12)
@@ -85,39 +83,17 @@ def test_nothing_qualifies_names_the_best():
 
 
 def test_grid_of_epsilons():
-    found = epsilons_of(32, with_plain=True)
+    found = epsilon_grid(32, with_plain=True)
     assert len(found) == 32
     assert found[0] == 0
     assert np.isinf(found[-1])
     ratios = found[2:-1] / found[1:-2]
     np.testing.assert_allclose(ratios, ratios[0])
-    assert np.isfinite(epsilons_of(8, with_plain=False)).all()
-    np.testing.assert_array_equal(epsilons_of([0.1, 0, 0.1], with_plain=True), [0, 0.1])
+    assert np.isfinite(epsilon_grid(8, with_plain=False)).all()
+    np.testing.assert_array_equal(epsilon_grid([0.1, 0, 0.1], with_plain=True), [0, 0.1])
 
 
 @pytest.mark.parametrize("bad", [0, 1, True, [], [-0.1], [float("nan")], "many", [[0.1]]])
 def test_bad_epsilons(bad):
     with pytest.raises(ValueError, match="epsilons"):
-        epsilons_of(bad, with_plain=True)
-
-
-@given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.9))
-def test_hold_out_takes_the_same_share_of_every_cell(seed, fraction):
-    rng = np.random.default_rng(seed)
-    y, s = rng.integers(0, 3, 300), rng.integers(0, 4, 300)
-    part = read_part(np.zeros((300, 1)), y, s)
-    training, held = hold_out(part, fraction, seed)
-    assert sorted([*training, *held]) == list(range(300))
-    for label in range(3):
-        for group in range(4):
-            cell = (y == label) & (s == group)
-            assert cell[held].sum() == int(np.floor(fraction * cell.sum()))
-
-
-@pytest.mark.parametrize("bad", [0, 1, 1.5, -0.1])
-def test_bad_validation_fraction(bad):
-    part = read_part(np.zeros((4, 1)), [0, 1, 0, 1], [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="validation_fraction"):
-        hold_out(part, bad, 0)
-    with pytest.raises(ValueError, match="leaves none"):
-        hold_out(part, 0.5, 0)
+        epsilon_grid(bad, with_plain=True)

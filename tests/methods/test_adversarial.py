@@ -9,8 +9,7 @@ from torch.nn import functional
 
 from fairgrad.methods.adversarial import LAMBDAS, METHOD, Duel, parts_for, shape_of
 from fairgrad.methods.shared.two_heads import TwoHeadsStack
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-from fairgrad.training.streams import Indices
+from fairgrad.training import Member, RowBatch, TrainingPlan, TrainingTable, train
 
 
 def test_adversarys_accuracy_falls(make_task):
@@ -51,7 +50,7 @@ def test_gradient_is_that_of_both_losses_with_the_encoders_reversed(make_task):
             loss = functional.binary_cross_entropy_with_logits(leaf[0, head], truth)
             found.append(torch.autograd.grad(loss, leaf)[0])
         stack = SimpleNamespace(table=TrainingTable.from_data(X, y, s))
-        duel = Duel(stack, 1)(scores[None], Indices(torch.arange(len(y))[None], None))[0]
+        duel = Duel(stack, 1)(scores[None], RowBatch(torch.arange(len(y))[None], None))[0]
         assert torch.allclose(duel, found[0] + found[1], atol=1e-7)
         return pull(duel)[0]
 

@@ -8,8 +8,7 @@ import torch
 
 from fairgrad.methods.bifair import METHOD
 from fairgrad.methods.shared.bilevel import Bilevel, Moments, adam
-from fairgrad.training.network import Shape
-from fairgrad.training.stack import build
+from fairgrad.training import Shape, build
 
 
 def _settings(fairness_weight=4.0, inner_steps=5, batch_size=128):

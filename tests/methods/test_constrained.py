@@ -7,9 +7,7 @@ import torch
 from fairgrad.evaluate import fairness_levels
 from fairgrad.methods import methods
 from fairgrad.methods.shared.game import Game, margins
-from fairgrad.training import Member, TrainingPlan, TrainingTable
-from fairgrad.training.stack import Stack
-from fairgrad.training.streams import Indices
+from fairgrad.training import Member, RowBatch, Stack, TrainingPlan, TrainingTable
 
 pytest.importorskip("cooper")
 
@@ -28,7 +26,7 @@ def test_true_violations_are_the_levels_beyond_the_slack(measure, make_task):
     task = make_task(measure, rows=200)
     game = _game(task, measure, slacks=(0.0, 0.02), rates=(0.1, 0.1))
     scores = torch.randn(2, 1, 1, 200, generator=torch.Generator().manual_seed(3))
-    found = game.violations(scores, Indices(torch.arange(200).expand(2, -1), None))
+    found = game.violations(scores, RowBatch(torch.arange(200).expand(2, -1), None))
     _, y, s = task.splits[1].train
     for member, slack in enumerate((0.0, 0.02)):
         predicted = (scores[member, 0, 0] > 0).long().numpy()
@@ -43,7 +41,7 @@ def test_constraints_on_cells_without_rows_do_not_push(make_task):
     game = _game(task, "equalized_odds")
     _, y, s = task.splits[1].train
     rows = torch.from_numpy(np.flatnonzero((y == 0) | (s == 0)))
-    found = game.violations(torch.randn(1, 1, 1, len(rows)), Indices(rows[None], None))
+    found = game.violations(torch.randn(1, 1, 1, len(rows)), RowBatch(rows[None], None))
     assert (found.true.view(2, 2, 2)[:, 1] == 0).all()
     assert (found.true.view(2, 2, 2)[:, 0] != 0).all()
 
@@ -51,7 +49,7 @@ def test_constraints_on_cells_without_rows_do_not_push(make_task):
 def test_multipliers_ascend_by_the_true_violations_and_stay_positive(make_task):
     task = make_task(rows=100)
     game = _game(task, "demographic_parity", slacks=(0.0, 0.0), rates=(0.1, 0.5))
-    indices = Indices(torch.arange(100).expand(2, -1), None)
+    indices = RowBatch(torch.arange(100).expand(2, -1), None)
     scores = torch.randn(1, 1, 1, 100).expand(2, -1, -1, -1)
     true = game.violations(scores, indices).true
     game(scores, indices)
@@ -62,7 +60,7 @@ def test_multipliers_ascend_by_the_true_violations_and_stay_positive(make_task):
 
 def test_gradient_is_that_of_loss_and_proxies(make_task):
     game = _game(make_task(rows=60), "equalized_odds", rates=(0.5,))
-    indices, source = Indices(torch.arange(60)[None], None), torch.Generator().manual_seed(1)
+    indices, source = RowBatch(torch.arange(60)[None], None), torch.Generator().manual_seed(1)
     game(torch.randn(1, 1, 1, 60, generator=source), indices)
     multipliers = game.multipliers.clone()
     leaf = torch.randn(1, 1, 1, 60, generator=source).requires_grad_()

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fairgrad.methods import methods
 from fairgrad.methods.fairbatch import FairBatches, direction, shifted
 from fairgrad.methods.shared.slots import apportion, draw
-from fairgrad.training import Member, StackParts, TrainingPlan, TrainingTable, train
-from fairgrad.training.stack import Stack
+from fairgrad.training import Member, Stack, StackParts, TrainingPlan, TrainingTable, train
 
 
 def _stack(task, n_members=1):

@@ -8,9 +8,7 @@ import torch
 
 from fairgrad.methods import methods
 from fairgrad.methods.fairret import Penalised
-from fairgrad.training import Member, TrainingPlan, TrainingTable
-from fairgrad.training.stack import Stack
-from fairgrad.training.streams import Indices
+from fairgrad.training import Member, RowBatch, Stack, TrainingPlan, TrainingTable
 
 statistic = pytest.importorskip("fairret.statistic")
 NormLoss = pytest.importorskip("fairret.loss").NormLoss
@@ -54,7 +52,7 @@ def test_penalty_is_the_sum_of_relative_differences(make_task):
         overall = probability[y == label].mean()
         for group in (0, 1):
             expected += abs(probability[(y == label) & (s == group)].mean() / overall - 1)
-    batch = Indices(torch.arange(80)[None], None)
+    batch = RowBatch(torch.arange(80)[None], None)
     found = _penalised(task, "equalized_odds", [1.0]).penalties(margin[None, None], batch)
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
@@ -79,12 +77,12 @@ def test_gradient_is_that_of_the_library_and_the_cross_entropy(measure, unknown,
         total += torch.nn.functional.binary_cross_entropy_with_logits(margin, label)
         total += strength * _of_library(penalised, measure, margin, rows[model])
     (expected,) = torch.autograd.grad(total, leaf)
-    assert torch.allclose(penalised(scores, Indices(rows, None)), expected, atol=1e-6)
+    assert torch.allclose(penalised(scores, RowBatch(rows, None)), expected, atol=1e-6)
 
 
 def test_models_of_one_stream_have_penalties_of_their_own(make_task):
     penalised = _penalised(make_task(rows=60), "equalized_odds", [1.0, 3.0])
-    batch = Indices(torch.arange(30)[None], None)
+    batch = RowBatch(torch.arange(30)[None], None)
     scores = torch.randn(1, 2, 1, 30, generator=torch.Generator().manual_seed(4))
     together = penalised.of_penalty(scores, batch)
     for model, strength in enumerate((1.0, 3.0)):
@@ -102,7 +100,7 @@ def test_batches_without_a_rate_are_not_penalised(missing, make_task):
     chosen = {"positives": y == 0, "probability": y >= 0, "a group": (s == 0) & (y == 1)}[missing]
     rows = torch.from_numpy(np.flatnonzero(chosen))
     scores = torch.full((1, 1, 1, len(rows)), -200.0 if missing == "probability" else 0.5)
-    gradient = penalised.of_penalty(scores, Indices(rows[None], None))
+    gradient = penalised.of_penalty(scores, RowBatch(rows[None], None))
     assert torch.allclose(gradient, torch.tensor(0.0), atol=1e-7)
 
 
@@ -110,8 +108,8 @@ def test_entries_that_are_no_rows_have_no_gradient(make_task):
     penalised = _penalised(make_task(rows=60), "equalized_odds", [1.0])
     rows, scores = torch.arange(20)[None], torch.randn(1, 1, 1, 20)
     valid = (torch.arange(20) < 15)[None]
-    found = penalised(scores, Indices(rows, valid))
-    shorter = penalised(scores[..., :15], Indices(rows[:, :15], None))
+    found = penalised(scores, RowBatch(rows, valid))
+    shorter = penalised(scores[..., :15], RowBatch(rows[:, :15], None))
     assert torch.allclose(found[..., :15], shorter, atol=1e-7)
     assert (found[..., 15:] == 0).all()
 

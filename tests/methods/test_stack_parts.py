@@ -3,9 +3,16 @@
 import numpy as np
 import torch
 
-from fairgrad.training import Member, StackParts, TrainingPlan, TrainingTable, train
-from fairgrad.training.network import LinearStack, Shape
-from fairgrad.training.stack import build
+from fairgrad.training import (
+    LinearStack,
+    Member,
+    Shape,
+    StackParts,
+    TrainingPlan,
+    TrainingTable,
+    build,
+    train,
+)
 
 
 def _trained(make_task, parts, **plan):

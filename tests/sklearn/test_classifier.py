@@ -13,7 +13,7 @@ from torch import nn
 from fairgrad import On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
 from fairgrad.sklearn import FairGradClassifier
-from fairgrad.sklearn.defaults import resolve_clip
+from fairgrad.sklearn.fitting import resolve_clip
 from fairgrad.training.stack import Stack
 
 EXACT = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
@@ -40,7 +40,7 @@ def plain(hiring):
 def test_plain_model_is_a_logistic_regression(hiring, plain):
     scaled = (hiring.X - hiring.X.mean()) / hiring.X.std()
     expected = LogisticRegression(C=np.inf).fit(scaled, hiring.y)
-    long = FairGradClassifier(None, max_iter=1500, batch_size=1500, learning_rate_init=1.0)
+    long = FairGradClassifier(None, max_iter=1500, batch_size=1500, learning_rate=1.0)
     long.fit(hiring.X, hiring.y)
     np.testing.assert_allclose(
         long.predict_proba(hiring.X), expected.predict_proba(scaled), atol=0.01
@@ -117,7 +117,7 @@ def test_nonlinear_model_learns_what_a_linear_one_cannot():
         "equalized_odds",
         hidden_layer_sizes=(32, 16),
         solver="adam",
-        learning_rate_init=0.01,
+        learning_rate=0.01,
         batch_size=64,
         max_iter=40,
         random_state=0,
@@ -231,7 +231,7 @@ def test_partial_fit_in_one_batch_is_one_long_fit(hiring):
         "random_state": 0,
         "compare_plain": False,
     }
-    whole = FairGradClassifier(max_iter=5, learning_rate="constant", average_last=0.0, **fair)
+    whole = FairGradClassifier(max_iter=5, schedule="constant", average_last=0.0, **fair)
     whole.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     parts = FairGradClassifier(**fair)
     for _ in range(5):
@@ -271,7 +271,7 @@ def test_warm_start_makes_a_plain_model_fair(hiring):
     model = FairGradClassifier(None, random_state=0, warm_start=True).fit(hiring.X, hiring.y)
     before, coefficients = unfairness(model, hiring), model.coef_.copy()
     model.set_params(fairness_measure="demographic_parity", fairness_rate=0.05)
-    still = copy.deepcopy(model).set_params(learning_rate_init=0.0)
+    still = copy.deepcopy(model).set_params(learning_rate=0.0)
     still.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     np.testing.assert_allclose(still.coef_, coefficients)  # it starts where it was
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
@@ -289,7 +289,7 @@ def test_warm_start_makes_a_plain_model_fair(hiring):
 def test_start_from_another_classifier(hiring, classifier, hidden):
     classifier.fit(hiring.X, hiring.y)
     arguments = {"init": classifier, "hidden_layer_sizes": hidden, **EXACT}
-    still = FairGradClassifier("demographic_parity", learning_rate_init=0.0, **arguments)
+    still = FairGradClassifier("demographic_parity", learning_rate=0.0, **arguments)
     still.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     np.testing.assert_allclose(
         still.predict_proba(hiring.X), classifier.predict_proba(hiring.X), atol=1e-6
@@ -360,6 +360,100 @@ def test_validation_rows_choose_the_epoch(hiring):
     np.testing.assert_array_equal(model.levels_, model.history_["levels"][best])
 
 
+def test_held_out_rows_have_the_same_share_of_every_cell(hiring):
+    """Three groups, one of them small: by chance alone its cells would lose other shares."""
+    race = hiring.race.where(np.arange(1500) % 40 != 0, "d")
+    model = FairGradClassifier(max_iter=1, validation_fraction=0.25, fairness_rate=0.05)
+    model.fit(hiring.X, hiring.y, sensitive_features=race)
+    rows = pd.crosstab(hiring.y, race)
+    np.testing.assert_array_equal(model.groups_.mass, rows - np.rint(rows / 4))
+
+
+def test_given_validation_rows_are_the_ones_judged_on(hiring):
+    X, y, sex = hiring.X, hiring.y, hiring.sex
+    weight = np.random.default_rng(0).random(500)
+    given = (X[1000:], y[1000:], sex[1000:], weight)
+    settings = {"max_iter": 7, "average_last": 0.0, "selection": "fairest", **EXACT}
+    model = FairGradClassifier("demographic_parity", **settings)
+    model.fit(X[:1000], y[:1000], sensitive_features=sex[:1000], validation=given)
+    predicted = model.predict(X[1000:])
+    expected = fairness_levels(
+        y[1000:], predicted, sex[1000:], "demographic_parity", sample_weight=weight
+    )
+    np.testing.assert_allclose(model.levels_, expected.values, atol=1e-6)
+    epoch = np.flatnonzero((model.history_["levels"] == model.levels_).all(1))[0]
+    right = np.average(predicted == y[1000:], weights=weight)
+    assert model.history_["accuracy"][epoch] == pytest.approx(right, abs=1e-6)
+    assert model.history_["unfairness"][epoch] == model.history_["unfairness"][-5:].min()
+    assert model.groups_.mass.sum() == 1000
+    alone = FairGradClassifier("demographic_parity", **settings)
+    alone.fit(X[:1000], y[:1000], sensitive_features=sex[:1000])
+    np.testing.assert_allclose(
+        model.history_["multipliers"], alone.history_["multipliers"], atol=1e-9
+    )
+
+
+def test_a_plain_model_takes_validation_rows_without_sensitive_values(hiring):
+    X, y = hiring.X, hiring.y
+    model = FairGradClassifier(None, max_iter=3, selection="most_accurate", random_state=0)
+    model.fit(X[:1000], y[:1000], validation=(X[1000:], y[1000:], None))
+    assert model.score(X[1000:], y[1000:]) == pytest.approx(model.history_["accuracy"].max())
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        ({"validation_fraction": 0.2}, {}, "validation: not together with validation_fraction"),
+        ({}, {"sex": None}, "validation: .*sensitive_features"),
+        ({}, {"y": ["fired"] * 500}, "validation: .*'fired'"),
+        ({}, {"sex": ["F"] * 10}, r"validation: expected one value per row of X \(500\), got 10"),
+    ],
+)
+def test_validation_rows_that_do_not_fit(hiring, settings, change, message):
+    given = {"X": hiring.X[1000:], "y": hiring.y[1000:], "sex": hiring.sex[1000:], **change}
+    with pytest.raises(ValueError, match=message):
+        FairGradClassifier(**settings).fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex, validation=tuple(given.values())
+        )
+    with pytest.raises(ValueError, match="validation: expected"):
+        FairGradClassifier().fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex, validation=(hiring.X, hiring.y)
+        )
+
+
+def test_validation_rows_of_a_group_without_training_rows(hiring):
+    """As in a random split of many small groups: judged, and in no constraint."""
+    X, y = hiring.X, hiring.y
+    s = hiring.sex.where(hiring.sex.index != 1200, "X")
+    model = FairGradClassifier(max_iter=2, **EXACT)
+    given = (X[1000:], y[1000:], s[1000:])
+    with pytest.warns(UserWarning, match="left out because they have no rows: decision=hired, s"):
+        model.fit(X[:1000], y[:1000], sensitive_features=s[:1000], validation=given)
+    assert model.groups_.names == ("sex=F", "sex=M", "sex=X")
+    assert model.groups_.mass.sum() == 1000
+
+
+def test_the_desirable_label_taken_is_shown(hiring):
+    def taken(measure, **settings):
+        model = FairGradClassifier(measure, max_iter=1, **EXACT, **settings)
+        return model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex).desirable_
+
+    assert taken("equality_of_opportunity") == ("refused",)
+    assert taken("equality_of_opportunity", y_desirable="hired") == ("hired",)
+    assert taken("equalized_odds") == ()
+
+
+def test_states_of_models_from_before_the_schedule_had_its_name(hiring):
+    model = FairGradClassifier(max_iter=1, learning_rate=0.2, schedule="constant", **EXACT)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    state = {**vars(model), "learning_rate": "constant", "learning_rate_init": 0.2}
+    del state["schedule"]
+    old = FairGradClassifier.__new__(FairGradClassifier)
+    old.__setstate__(state)
+    assert old.get_params() == model.get_params()
+    np.testing.assert_array_equal(old.predict(hiring.X), model.predict(hiring.X))
+
+
 def test_interruption_leaves_a_model(hiring, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -381,7 +475,7 @@ def test_interruption_leaves_a_model(hiring, monkeypatch):
         ({"solver": "lbfgs"}, "solver: expected one of"),
         ({"validation_fraction": 1.5}, "validation_fraction"),
         ({"selection": "best"}, "rule: expected one of"),
-        ({"learning_rate_init": -0.1}, "learning_rate: expected a finite number"),
+        ({"learning_rate": -0.1}, "learning_rate: expected a finite number"),
     ],
 )
 def test_refuses(hiring, arguments, message):

@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from fairgrad import fairness_levels
 from fairgrad.training import Member, TrainingPlan, TrainingTable, heads, train
-from fairgrad.training.batch_norm import normalise
 from fairgrad.training.cells import Cells
-from fairgrad.training.network import Shape
-from fairgrad.training.optimizers import Settings, make_optimizer
-from fairgrad.training.stack import build
+from fairgrad.training.networks import Shape, build, drop, normalise
+from fairgrad.training.optimizers import make_optimizer
 from fairgrad.training.streams import Streams
 
 
@@ -138,7 +135,7 @@ def test_optimizers_are_pytorchs_member_by_member(solver):
     ]
     found = torch.randn(2, 6, dtype=torch.float64)
     plain = [nn.Parameter(row.clone()) for row in found]
-    own = make_optimizer(solver, Settings(members, 1.0, torch.float64), found)
+    own = make_optimizer(solver, members, 1.0, found)
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = [
         kind([p], lr=m.learning_rate, weight_decay=m.weight_decay)
@@ -171,18 +168,43 @@ def test_every_stream_goes_through_its_rows_once(sizes, batch_size):
     assert n_steps == streams.n_steps
 
 
-@pytest.mark.parametrize(
-    "measure", ["accuracy_parity", "equalized_odds", "demographic_parity", "four_fifths_rule"]
-)
-def test_records_are_the_levels_of_the_predictions(data, table, measure):
-    X, y, s = data
-    rows, judged = np.arange(200), np.arange(200, 300)
-    member = Member(rows=rows, validation=judged, fairness_measure=measure, learning_rate=0.3)
-    training = train(table, [member], TrainingPlan(epochs=3))
-    score = training.scores(training.select("last"), X[judged])[:, 0]
-    expected = fairness_levels(y[judged], (score > 0).astype(int), s[judged], measure)
-    np.testing.assert_allclose(training.history.levels[-1, 0], expected.values, atol=1e-9)
-    assert training.history.unfairness[-1, 0] == pytest.approx(expected.unfairness)
-    assert training.history.accuracy[-1, 0] == np.mean((score > 0) == y[judged])
-    loss = np.logaddexp(0, np.where(y[judged] == 1, -score, score)).mean()
-    assert training.history.loss[-1, 0] == pytest.approx(loss, rel=1e-5)
+def random_sources(*seeds):
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.05, 0.2, 0.5, 0.97, 0.9999])
+def test_as_many_are_dropped_as_asked_and_the_others_scaled(share):
+    n = 400 * 501
+    dropped = drop(torch.ones(1, 400, 501), share, random_sources(3))
+    kept = dropped != 0
+    deviation = (share * (1 - share) / n) ** 0.5
+    assert kept.float().mean().item() == pytest.approx(1 - share, abs=4 * deviation + 2**-16)
+    assert torch.allclose(dropped[kept], torch.tensor(1 / (1 - share)))
+
+
+def test_neighbours_are_dropped_independently_of_each_other():
+    """Four activations share one random integer: its quarters must not go together."""
+    kept = (drop(torch.ones(1, 500, 400), 0.3, random_sources(5)) != 0).float().view(-1, 4)
+    correlation = torch.corrcoef(kept.T) - torch.eye(4)
+    assert correlation.abs().max() < 4 / len(kept) ** 0.5
+
+
+def test_members_of_a_stream_drop_the_same_units_and_streams_others():
+    kept = drop(torch.ones(4, 9, 7), 0.5, random_sources(1, 2)) != 0
+    assert (kept[0] == kept[1]).all()
+    assert (kept[2] == kept[3]).all()
+    assert (kept[0] != kept[2]).any()
+
+
+def test_every_call_draws_anew_and_the_same_seed_the_same():
+    a, own, again = torch.ones(1, 20, 20), random_sources(1), random_sources(1)
+    first, second = drop(a, 0.5, own), drop(a, 0.5, own)
+    assert (first != second).any()
+    assert (drop(a, 0.5, again) == first).all()
+
+
+def test_gradient_goes_through_what_is_kept():
+    a = torch.randn(2, 5, 6, dtype=torch.float64, requires_grad=True)
+    dropped = drop(a, 0.4, random_sources(8))
+    (gradient,) = torch.autograd.grad(dropped.sum(), a)
+    assert torch.equal(gradient, (dropped != 0).double() / 0.6)

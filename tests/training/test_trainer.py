@@ -39,7 +39,7 @@ def test_training_leaves_the_global_generator_alone(table):
 def test_fairness_falls_and_the_plain_member_stays_unfair(table):
     stable = {"proportional_rate": 2.0, "error_memory": 0.9}
     members = [Member(**FAIR, **stable), Member(**{**FAIR, "fairness_rate": 0.0}, error_memory=0.9)]
-    training = train(table, members, TrainingPlan(epochs=60, decay="cosine"))
+    training = train(table, members, TrainingPlan(epochs=60, schedule="cosine"))
     fair, plain = training.history.unfairness[-1]
     assert plain > 0.1
     assert fair < plain / 3
@@ -105,7 +105,7 @@ def test_average_is_the_mean_of_the_weights_after_each_step(table, monkeypatch):
 
 
 def test_learning_rate_falls_to_zero_along_a_cosine():
-    plan = TrainingPlan(decay="cosine")
+    plan = TrainingPlan(schedule="cosine")
     assert plan.rate_factor(0.0) == 1.0
     assert plan.rate_factor(0.5) == pytest.approx(0.5)
     assert plan.rate_factor(1.0) == pytest.approx(0.0)
@@ -183,7 +183,7 @@ def test_member_refuses(arguments, message):
         ({"hidden": (0,)}, "hidden: expected a whole number of at least 1"),
         ({"epochs": 0}, "epochs"),
         ({"dropout": 1.0}, "dropout"),
-        ({"decay": "step"}, "decay"),
+        ({"schedule": "step"}, "schedule"),
         ({"average_last": 1.5}, "average_last"),
     ],
 )

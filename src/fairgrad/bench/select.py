@@ -12,7 +12,7 @@ import pandas as pd
 from fairgrad.bench.record import FINISHED, Kept, Record
 from fairgrad.bench.unit import MEASURES
 from fairgrad.measures import constraints_of
-from fairgrad.training.selection import fairest_of_accurate
+from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

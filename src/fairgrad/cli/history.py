@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.sklearn.fitting import constraints_for
+from fairgrad.measures import constraints_of
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
@@ -42,9 +42,13 @@ def history_frame(model: Any) -> pd.DataFrame | None:
 
 
 def _weights(model: FairGradClassifier, multipliers: Floats) -> tuple[Floats, Floats]:
-    constraints = constraints_for(model, model.groups_)
-    assert constraints is not None  # noqa: S101 - models with groups have some
     assert model.groups_ is not None  # noqa: S101 - the caller looked
+    constraints = constraints_of(
+        model.fairness_measure,
+        model.groups_,
+        epsilon=model.epsilon,
+        y_desirable=model.y_desirable,
+    )
     mass = model.groups_.cell_mass(constraints.by_label)
     share = mass / mass.sum()
     per_cell = multipliers @ np.nan_to_num(constraints.C)

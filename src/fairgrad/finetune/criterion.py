@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairgrad.sklearn.defaults import desirable_labels
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from fairgrad.finetune.rows import Labelled
@@ -55,18 +53,3 @@ class Criterion(nn.Module):
         s = self.s[rows].to(logits.device)
         fair: Tensor = self.fair(logits, target, s[:, 0] if s.shape[1] == 1 else s)
         return fair
-
-
-def desirable_positions(y_desirable: Any, classes: NDArray[Any]) -> Any:
-    """Positions among the classes of the labels that some measures speak of.
-
-    Raises:
-        ValueError: if one of them is no class.
-    """
-    wanted = np.atleast_1d(np.asarray(desirable_labels(y_desirable, classes)))
-    strangers = np.setdiff1d(wanted, classes)
-    if len(strangers):
-        raise ValueError(
-            f"y_desirable: got {strangers.tolist()}, not among the classes {classes.tolist()}."
-        )
-    return np.searchsorted(classes, wanted)

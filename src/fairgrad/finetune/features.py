@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fairgrad.checks import check_count
 from fairgrad.finetune.heads import find_head
 from fairgrad.finetune.inputs import as_inputs, run
 from fairgrad.finetune.outputs import evaluating, logits_of
 from fairgrad.finetune.storage import features_key, in_file, in_memory, in_passing_file, opened
-from fairgrad.training.member import check_count
-from fairgrad.training.progress import EpochBar
+from fairgrad.training import EpochBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

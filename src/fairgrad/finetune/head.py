@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.finetune.features import LARGE, compute_features
 from fairgrad.finetune.heads import find_head, linear_layer, with_head
 from fairgrad.frontier import Frontier
-from fairgrad.frontier.parts import as_columns_of
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.rows import unpack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +173,7 @@ def finetune_head(
     def judged(given: Any, name: str) -> Any:
         if given is None:
             return None
-        rows, *columns = as_columns_of(given, name)
+        rows, *columns = unpack_rows(given, name)
         return (features(rows), *columns)
 
     return train_heads(

@@ -12,7 +12,7 @@ import torch
 from fairgrad.finetune.checkpoint import restore, save, weights_key
 from fairgrad.finetune.inputs import run
 from fairgrad.finetune.outputs import logits_of
-from fairgrad.training.progress import EpochBar
+from fairgrad.training import EpochBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairgrad.finetune.inputs import as_inputs, run
-from fairgrad.training.progress import EpochBar
+from fairgrad.training import EpochBar
 
 if TYPE_CHECKING:
     from torch import nn

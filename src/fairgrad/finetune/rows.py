@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from fairgrad.columns import as_array, encode
+from fairgrad.columns import encode, sensitive_columns
 from fairgrad.evaluate import fairness_levels
 from fairgrad.finetune.inputs import as_inputs
-from fairgrad.sklearn.rows import encode_labels
-from fairgrad.sklearn.sensitive import check_rows
+from fairgrad.groups import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +71,14 @@ def labelled(
         ValueError: if lengths differ, there is one class only, or a class is not known.
     """
     inputs = as_inputs(X, transform)
-    label, known = encode_labels(as_array(y), classes)
-    if len(label) != len(inputs):
-        raise ValueError(f"y: expected one label per row of X ({len(inputs)}), got {len(label)}.")
+    n = len(inputs)
+    if len(y) != n:
+        raise ValueError(f"y: expected one label per row of X ({n}), got {len(y)}.")
+    rows = group_rows(y, np.zeros(n, dtype=np.int64), labels=classes)
+    known = rows.groups.labels
+    if len(known) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
     columns = None
     if sensitive_features is not None:
-        columns = dict(check_rows(sensitive_features, len(inputs)))
-    return Labelled(inputs, torch.from_numpy(label.astype(np.int64)), known, columns)
+        columns = sensitive_columns(sensitive_features, n)
+    return Labelled(inputs, torch.from_numpy(rows.label), known, columns)

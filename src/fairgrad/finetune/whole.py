@@ -11,15 +11,16 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from fairgrad.finetune.criterion import Criterion, desirable_positions
+from fairgrad.checks import check_number
+from fairgrad.finetune.criterion import Criterion
 from fairgrad.finetune.heads import find_head, n_outputs, new_head, with_head
 from fairgrad.finetune.judging import judge_of
 from fairgrad.finetune.loop import Loop
 from fairgrad.finetune.rows import labelled
-from fairgrad.frontier.parts import as_columns_of
+from fairgrad.measures import desirable_labels
+from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.training import TrainingPlan
-from fairgrad.training.member import check_number
-from fairgrad.training.selection import as_rule, last
+from fairgrad.training.evaluation import as_rule, last
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,7 +49,7 @@ def finetune(
     output: Reading | None = None,
     optimizer: MakeOptimizer = torch.optim.AdamW,
     learning_rate: float = 1e-4,
-    decay: str = "cosine",
+    schedule: str = "cosine",
     clip_norm: float | None = None,
     epochs: int = 3,
     batch_size: int = 64,
@@ -83,13 +84,13 @@ def finetune(
         output: from what the network returns to its logits, if these are found nowhere.
         optimizer: a function of parameters and ``lr`` that gives a PyTorch optimiser.
         learning_rate: the learning rate at the start.
-        decay: "cosine" lets the learning rate fall to 0 by the last step, "constant" keeps it.
+        schedule: "cosine" lets the learning rate fall to 0 by the last step, "constant" keeps it.
         clip_norm: the gradient's largest norm; None for none.
         epochs: passes over the rows.
         batch_size: rows per step.
         validation: (X, y, sensitive_features) to judge every epoch on.
         selection: which epoch's weights to return, judged on the validation rows: "last", or a
-            rule of `fairgrad.training.selection`, such as "fairest_of_accurate".
+            rule of `fairgrad.training`, such as "fairest_of_accurate".
         checkpoint: a file written after every epoch, from which the same call goes on.
         random_state: seed of the new head, the shuffling and the dropout.
         progress: True shows a bar, None only when it takes long and on a terminal.
@@ -121,12 +122,12 @@ def finetune(
             "sensitive_features: required, one value per row; or fairness_measure=None for the "
             "plain loss."
         )
-    plan = TrainingPlan(epochs=epochs, batch_size=batch_size, decay=decay)
+    plan = TrainingPlan(epochs=epochs, batch_size=batch_size, schedule=schedule)
     _check(learning_rate, clip_norm, selection, judged)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     found = find_head(module, head)
     outputs = n_outputs(found, len(rows.classes))
-    desirable = desirable_positions(y_desirable, rows.classes)
+    desirable = desirable_labels(rows.classes, y_desirable) or None
     criterion = Criterion(
         rows,
         fairness_measure,
@@ -168,7 +169,7 @@ def finetune(
 def _validation(given: Any, transform: Any, rows: Labelled) -> Labelled | None:
     if given is None:
         return None
-    X, y, s, _ = as_columns_of(given, "validation")
+    X, y, s, _ = unpack_rows(given, "validation")
     return labelled(X, y, s, transform, rows.classes)
 
 

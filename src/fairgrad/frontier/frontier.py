@@ -10,24 +10,27 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.frontier.choice import PART, choose
-from fairgrad.frontier.geometry import hypervolume, non_dominated
-from fairgrad.frontier.grid import epsilons_of
-from fairgrad.frontier.judging import Judge
-from fairgrad.frontier.parts import Part, as_columns_of, hold_out, read_part
-from fairgrad.frontier.separate import fit_separately
-from fairgrad.frontier.stacked import fit_stacked
-from fairgrad.frontier.template import as_template
-from fairgrad.sklearn.defaults import desirable_labels
-from fairgrad.sklearn.sensitive import split_columns
-from fairgrad.training.member import check_count
+from fairgrad.checks import check_count, check_number
+from fairgrad.frontier.judging import FrontierJudge, hypervolume, non_dominated, report_data
+from fairgrad.frontier.models import EstimatorTemplate
+from fairgrad.groups import group_rows
+from fairgrad.measures import desirable_labels
+from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
     from fairgrad.audit import Audit
-    from fairgrad.frontier.template import Fitted, Template
+    from fairgrad.frontier.models import FittedModels, FrontierRows
+    from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
 
 DEFAULT_MEASURE = "equalized_odds"
+
+PART = "validation"
+"""The rows that models are chosen by; those of a test stay out of it."""
+
+SMALLEST, LARGEST = 0.002, 0.3
+"""Below the one, slack is lost in the noise of most tables; beyond the other, few bounds bite."""
 
 
 class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
@@ -133,18 +136,15 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         Raises:
             ValueError: if an argument is missing or not allowed.
         """
-        template = as_template(self.estimator, self.parameter)
+        template = EstimatorTemplate.of(self.estimator, self.parameter)
         check_count("n_seeds", self.n_seeds)
-        epsilons = epsilons_of(self.epsilons, with_plain=template.takes_infinity)
+        epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)
         measure = self._measure(template)
-        everything = _read(template, X, y, sensitive_features, sample_weight)
+        everything = template.read(X, y, sensitive_features, sample_weight)
         source = check_random_state(self.random_state)
         seeds = source.randint(np.iinfo(np.int32).max, size=self.n_seeds)
         training, parts = self._split(template, everything, validation, test, int(seeds[0]))
-        if template.is_stackable:
-            fitted = fit_stacked(template, training, measure, epsilons, seeds)
-        else:
-            fitted = fit_separately(template, training, measure, epsilons, seeds, self.n_jobs)
+        fitted = template.fit(training, measure, epsilons, seeds, self.n_jobs)
         judge = self._judge(template, measure, fitted)
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
         self.audits_ = {name: _audits(judge, fitted, part) for name, part in parts.items()}
@@ -206,10 +206,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             on: "validation" or "test".
             chosen: position of the model that was chosen (see `choose`).
         """
-        from fairgrad.frontier import chart  # noqa: PLC0415 - charts are loaded where one is drawn
-
         self._check_part(on)
-        return chart.report_data(self, on, chosen)
+        return report_data(self, on, chosen)
 
     def plot(self, on: str = PART, chosen: int | None = None) -> Any:
         """Accuracy against unfairness of all models, an Altair chart.
@@ -218,49 +216,63 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             on: "validation" or "test".
             chosen: position of a model to mark (see `choose`).
         """
-        from fairgrad.report import frontier_figures  # noqa: PLC0415 - see report_data
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - charts are loaded where one is drawn
 
         return frontier_figures(self.report_data(on, chosen))[0].standalone()
 
-    def _measure(self, template: Template) -> Any:
-        own = template.parameter_of_last("fairness_measure")
+    def _measure(self, template: EstimatorTemplate) -> Any:
+        own = template.settings.get("fairness_measure")
         found = own if self.fairness_measure is None else self.fairness_measure
         if found is not None:
             return found
-        if "fairness_measure" in template.last.get_params(deep=False):
+        if "fairness_measure" in template.settings:
             raise ValueError(
                 "fairness_measure: the estimator's is None, a plain model; name one to judge by."
             )
         return DEFAULT_MEASURE
 
     def _split(
-        self, template: Template, everything: Part, validation: Any, test: Any, seed: int
-    ) -> tuple[Part, dict[str, Part]]:
+        self,
+        template: EstimatorTemplate,
+        everything: FrontierRows,
+        validation: Any,
+        test: Any,
+        seed: int,
+    ) -> tuple[FrontierRows, dict[str, FrontierRows]]:
         """The rows to train on, and those to judge on by name."""
         training, parts = everything, {}
         if validation is None:
-            rows, held = hold_out(everything, self.validation_fraction, seed)
+            fraction = check_number(
+                "validation_fraction", self.validation_fraction, above=0.0, below=1.0
+            )
+            cell = group_rows(everything.y, everything.s).cell()
+            rows, held = hold_out(cell, fraction, seed)
             training, parts[PART] = everything.take(rows), everything.take(held)
         for name, given in {PART: validation, "test": test}.items():
             if given is not None:
-                parts[name] = _read(template, *as_columns_of(given, name))
+                parts[name] = template.read(*unpack_rows(given, name))
         return training, parts
 
-    def _judge(self, template: Template, measure: Any, fitted: Fitted) -> Judge:
+    def _judge(
+        self, template: EstimatorTemplate, measure: Any, fitted: FittedModels
+    ) -> FrontierJudge:
         classes = np.asarray(fitted.models[0].classes_)
         asked = self.y_desirable
         if asked is None:
-            asked = template.parameter_of_last("y_desirable")
-        return Judge(measure, desirable_labels(asked, classes), classes, self.confidence)
+            asked = template.settings.get("y_desirable")
+        desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
+        return FrontierJudge(measure, desirable, classes, self.confidence)
 
-    def _post_process(self, judge: Judge, training: Part, parts: dict[str, Part]) -> None:
+    def _post_process(
+        self, judge: FrontierJudge, training: FrontierRows, parts: dict[str, FrontierRows]
+    ) -> None:
         from fairgrad.frontier.post_processing import (  # noqa: PLC0415 - only where it is asked
             PostProcessing,
         )
 
         plain = self._fitted.models[int(self.points_["epsilon"].argmax())]
         thresholds = PostProcessing(
-            plain, judge.measure, judge.y_desirable, self._fitted.prepared(training)
+            plain, judge.measure, judge.desirable, self._fitted.prepared(training)
         )
         slacks: list[float] = []
         for name, part in parts.items():
@@ -276,20 +288,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
 
 
-def _read(template: Template, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> Part:
-    """Rows with their sensitive values, which may be columns of X."""
-    columns = template.parameter_of_last("sensitive_columns")
-    if sensitive_features is None and columns is not None and not template.step:
-        sensitive_features = split_columns(X, columns)[1]
-    return read_part(X, y, sensitive_features, weight)
-
-
-def _audits(judge: Judge, fitted: Fitted, part: Part) -> list[Audit]:
-    return [judge.audit(part, predicted) for predicted in fitted.predict(part.X)]
+def _audits(judge: FrontierJudge, fitted: FittedModels, rows: FrontierRows) -> list[Audit]:
+    return [judge.audit(rows, predicted) for predicted in fitted.predict(rows)]
 
 
 def _with_figures(
-    points: pd.DataFrame, judge: Judge, audits: dict[str, list[Audit]]
+    points: pd.DataFrame, judge: FrontierJudge, audits: dict[str, list[Audit]]
 ) -> pd.DataFrame:
     """Adds what the audits of each part say, and which points nothing dominates."""
     for name, found in audits.items():
@@ -297,3 +301,71 @@ def _with_figures(
         points = points.join(figures.add_prefix(f"{name}_"))
     best = non_dominated(points[f"{PART}_accuracy"], points[f"{PART}_unfairness"])
     return points.assign(on_frontier=best)
+
+
+def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
+    """The epsilons in increasing order: those given, or so many of them.
+
+    A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, if models
+    take it, infinity: the plain model.
+
+    Args:
+        given: a number of models, or the epsilons themselves.
+        with_plain: whether infinity is one of n.
+
+    Raises:
+        ValueError: if there are fewer than two, or one is negative or not a number.
+
+    Example:
+        >>> epsilon_grid(4, with_plain=True)
+        array([0.   , 0.002, 0.3  ,   inf])
+    """
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        ends = [0.0, np.inf] if with_plain else [0.0]
+        check_count("epsilons", given, least=len(ends))
+        between = np.geomspace(SMALLEST, LARGEST, int(given) - len(ends))
+        return np.sort(np.concatenate([ends, between]))
+    found = None if isinstance(given, (str, bool)) else np.asarray(given, dtype=np.float64)
+    if found is None or found.ndim != 1 or len(found) == 0 or not (found >= 0).all():
+        raise ValueError(
+            "epsilons: expected a number of models, or a list of values of at least 0, got "
+            f"{given!r}."
+        )
+    return np.unique(found)
+
+
+def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: float | None) -> int:
+    """The position of the most accurate model that is fair enough, or of the fairest accurate one.
+
+    Raises:
+        ValueError: if not exactly one bound is given, or no model is within it; the message names
+            the best there is.
+    """
+    if (max_unfairness is None) == (min_accuracy is None):
+        raise ValueError(
+            "max_unfairness, min_accuracy: expected exactly one of them, got "
+            f"{max_unfairness!r} and {min_accuracy!r}."
+        )
+    accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]
+    if max_unfairness is not None:
+        check_number("max_unfairness", max_unfairness)
+        fits, key, tie = unfairness <= max_unfairness, -accuracy, unfairness
+        wanted = f"max_unfairness: no model has an unfairness of at most {max_unfairness:g}"
+        best = int(np.lexsort((-accuracy, unfairness))[0])
+    else:
+        check_number("min_accuracy", min_accuracy)
+        fits, key, tie = accuracy >= min_accuracy, unfairness, -accuracy
+        wanted = f"min_accuracy: no model has an accuracy of at least {min_accuracy:g}"
+        best = int(np.lexsort((unfairness, -accuracy))[0])
+    if not fits.any():
+        raise ValueError(f"{wanted} on the {PART} rows; the best is {describe(points.iloc[best])}.")
+    order = np.lexsort((tie, key))
+    return int(order[fits.to_numpy()[order]][0])
+
+
+def describe(point: pd.Series) -> str:
+    """A point in words."""
+    return (
+        f"epsilon {point['epsilon']:.4g} with accuracy {point[f'{PART}_accuracy']:.4f} and "
+        f"unfairness {point[f'{PART}_unfairness']:.4f}"
+    )

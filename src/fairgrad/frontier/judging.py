@@ -1,4 +1,4 @@
-"""How accurate and how fair models are on some rows, with exact intervals."""
+"""How accurate and how fair the models of a frontier are, in figures and for the report."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fairgrad.audit import Audit
+from fairgrad.audit.frames import OVERALL
 from fairgrad.audit.proportions import Interval, absolute, clopper_pearson
 from fairgrad.audit.table import rates
-from fairgrad.measures import On
+from fairgrad.evaluate import unfairness
+from fairgrad.measures import On, measure_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,39 +21,53 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit import Finding
-    from fairgrad.frontier.parts import Part
+    from fairgrad.frontier.frontier import Frontier
+    from fairgrad.frontier.models import FrontierRows
     from fairgrad.groups import Floats
+    from fairgrad.report.frontier import FrontierData
+
+RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
+OWN = "trained fair"
+OTHER = "post-processed: needs the sensitive value to predict"
+NOTE = (
+    "Bars are {confidence:.0%} intervals of the models on the frontier, exact for the accuracy and "
+    "simultaneous over groups for the unfairness."
+)
+OTHER_NOTE = (
+    " The post-processed models set a threshold for each group on the scores of the plain model "
+    "(fairlearn's ThresholdOptimizer): unlike the others they need to know the group of everyone "
+    "they judge, and decide partly at random."
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class FrontierJudge:
     """What models are judged by.
 
     Attributes:
         measure: the fairness measure, as in training.
-        y_desirable: labels that some measures ask for.
+        desirable: the desirable labels; none if there is no rule for them.
         classes: all labels.
         confidence: of each interval.
     """
 
     measure: Any
-    y_desirable: Any
+    desirable: list[Any]
     classes: NDArray[Any]
     confidence: float
 
-    def audit(self, part: Part, predicted: Any) -> Audit:
+    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
         """Audits predictions by this measure, on the groups that training compares."""
-        measures = _on_groups(self.measure, tuple(part.s))
-        desirable = self.y_desirable if len(np.atleast_1d(self.y_desirable)) else None
+        measures = _on_groups(self.measure, tuple(rows.s))
         return Audit(
-            part.y,
+            rows.y,
             predicted,
-            part.s,
+            rows.s,
             measures=measures,
             # Each measure's intervals hold at once; sharing the error, so do all of them.
             confidence=1 - (1 - self.confidence) / len(measures),
-            sample_weight=part.weight,
-            y_desirable=desirable,
+            sample_weight=rows.weight,
+            y_desirable=self.desirable or None,
             labels=self.classes,
         )
 
@@ -62,15 +79,17 @@ class Judge:
         """
         accuracy = rates(audit.table.together())["accuracy"]
         low, high = clopper_pearson(accuracy.value, accuracy.trials, 1 - self.confidence)
-        unfair = np.concatenate([_unfairness(f, *[f.levels] * 2) for f in audit.findings], axis=1)
-        ends = np.concatenate([_unfairness(f, *f.level_intervals) for f in audit.findings], axis=1)
+        found, ends = (
+            unfairness(np.concatenate([_gaps(f, *interval(f)) for f in audit.findings], axis=1))
+            for interval in (lambda f: (f.levels, f.levels), lambda f: f.level_intervals)
+        )
         return {
             "accuracy": float(accuracy.value[0]),
             "accuracy_low": float(low[0]),
             "accuracy_high": float(high[0]),
-            "unfairness": float(np.nanmean(unfair[0])),
-            "unfairness_low": float(np.nanmean(ends[0])),
-            "unfairness_high": float(np.nanmean(ends[1])),
+            "unfairness": float(found[0]),
+            "unfairness_low": float(ends[0]),
+            "unfairness_high": float(ends[1]),
         }
 
 
@@ -80,7 +99,7 @@ def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
     return [part if isinstance(part, On) else On(attributes, part) for part in parts]
 
 
-def _unfairness(finding: Finding, low: Floats, high: Floats) -> Floats:
+def _gaps(finding: Finding, low: Floats, high: Floats) -> Floats:
     """(2, J) least and greatest |F| when F lies between low and high.
 
     For a constraint with one bound only, its violation takes the place of |F|.
@@ -93,3 +112,91 @@ def _unfairness(finding: Finding, low: Floats, high: Floats) -> Floats:
     plain = np.stack(absolute(Interval(low, high)))
     found: Floats = np.where(one_sided, violation, plain)
     return found
+
+
+def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
+    """(n,) whether no other point is at least as good in both and better in one.
+
+    Example:
+        >>> non_dominated([0.8, 0.9, 0.7], [0.01, 0.05, 0.02])
+        array([ True,  True, False])
+    """
+    a, u = np.asarray(accuracy, dtype=np.float64), np.asarray(unfairness, dtype=np.float64)
+    as_good = (a >= a[:, None]) & (u <= u[:, None])
+    better = (a > a[:, None]) | (u < u[:, None])
+    dominated = np.asarray((as_good & better).any(axis=1))
+    return ~dominated
+
+
+def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) -> float:
+    """The area of what the points are at least as good as, up to a reference point.
+
+    ``area of the union over i of [u_i, u_ref] x [a_ref, a_i]``: larger is better. Two frontiers
+    compare only with the same reference.
+
+    Args:
+        accuracy: (n,) of the points.
+        unfairness: (n,) of the points.
+        reference: accuracy and unfairness of the worst point that counts.
+
+    Example:
+        >>> round(hypervolume([0.8, 0.9], [0.0, 0.1], reference=(0.5, 0.2)), 4)
+        0.07
+    """
+    worst_accuracy, worst_unfairness = reference
+    order = np.argsort(unfairness)
+    u = np.asarray(unfairness, dtype=np.float64)[order].clip(max=worst_unfairness)
+    best = np.maximum.accumulate(np.asarray(accuracy, dtype=np.float64)[order])
+    widths = np.diff(np.append(u, worst_unfairness))
+    return float(widths @ (best - worst_accuracy).clip(min=0.0))
+
+
+def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData:
+    """The points on some rows, the rates of their groups, and what readers should know."""
+    from fairgrad.report.frontier import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
+
+    own = _points(frontier.points_, on)
+    audits = frontier.audits_[on]
+    note, points = NOTE.format(confidence=frontier.confidence), own
+    other = frontier.post_processing_
+    if other is not None:
+        parts = [own.assign(series=OWN), _points(other, on).assign(series=OTHER)]
+        points = pd.concat(parts, ignore_index=True)
+        audits = [*audits, *frontier.post_processing_audits_[on]]
+        note += OTHER_NOTE
+    return FrontierData(
+        points,
+        pd.concat([_rates(i, audit) for i, audit in enumerate(audits)], ignore_index=True),
+        chosen=chosen,
+        measure=f"mean |F|, {measure_name(frontier.fairness_measure_).replace('_', ' ')}",
+        on=f"{on} rows",
+        note=note,
+    )
+
+
+def _points(points: pd.DataFrame, on: str) -> pd.DataFrame:
+    prefix = f"{on}_"
+    figures = points[[name for name in points if str(name).startswith(prefix)]]
+    figures = figures.rename(columns=lambda name: name.removeprefix(prefix))
+    best = non_dominated(figures["accuracy"], figures["unfairness"])  # on the rows that are shown
+    ends = [name for name in figures if str(name).endswith(("_low", "_high"))]
+    figures = figures.assign(on_frontier=best)
+    figures.loc[~best, ends] = float("nan")
+    return points[["epsilon"]].join(figures)
+
+
+def _rates(position: int, audit: Audit) -> pd.DataFrame:
+    """Rates of the finest groups; of several labels each has its own."""
+    frame = audit.to_frame("rates")
+    finest = " x ".join(audit.attributes)
+    frame = frame[(frame["attribute"] == finest) & (frame["group"] != OVERALL)]
+    frame = frame[frame["rate"].isin(RATES) & frame["value"].notna()]
+    several = len(audit.shown_labels) > 1
+    pairs = zip(frame["rate"], frame["label"], strict=True)
+    names = [_name(rate, label, several) for rate, label in pairs]
+    kept = frame[["group", "value"]].assign(rate=names, point=position)
+    return kept.reset_index(drop=True)
+
+
+def _name(rate: str, label: Any, several: bool) -> str:
+    return f"{rate} of {label}" if several and label is not None else rate

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.frontier.parts import Part
+    from fairgrad.frontier.models import FrontierRows
     from fairgrad.groups import Floats
 
 CONSTRAINTS = {
@@ -43,15 +43,15 @@ class PostProcessing:
     Args:
         model: fitted, with ``decision_function`` or ``predict_proba``; two labels.
         measure: the name of a measure.
-        desirable: the label whose rates the measure speaks of.
-        part: rows to fit the thresholds on, features as the model takes them.
+        desirable: the label whose rates the measure speaks of, in a list.
+        rows: to fit the thresholds on, features as the model takes them.
 
     Raises:
         ImportError: if fairlearn is missing, or too old to allow slack.
         ValueError: if post-processing does not serve the measure or the labels.
     """
 
-    def __init__(self, model: Any, measure: Any, desirable: Any, part: Part) -> None:
+    def __init__(self, model: Any, measure: Any, desirable: Any, rows: FrontierRows) -> None:
         make = _threshold_optimizer()
         name = measure_name(measure)
         if name not in CONSTRAINTS or not isinstance(measure, str):
@@ -63,23 +63,23 @@ class PostProcessing:
                 f"post_processing: expected two labels, got {model.classes_.tolist()}."
             )
         self.model = model
-        self.index = int(np.flatnonzero(model.classes_ == np.atleast_1d(desirable)[0])[0])
-        self.groups = Groups.from_data(part.y, part.s)
+        self.index = int(np.flatnonzero(model.classes_ == desirable[0])[0])
+        self.groups = Groups.from_data(rows.y, rows.s)
         exact = name == "equalized_odds"
         self.shares = SHARES if exact else (0.0,)
         self.optimizers = {slack: make(CONSTRAINTS[name], slack) for slack in SLACKS}
         if exact:
             self.optimizers = {0.0: make(CONSTRAINTS[name], None)}
-        wanted = (np.asarray(part.y) == model.classes_[self.index]).astype(int)
+        wanted = (np.asarray(rows.y) == model.classes_[self.index]).astype(int)
         for optimizer in self.optimizers.values():
-            optimizer.fit(self._scores(part.X), wanted, sensitive_features=self._group(part))
+            optimizer.fit(self._scores(rows.X), wanted, sensitive_features=self._group(rows))
 
-    def predict(self, part: Part) -> Iterator[tuple[float, NDArray[Any]]]:
+    def predict(self, rows: FrontierRows) -> Iterator[tuple[float, NDArray[Any]]]:
         """Slack and predictions of each point; the slack is NaN where it is a share of rows."""
-        plain = self.model.predict(part.X)
+        plain = self.model.predict(rows.X)
         labels = self.model.classes_
         own, other = labels[self.index], labels[1 - self.index]
-        scores, group = self._scores(part.X), self._group(part)
+        scores, group = self._scores(rows.X), self._group(rows)
         for slack, optimizer in self.optimizers.items():
             found = optimizer.predict(scores, sensitive_features=group, random_state=0)
             fair = np.where(np.asarray(found) > 0, own, other)
@@ -87,8 +87,8 @@ class PostProcessing:
                 is_kept = np.random.default_rng(1).random(len(fair)) < share
                 yield (np.nan if share else slack), np.where(is_kept, plain, fair)
 
-    def _group(self, part: Part) -> NDArray[Any]:
-        return self.groups.group_index(part.s)
+    def _group(self, rows: FrontierRows) -> NDArray[Any]:
+        return self.groups.group_index(rows.s)
 
     def _scores(self, X: Any) -> Floats:
         """(n, 1) scores of the desirable label."""

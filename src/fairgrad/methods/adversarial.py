@@ -15,17 +15,14 @@ from fairgrad.methods.shared import support
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import SGD, train_stacked
 from fairgrad.methods.shared.two_heads import TwoHeads, TwoHeadsStack
-from fairgrad.training import heads
-from fairgrad.training.parts import StackParts
+from fairgrad.training import StackParts, heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.network import Network
-    from fairgrad.training.stack import Stack
-    from fairgrad.training.streams import Indices
+    from fairgrad.training import Network, RowBatch, Stack
 
 LAMBDAS = tuple(round(0.1 + 0.2 * step, 1) for step in range(15))
 
@@ -36,7 +33,7 @@ class Duel:
     def __init__(self, stack: Stack, label_outputs: int) -> None:
         self.table, self.label_outputs = stack.table, label_outputs
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """(S, T, label and group outputs, B)."""
         parts = (scores[:, :, : self.label_outputs], scores[:, :, self.label_outputs :])
         truths = (self.table.label[indices.row], self.table.group[indices.row])

@@ -21,8 +21,7 @@ from fairgrad.methods.shared.bilevel import Bilevel
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.predictions import predicted_labels
 from fairgrad.methods.shared.stacked import LAYERS
-from fairgrad.training.network import Shape
-from fairgrad.training.stack import build
+from fairgrad.training import Shape, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,12 +17,12 @@ from fairgrad.methods.shared.fair import unsupported as unfit
 from fairgrad.methods.shared.game import Game
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import train_stacked
-from fairgrad.training.parts import StackParts
+from fairgrad.training import StackParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairgrad.training.stack import Stack
+    from fairgrad.training import Stack
 
 LEARNING_RATE = 0.01
 SLACKS = (0.0, 0.03)

@@ -19,15 +19,14 @@ from fairgrad.methods.shared.cell_losses import CellLosses
 from fairgrad.methods.shared.grids import batch_and_decay, combinations
 from fairgrad.methods.shared.slots import apportion, draw
 from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.training.parts import StackParts
-from fairgrad.training.streams import SHUFFLING, Indices, generator
+from fairgrad.training import SHUFFLING, RowBatch, StackParts, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
+    from fairgrad.training import Stack
 
 MEASURES = ("equalized_odds", "equality_of_opportunity", "demographic_parity")
 ALPHA = {"two groups": 0.005, "more groups": 0.1}
@@ -91,14 +90,14 @@ class FairBatches:
     def _is_parity(self) -> bool:
         return self.measure == "demographic_parity"
 
-    def epoch(self) -> Iterator[Indices]:
+    def epoch(self) -> Iterator[RowBatch]:
         """The batches of one epoch; the shares move between epochs."""
         if not self.is_first:  # before that the models have learnt nothing to judge by
             self.move()
         self.is_first = False
         rows = torch.stack([self._rows(member) for member in range(len(self.shares))])
         for step in range(self.n_steps):
-            yield Indices(rows[:, step].contiguous(), None)
+            yield RowBatch(rows[:, step].contiguous(), None)
 
     def move(self) -> None:
         """Moves the shares by the losses of the models as they are."""

@@ -19,16 +19,14 @@ from fairgrad.methods.interface import Candidate, Method, Settings, Task
 from fairgrad.methods.shared import support
 from fairgrad.methods.shared.grids import combinations, crossed
 from fairgrad.methods.shared.stacked import SGD, train_stacked
-from fairgrad.training import heads
-from fairgrad.training.parts import StackParts
+from fairgrad.training import StackParts, heads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
-    from fairgrad.training.streams import Indices
+    from fairgrad.training import RowBatch, Stack
 
 LABELS: dict[str, tuple[int | None, ...]] = {
     "accuracy_parity": (None,),
@@ -57,7 +55,7 @@ class Penalised:
         self.is_of_accuracy = measure == "accuracy_parity"
         self.labels = LABELS[measure]
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """(S, T, 1, B)."""
         row, valid = indices
         sizes = torch.full((len(row), 1), row.shape[1]) if valid is None else valid.sum(1)[:, None]
@@ -66,7 +64,7 @@ class Penalised:
             scores, indices
         )
 
-    def of_penalty(self, scores: Tensor, indices: Indices) -> Tensor:
+    def of_penalty(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The penalty's part of the gradient, (S, T, 1, B)."""
         with torch.enable_grad():
             margins = scores[:, :, 0].detach().requires_grad_()
@@ -74,7 +72,7 @@ class Penalised:
             total = (penalties * self.strengths.view_as(penalties)).sum()
             return torch.autograd.grad(total, margins)[0].unsqueeze(2)
 
-    def penalties(self, margins: Tensor, indices: Indices) -> Tensor:
+    def penalties(self, margins: Tensor, indices: RowBatch) -> Tensor:
         """The penalty of every model (S, T) on its batch, of the margins (S, T, B)."""
         label, members = self.label[indices.row], self.groups[indices.row]
         sign = (2 * label - 1)[:, None] if self.is_of_accuracy else 1

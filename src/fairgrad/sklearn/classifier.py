@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 from fairgrad.sklearn.fitting import (
-    first_task,
-    fit_task,
-    new_task,
-    next_task,
-    plan_of,
-    read,
-    warm_task,
+    SMALL_TABLE,
+    TOLERATED_LOSS,
+    best_run,
+    candidate_rates,
+    parameters_from,
+    resolve_clip,
+    resolve_epochs,
+    train_stacks,
 )
-from fairgrad.sklearn.scaling import Scaling
-from fairgrad.sklearn.sensitive import split_columns
-from fairgrad.training.module_network import module_scores
-from fairgrad.training.training import network_scores
+from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows, split_columns
+from fairgrad.training import Member, Shape, TrainingPlan
+from fairgrad.training.networks import module_scores
+from fairgrad.training.trainer import network_scores, trained_module
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
     from torch import nn
 
-    from fairgrad.groups import Floats
+    from fairgrad.groups import Floats, Groups
+    from fairgrad.sklearn.fitting import StackRun
+    from fairgrad.sklearn.rows import FittingRows
+    from fairgrad.training import Choice
 
 PIECE = 16_384
 """Rows scored at a time."""
@@ -54,15 +65,15 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             swings of the multipliers. "auto" goes with the fairness rate: 2 for 0.05.
         error_memory: share of earlier batches kept in the error estimates.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
-            default the second of two classes.
+            default the second of two classes in sorted order.
         sensitive_columns: columns of X (names of a data frame, positions of an array) that hold
             the sensitive values; they are taken out of the features.
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         batch_norm: whether hidden layers are batch-normalised.
         dropout: share of hidden units dropped in training.
         solver: "sgd" or "adam".
-        learning_rate: "cosine" lets the learning rate fall to 0, "constant" keeps it.
-        learning_rate_init: the learning rate at the start.
+        learning_rate: step size of the weights, at the start.
+        schedule: "cosine" lets the learning rate fall to 0, "constant" keeps it.
         weight_decay: of the weights, as PyTorch's optimisers have it.
         clip_norm: the gradient's largest norm; None for none. "auto" is 0.1 for fair models with
             hidden layers on 10,000 rows and more, where negative weights would make them diverge,
@@ -70,11 +81,11 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         batch_size: rows per step; all rows if there are fewer.
         max_iter: epochs; "auto" is 30, or as many as make 300 steps if that is more.
         average_last: share of the training, at the end, over which the weights are averaged.
-        validation_fraction: share of the rows held out to choose among the last epochs; 0 trains
-            on all rows and takes the last epoch.
+        validation_fraction: share of the rows held out, the same of every label of every group, to
+            choose among the last epochs; 0 trains on all rows and takes the last epoch.
         selection: how to choose where there is a choice: "fairest_of_accurate" (the paper's rule:
             the fairest within 3 points of the best accuracy), "most_accurate", "fairest", or a
-            function of `fairgrad.training.selection`.
+            function such as `fairgrad.training.fairest`.
         standardize: whether features are scaled to mean 0 and variance 1 first.
         compare_plain: whether a plain model is trained beside, to warn when accuracy falls by more
             than 5 points below it; "auto" does so under 10,000 rows.
@@ -89,6 +100,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         classes_: the class labels.
         n_features_in_: number of features.
         feature_names_in_: their names, if X is a data frame.
+        desirable_: the labels taken as desirable; none if the measure does not look at them.
         history_: per epoch the accuracy, loss (without fairness weights), unfairness (mean of
             absolute levels), levels and multipliers, on the validation rows if there are any,
             else on the training rows.
@@ -131,8 +143,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         batch_norm: bool = False,
         dropout: float = 0.0,
         solver: str = "sgd",
-        learning_rate: str = "cosine",
-        learning_rate_init: float = 0.15,
+        learning_rate: float = 0.15,
+        schedule: str = "cosine",
         weight_decay: float = 0.0,
         clip_norm: float | str | None = "auto",
         batch_size: int = 512,
@@ -160,7 +172,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.dropout = dropout
         self.solver = solver
         self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.clip_norm = clip_norm
         self.batch_size = batch_size
@@ -177,7 +189,13 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        validation: Any = None,
     ) -> FairGradClassifier:
         """Trains the classifier.
 
@@ -187,15 +205,21 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
             sample_weight: (n,) non-negative weights.
+            validation: (X, y, sensitive_features), or with sample weights as a fourth, to choose
+                among the last epochs by, in place of a part of the rows held out.
 
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
         goes_on = self.warm_start and hasattr(self, "state_")
-        rows = read(self, X, y, sensitive_features, sample_weight, fitted=goes_on)
-        task = warm_task(self, rows) if goes_on else new_task(self, rows)
-        fit_task(self, rows, task, plan_of(self, len(rows)))
-        return self
+        rows = read_rows(self, X, y, sensitive_features, sample_weight, validation, fitted=goes_on)
+        if not goes_on:
+            self._set_up(rows)
+            return self._train(rows, self._candidates(rows), self._initial_state())
+        start = self.state_
+        if self.measure_ != self._measure_key():  # then its multipliers are of no use
+            start = {name: v for name, v in start.items() if not name.startswith("fairness.")}
+        return self._train(rows, [self], start)
 
     def partial_fit(
         self,
@@ -216,19 +240,33 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             classes: all classes, needed in the first call unless y has them all.
             sensitive_features: as in `fit`; all groups must be in the first call.
             sample_weight: (n,) non-negative weights.
+
+        Raises:
+            ValueError: if the fairness measure has changed, or an argument is not allowed.
         """
         goes_on = hasattr(self, "state_")
-        rows = read(self, X, y, sensitive_features, sample_weight, fitted=goes_on, classes=classes)
-        task = next_task(self, rows) if goes_on else first_task(self, rows)
-        plan = plan_of(self, len(rows), epochs=1, decay="constant", average_last=0.0)
-        fit_task(self, rows, task, plan)
-        return self
+        if goes_on and self.fairness_measure is not None and self.measure_ != self._measure_key():
+            raise ValueError(
+                "fairness_measure: changed since the first partial_fit; to make a fitted model "
+                "fair use warm_start=True and fit."
+            )
+        rows = read_rows(
+            self, X, y, sensitive_features, sample_weight, fitted=goes_on, classes=classes
+        )
+        groups = rows.groups()
+        if not goes_on:
+            self._set_up(rows)
+        elif groups is not None:
+            groups = replace(groups, mass=groups.mass + self.groups_.mass)
+        start = self.state_ if goes_on else self._initial_state()
+        once = {"epochs": 1, "schedule": "constant", "average_last": 0.0}
+        return self._train(rows, [self], start, groups, **once)
 
     def decision_function(self, X: Any) -> Floats:
         """(n,) margins for two classes, above 0 for the second; (n, classes) logits for more."""
         check_is_fitted(self, "state_")
         X, _ = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(self, X, reset=False, **FEATURES)
         pieces = [X[start : start + PIECE] for start in range(0, X.shape[0], PIECE)]
         scores = np.concatenate([self._scores(piece) for piece in pieces])
         if len(self.classes_) > 2:
@@ -265,6 +303,156 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "learning_rate_init" in state:  # saved when learning_rate still was the schedule
+            state = {**state, "schedule": state["learning_rate"]}
+            state["learning_rate"] = state.pop("learning_rate_init")
+        super().__setstate__(state)
+
+    def _set_up(self, rows: FittingRows) -> None:
+        """Everything that is decided once, by the first rows."""
+        self.classes_ = rows.classes
+        self.seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.calls_ = 0
+        n_features = rows.X.shape[1]
+        self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
+        self.shape_ = None
+        if self.module is None:
+            self.shape_ = Shape.of(self._plan(len(rows)), n_features, len(rows.classes))
+            if self.standardize:
+                self.offset_, self.scale_ = rows.scaling
+
+    def _initial_state(self) -> Mapping[str, Any] | None:
+        if self.init is None:
+            return None
+        if self.shape_ is None:
+            raise ValueError("init: not together with module, which has its own weights.")
+        scaling = Scaling(self.offset_, self.scale_)
+        return {"network.parameters": parameters_from(self.init, self.shape_, scaling)}
+
+    def _candidates(self, rows: FittingRows) -> list[FairGradClassifier]:
+        """What to train side by side: this model at several rates, last the plain one."""
+        if rows.is_plain:
+            return [self]
+        pairs = candidate_rates(self.fairness_rate, self.proportional_rate, len(rows))
+        compares = bool(self.compare_plain)
+        if self.compare_plain == "auto":
+            compares = len(rows) < SMALL_TABLE
+        if compares or len(pairs) > 1:
+            pairs.append((0.0, 0.0))
+        return [
+            copy.copy(self).set_params(fairness_rate=rate, proportional_rate=proportional)
+            for rate, proportional in pairs
+        ]
+
+    def _plan(self, n_rows: int, **changed: Any) -> TrainingPlan:
+        """What variants of this model must have in common to be trained as one stack."""
+        plan = TrainingPlan(
+            hidden=self._hidden(),
+            batch_norm=self.batch_norm,
+            dropout=self.dropout,
+            epochs=resolve_epochs(self.max_iter, n_rows, self.batch_size),
+            batch_size=self.batch_size,
+            solver=self.solver,
+            schedule=self.schedule,
+            average_last=self.average_last,
+        )
+        return replace(plan, **changed)
+
+    def _hidden(self) -> tuple[int, ...]:
+        return tuple(np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int)).tolist())
+
+    def _member(self, rows: FittingRows, frequencies: Groups | None) -> Member:
+        """What they may differ in."""
+        training, validation = rows.split(self.validation_fraction, self.seed_)
+        n = len(rows)
+        plain = Member(
+            rows=training,
+            validation=validation,
+            seed=(self.seed_ + self.calls_) % 2**31,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip_norm=resolve_clip(self.clip_norm, self._hidden(), self.fairness_measure, n),
+        )
+        if rows.is_plain:
+            return plain
+        rate, proportional = candidate_rates(self.fairness_rate, self.proportional_rate)[0]
+        return replace(
+            plain,
+            fairness_measure=self.fairness_measure,
+            epsilon=self.epsilon,
+            y_desirable=self.y_desirable,
+            fairness_rate=rate,
+            proportional_rate=proportional,
+            error_memory=self.error_memory,
+            frequencies=frequencies,
+        )
+
+    def _train(
+        self,
+        rows: FittingRows,
+        candidates: Sequence[FairGradClassifier],
+        start: Mapping[str, Any] | None,
+        frequencies: Groups | None = None,
+        **changed: Any,
+    ) -> FairGradClassifier:
+        """Trains the candidates and becomes the best of them.
+
+        Of several the last is the plain model: one to choose as well if there are many, else only
+        to compare with.
+        """
+        runs = train_stacks(candidates, rows, start, frequencies, **changed)
+        run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
+        self._finish(run, choice, rows, frequencies)
+        if len(runs) > 1:
+            self.plain_accuracy_ = float(run.training.history.accuracy[choice.epoch, -1])
+            cost = self.plain_accuracy_ - choice.accuracy
+            if cost > TOLERATED_LOSS:
+                warnings.warn(
+                    f"Fairness costs {100 * cost:.1f} points of accuracy here: "
+                    f"{choice.accuracy:.4f}, against {self.plain_accuracy_:.4f} of the plain "
+                    "model. Allow some unfairness with epsilon, or lower fairness_rate, to keep "
+                    "more of it.",
+                    stacklevel=3,
+                )
+        return self
+
+    def _finish(
+        self, run: StackRun, choice: Choice, rows: FittingRows, frequencies: Groups | None = None
+    ) -> None:
+        """Sets the fitted attributes; arrays only, so that they can be saved safely."""
+        history = run.training.history
+        self.groups_ = frequencies or rows.groups(run.member.rows)
+        state = run.training.state(choice)
+        self.state_ = {name: tensor.numpy() for name, tensor in state.items()}
+        self.history_ = {name: part[:, choice.member] for name, part in vars(history).items()}
+        self.constraint_names_, self.cell_names_, self.cell_weights_ = (), (), np.ones(0)
+        self.desirable_, self.fairness_rate_, self.plain_accuracy_ = (), 0.0, None
+        if self.groups_ is not None:
+            asked = {"epsilon": self.epsilon, "y_desirable": self.y_desirable}
+            constraints = constraints_of(self.fairness_measure, self.groups_, **asked)
+            self.constraint_names_ = constraints.names
+            self.cell_names_ = self.groups_.cell_names(constraints.by_label)
+            self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
+            self.fairness_rate_ = float(run.member.fairness_rate)
+            if uses_desirable(self.fairness_measure):
+                labels = self.classes_.tolist()
+                taken = desirable_labels(labels, self.y_desirable)
+                self.desirable_ = tuple(labels[i] for i in taken)
+        n = len(self.constraint_names_)
+        for name in ("levels", "multipliers"):
+            self.history_[name] = self.history_[name][:, :n]
+        self.levels_ = self.history_["levels"][choice.epoch]
+        self.multipliers_ = self.history_["multipliers"][choice.epoch]
+        self.n_iter_ = len(history)
+        self.measure_ = self._measure_key()
+        self.calls_ += 1
+        if self.module is not None:
+            self.module_ = trained_module(self.module, self.state_)
+
+    def _measure_key(self) -> str:
+        return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
 
     def _scores(self, X: Any) -> Floats:
         if self.module is not None:

@@ -1,343 +1,245 @@
-"""From the estimator's parameters and the user's rows to a trained stack and back."""
+"""Fits many variants of a classifier as one stack, with the defaults that depend on the data."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from fairgrad.measures import check_several_groups, constraints_of
-from fairgrad.sklearn.defaults import (
-    SMALL_TABLE,
-    TOLERATED_LOSS,
-    candidate_rates,
-    desirable_labels,
-    resolve_clip,
-    resolve_epochs,
-)
-from fairgrad.sklearn.rows import Rows, check_weight, encode_labels, label_name
-from fairgrad.sklearn.scaling import Scaling, fit_scaling, no_scaling
-from fairgrad.sklearn.sensitive import (
-    add_rows,
-    check_rows,
-    choose,
-    group_rows,
-    one_group,
-    split_columns,
-    without_rows,
-)
-from fairgrad.sklearn.starting import parameters_of
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-from fairgrad.training.module_network import loaded
-from fairgrad.training.network import Shape
+from fairgrad.sklearn.rows import Scaling, read_rows
+from fairgrad.training import train
+from fairgrad.training.trainer import best_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from fairgrad.constraints import Constraints
-    from fairgrad.groups import Groups, Ints
+    from fairgrad.groups import Floats, Groups
     from fairgrad.sklearn.classifier import FairGradClassifier
-    from fairgrad.training import Choice, Training
+    from fairgrad.sklearn.rows import FittingRows
+    from fairgrad.training import Choice, Member, Shape, Training, TrainingPlan
+
+SMALL_TABLE = 10_000
+"""Below so many rows exact fairness tends to cost much accuracy, and defaults are gentle."""
+
+TOLERATED_LOSS = 0.05
+"""Accuracy a fair model may lose against the plain one before a warning."""
+
+LARGE_TABLE_RATES = (0.05, 2.0)
+"""Fairness rate and proportional rate that reach exact fairness."""
+
+SMALL_TABLE_RATES = (
+    (0.001, 0.1),
+    (0.002, 0.2),
+    (0.005, 0.5),
+    (0.01, 0.5),
+    (0.02, 1.0),
+    (0.05, 2.0),
+)
+"""From gentle to exact; trained side by side, at little more than the cost of one."""
+
+CLIP_NORM = 0.1
+"""Of fair networks. Rows of negative weight have a loss without a lower bound: a network's
+gradient grows on it, a linear model's does not. The paper clips at 0.05. On small tables there are
+too few steps to diverge, and too few to get anywhere in such small ones."""
+
+EPOCHS, LEAST_STEPS = 30, 300
+"""Passes over the rows, and steps below which there are more."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be trained, besides the rows.
-
-    Attributes:
-        groups: of the rows; None for a plain model.
-        group: (n,) the group of each row.
-        start: state to start from, a stack of one; None for new weights.
-        frequencies: groups whose frequencies count, if not those of the rows.
-        is_new: whether training starts afresh, so that several candidates can be trained.
-    """
-
-    groups: Groups | None
-    group: Ints
-    start: Mapping[str, Any] | None
-    frequencies: Groups | None
-    is_new: bool
-
-
-def read(
-    model: FairGradClassifier,
+def fit_variants(
+    models: Sequence[FairGradClassifier],
     X: Any,
     y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
     *,
-    fitted: bool,
-    classes: Any = None,
-) -> Rows:
-    """Checks what the user gives before anything of the model changes."""
-    n_features = model.n_features_in_ if fitted else None
-    X, from_columns = split_columns(X, model.sensitive_columns, n_features)
-    s = choose(sensitive_features, from_columns, model.fairness_measure)
-    name = label_name(y)
-    X, y = validate_data(
-        model, X, y, reset=not fitted, accept_sparse="csr", dtype=[np.float64, np.float32]
-    )
-    label, known = encode_labels(y, model.classes_ if fitted else classes)
-    weight = check_weight(sample_weight, X)
-    s = None if s is None else check_rows(s, len(label))
-    return Rows(X, label, known, s, weight, name)
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    best: bool = False,
+) -> list[FairGradClassifier]:
+    """Fits variants of one classifier to the same rows, which are read and scaled once.
 
+    Variants may differ in epsilon, rates, weight decay and random state: these are trained as one
+    stack, each as it would be by itself. Those that differ in what a stack shares (the network, the
+    batch size, the epochs, the solver) make one stack each. All else must be the same. A fairness
+    rate of "auto" is the one that reaches exact fairness; no plain model is trained beside.
 
-def new_task(model: FairGradClassifier, rows: Rows) -> Task:
-    """Training from the beginning."""
-    groups, group = _new_groups(rows)
-    _set_up(model, rows)
-    return Task(groups, group, _initial_state(model), frequencies=None, is_new=True)
+    Args:
+        models: not fitted.
+        X: this and what follows as in `FairGradClassifier.fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+        validation: rows to choose epochs by.
+        best: whether to fit only the one that the first model's rule of selection chooses among
+            the last epochs of all.
 
-
-def warm_task(model: FairGradClassifier, rows: Rows) -> Task:
-    """Training that goes on from a fitted model, on other rows of the same groups."""
-    groups, group = _new_groups(rows)
-    if rows.s is not None and model.groups_ is not None:
-        groups, group = add_rows(without_rows(model.groups_), rows.label, rows.s, rows.weight)
-    start = model.state_
-    if model.measure_ != _measure_key(model):  # then its multipliers are of no use
-        start = {name: v for name, v in start.items() if not name.startswith("fairness.")}
-    return Task(groups, group, start, frequencies=None, is_new=False)
-
-
-def first_task(model: FairGradClassifier, rows: Rows) -> Task:
-    """The first of many small trainings."""
-    task = new_task(model, rows)
-    return replace(task, frequencies=task.groups, is_new=False)
-
-
-def next_task(model: FairGradClassifier, rows: Rows) -> Task:
-    """Another small training: all rows so far count for the frequencies.
-
-    Raises:
-        ValueError: if the measure has changed to one that was not prepared.
+    Returns:
+        The models, fitted; or the one chosen.
     """
-    groups, group = _new_groups(rows)
-    if rows.s is not None:
-        if model.groups_ is None or model.measure_ != _measure_key(model):
-            raise ValueError(
-                "fairness_measure: changed since the first partial_fit; to make a fitted model "
-                "fair use warm_start=True and fit."
-            )
-        groups, group = add_rows(model.groups_, rows.label, rows.s, rows.weight)
-    return Task(groups, group, model.state_, frequencies=groups, is_new=False)
+    first = models[0]
+    rows = read_rows(first, X, y, sensitive_features, sample_weight, validation)
+    of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
+    for model in models:
+        vars(model).update(of_features)
+        model._set_up(rows)  # noqa: SLF001 - the classifier's other half, here and below
+    runs = train_stacks(models, rows, first._initial_state())  # noqa: SLF001
+    chosen = [best_run(run.model.selection, [run]) for run in runs]
+    if best:
+        chosen = [best_run(first.selection, runs)]
+    for run, choice in chosen:
+        run.model._finish(run, choice, rows)  # noqa: SLF001
+    return [run.model for run, _ in chosen]
 
 
-def plan_of(model: FairGradClassifier, n_rows: int, **changed: Any) -> TrainingPlan:
-    """What the members have in common, with some settings changed."""
-    settings = {
-        "hidden": _hidden(model),
-        "batch_norm": model.batch_norm,
-        "dropout": model.dropout,
-        "epochs": resolve_epochs(model.max_iter, n_rows, model.batch_size),
-        "batch_size": model.batch_size,
-        "solver": model.solver,
-        "decay": model.learning_rate,
-        "average_last": model.average_last,
-    }
-    return TrainingPlan(**{**settings, **changed})
+class StackRun(NamedTuple):
+    """A model that was trained: as which member of which stack, which is its place there."""
+
+    model: FairGradClassifier
+    member: Member
+    training: Training
+    place: int
 
 
-def fit_task(model: FairGradClassifier, rows: Rows, task: Task, plan: TrainingPlan) -> None:
-    """Trains, chooses, and sets the fitted attributes."""
-    constraints = constraints_for(model, task.groups)
-    members = members_of(model, rows, task)
-    compares = len(members) > 1 or (task.is_new and _compares(model, rows, task.groups))
-    candidates = list(range(len(members)))
-    if compares:
-        members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))
-    if len(candidates) > 1:  # the plain one is a candidate among others
-        candidates.append(len(candidates))
-    start = task.start
-    if start is not None:
-        start = {name: np.repeat(v, len(members), axis=0) for name, v in start.items()}
-    training = train(
-        table_of(model, rows, task),
-        members,
-        plan,
-        module=model.module,
-        start=start,
-        progress=None if model.verbose == "auto" else bool(model.verbose),
-    )
-    judged = model.validation_fraction > 0 or training.interrupted
-    epochs = None if judged else [training.last_epoch]
-    choice = training.select(model.selection, candidates, epochs)
-    model.groups_ = task.groups
-    model.fairness_rate_ = float(members[choice.member].fairness_rate) if task.groups else 0.0
-    model.plain_accuracy_ = float(training.history.accuracy[choice.epoch, -1]) if compares else None
-    keep(model, training, choice, constraints)
-    _warn(model, training, choice)
+def train_stacks(
+    models: Sequence[FairGradClassifier],
+    rows: FittingRows,
+    start: Mapping[str, Any] | None,
+    frequencies: Groups | None = None,
+    **changed: Any,
+) -> list[StackRun]:
+    """Trains models, set up for the same rows, in as few stacks as their settings allow.
+
+    Args:
+        models: which differ as in `fit_variants`.
+        rows: what to train on.
+        start: state to start from, a stack of one; None for new weights.
+        frequencies: groups whose frequencies count, if not those of the rows.
+        changed: what is to be otherwise than the models say: see `TrainingPlan`.
+    """
+    first = models[0]
+    dtype = None if first.module is None else next(first.module.parameters()).dtype
+    table = rows.table(Scaling(first.offset_, first.scale_), dtype)
+    stacks: dict[TrainingPlan, list[FairGradClassifier]] = {}
+    for model in models:
+        plan = model._plan(len(rows), **changed)  # noqa: SLF001
+        stacks.setdefault(plan, []).append(model)
+    runs = []
+    for plan, own in stacks.items():
+        members = [model._member(rows, frequencies) for model in own]  # noqa: SLF001
+        training = train(
+            table,
+            members,
+            plan,
+            module=first.module,
+            start=start and {name: np.repeat(v, len(own), axis=0) for name, v in start.items()},
+            progress=None if first.verbose == "auto" else bool(first.verbose),
+        )
+        if training.interrupted:
+            n = len(training.history)
+            warnings.warn(f"Training was interrupted after {n} epochs.", stacklevel=4)
+        pairs = zip(own, members, strict=True)
+        runs += [StackRun(*pair, training, place) for place, pair in enumerate(pairs)]
+    return runs
 
 
-def _new_groups(rows: Rows) -> tuple[Groups | None, Ints]:
-    if rows.s is None:
-        return None, np.zeros(len(rows), dtype=np.int64)
-    groups = group_rows(rows.label, rows.classes, rows.s, rows.weight, rows.label_name)
-    return groups, groups.group_index(rows.s)
+def best_run(rule: Any, runs: Sequence[StackRun]) -> tuple[StackRun, Choice]:
+    """The best of the epochs kept, by the validation rows; without such rows, of the last ones."""
+    options: list[tuple[StackRun, Choice]] = []
+    for run in runs:
+        judged = run.member.validation is not None or run.training.interrupted
+        epochs = None if judged else [run.training.last_epoch]
+        options += [(run, choice) for choice in run.training.candidates(run.place, epochs)]
+    return options[best_choice(rule, [choice for _, choice in options])]
 
 
-def _set_up(model: FairGradClassifier, rows: Rows) -> None:
-    """Everything that is decided once, by the first rows."""
-    hidden = _hidden(model)
-    model.classes_ = rows.classes
-    model.seed_ = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-    model.calls_ = 0
-    n_features = rows.X.shape[1]
-    model.offset_, model.scale_ = no_scaling(n_features)
-    model.shape_ = None
-    if model.module is not None:
-        return
-    if model.standardize:
-        model.offset_, model.scale_ = fit_scaling(rows.X, rows.weight)
-    model.shape_ = Shape(
-        n_features=n_features,
-        hidden=hidden,
-        n_outputs=1 if len(rows.classes) == 2 else len(rows.classes),
-        batch_norm=model.batch_norm,
-        dropout=model.dropout,
-    )
+def candidate_rates(
+    fairness_rate: Any, proportional_rate: Any, n_rows: int = SMALL_TABLE
+) -> list[tuple[float, float]]:
+    """Pairs of fairness rate and proportional rate to train side by side; only one by default.
 
-
-def _initial_state(model: FairGradClassifier) -> Mapping[str, Any] | None:
-    if model.init is None:
-        return None
-    if model.shape_ is None:
-        raise ValueError("init: not together with module, which has its own weights.")
-    scaling = Scaling(model.offset_, model.scale_)
-    return {"network.parameters": parameters_of(model.init, model.shape_, scaling)}
-
-
-def members_of(model: FairGradClassifier, rows: Rows, task: Task) -> list[Member]:
-    """What to train for a model: one member, or several rates to choose from."""
-    training, validation = _held_out(model, len(rows))
-    plain = Member(
-        rows=training,
-        validation=validation,
-        seed=(model.seed_ + model.calls_) % 2**31,
-        learning_rate=model.learning_rate_init,
-        weight_decay=model.weight_decay,
-        clip_norm=resolve_clip(model.clip_norm, _hidden(model), model.fairness_measure, len(rows)),
-    )
-    if task.groups is None:
-        return [plain]
-    pairs = candidate_rates(
-        model.fairness_rate, model.proportional_rate, len(rows), one=not task.is_new
-    )
+    Args:
+        fairness_rate: a number, or "auto".
+        proportional_rate: a number, or "auto".
+        n_rows: of the table.
+    """
+    _check_auto("fairness_rate", fairness_rate)
+    _check_auto("proportional_rate", proportional_rate)
+    several = n_rows < SMALL_TABLE and isinstance(fairness_rate, str)
+    pairs = SMALL_TABLE_RATES if several else (LARGE_TABLE_RATES,)
     return [
-        replace(
-            plain,
-            fairness_measure=model.fairness_measure,
-            epsilon=model.epsilon,
-            y_desirable=desirable_labels(model.y_desirable, model.classes_),
-            fairness_rate=rate,
-            proportional_rate=proportional,
-            error_memory=model.error_memory,
-            frequencies=task.frequencies,
+        (
+            rate if isinstance(fairness_rate, str) else fairness_rate,
+            proportional if isinstance(proportional_rate, str) else proportional_rate,
         )
         for rate, proportional in pairs
     ]
 
 
-def _held_out(model: FairGradClassifier, n: int) -> tuple[Ints | None, Ints | None]:
-    if not 0 <= model.validation_fraction < 1:
+def resolve_epochs(value: Any, n_rows: int, batch_size: int) -> Any:
+    """The epochs, or the default if they are "auto": 30, and more where these are few steps."""
+    if not isinstance(value, str):
+        return value
+    if value != "auto":
+        raise ValueError(f"max_iter: expected a whole number or 'auto', got {value!r}.")
+    steps = math.ceil(n_rows / batch_size)
+    return max(EPOCHS, math.ceil(LEAST_STEPS / steps))
+
+
+def resolve_clip(value: Any, hidden: Sequence[int], fairness_measure: Any, n_rows: int) -> Any:
+    """The gradient's largest norm; "auto" clips fair networks on large tables, None is infinity."""
+    if isinstance(value, str):
+        _check_auto("clip_norm", value)
+        may_grow = len(hidden) and fairness_measure is not None and n_rows >= SMALL_TABLE
+        value = CLIP_NORM if may_grow else None
+    return math.inf if value is None else value
+
+
+def _check_auto(name: str, value: Any) -> None:
+    if isinstance(value, str) and value != "auto":
+        raise ValueError(f"{name}: expected a number or 'auto', got {value!r}.")
+
+
+def parameters_from(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:
+    """(1, P) parameters with which our network gives the scores of a fitted classifier.
+
+    Args:
+        classifier: with ``coef_`` and ``intercept_`` (a linear model such as LogisticRegression)
+            or ``coefs_`` and ``intercepts_`` (an MLPClassifier with ReLU).
+        shape: of our network, which must have the same layers.
+        scaling: of the features our network sees; the classifier's are not scaled.
+
+    Raises:
+        TypeError: if the classifier is not of such a kind.
+        ValueError: if its layers do not fit.
+    """
+    layers = _layers(classifier)
+    offset, scale = scaling
+    first_weight, first_bias = layers[0]
+    layers[0] = (first_weight * scale, first_bias + first_weight @ offset)
+    found = [part for layer in layers for part in layer]
+    if shape.batch_norm or [part.shape for part in found] != list(shape.pieces.values()):
+        sizes = [weight.shape[0] for weight, _ in layers]
         raise ValueError(
-            "validation_fraction: expected a share of at least 0 and below 1, got "
-            f"{model.validation_fraction!r}."
+            f"init: expected layers of {[*shape.hidden, shape.n_outputs]} units on "
+            f"{shape.n_features} features without batch_norm, got {sizes} on "
+            f"{first_weight.shape[1]} features."
         )
-    n_held = round(model.validation_fraction * n)
-    if not n_held:
-        return None, None
-    order = np.random.default_rng(model.seed_).permutation(n)
-    return np.sort(order[n_held:]), np.sort(order[:n_held])
+    return np.concatenate([part.ravel() for part in found])[None]
 
 
-def table_of(model: FairGradClassifier, rows: Rows, task: Task) -> TrainingTable:
-    """The rows as networks see them."""
-    groups = task.groups
-    if groups is None:
-        groups = one_group(rows.label, rows.classes, rows.weight)
-    if model.module is None:
-        X = Scaling(model.offset_, model.scale_).apply(rows.X)
-        dtype = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
-    else:
-        X, dtype = rows.X, next(model.module.parameters()).dtype
-    return TrainingTable.from_codes(X, rows.label, task.group, groups, rows.weight, dtype=dtype)
-
-
-def constraints_for(model: FairGradClassifier, groups: Groups | None) -> Constraints | None:
-    """What the model's measure asks; None for a plain model."""
-    if groups is None:
-        return None
-    check_several_groups(model.fairness_measure, groups, "sensitive_features")
-    y_desirable = desirable_labels(model.y_desirable, model.classes_)
-    return constraints_of(
-        model.fairness_measure, groups, epsilon=model.epsilon, y_desirable=y_desirable
+def _layers(classifier: Any) -> list[tuple[Floats, Floats]]:
+    if hasattr(classifier, "coefs_"):
+        if getattr(classifier, "activation", "relu") != "relu" and len(classifier.coefs_) > 1:
+            raise ValueError(f"init: expected ReLU, got activation={classifier.activation!r}.")
+        pairs = zip(classifier.coefs_, classifier.intercepts_, strict=True)
+        return [(np.array(weight.T, dtype=np.float64), np.array(bias)) for weight, bias in pairs]
+    if hasattr(classifier, "coef_"):
+        weight = np.array(np.atleast_2d(classifier.coef_), dtype=np.float64)
+        bias = np.broadcast_to(np.atleast_1d(classifier.intercept_), len(weight))
+        return [(weight, np.array(bias, dtype=np.float64))]
+    raise TypeError(
+        "init: expected a fitted linear model (coef_) or MLPClassifier (coefs_), got "
+        f"{type(classifier).__name__}; wrap other networks as module=."
     )
-
-
-def _hidden(model: FairGradClassifier) -> tuple[int, ...]:
-    return tuple(np.atleast_1d(np.asarray(model.hidden_layer_sizes, dtype=int)).tolist())
-
-
-def _compares(model: FairGradClassifier, rows: Rows, groups: Groups | None) -> bool:
-    if groups is None:
-        return False
-    if model.compare_plain == "auto":
-        return len(rows) < SMALL_TABLE
-    return bool(model.compare_plain)
-
-
-def keep(
-    model: FairGradClassifier,
-    training: Training,
-    choice: Choice,
-    constraints: Constraints | None,
-) -> None:
-    """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-    model.state_ = {name: tensor.numpy() for name, tensor in training.state(choice).items()}
-    history, own = training.history, choice.member
-    n = 0 if constraints is None else len(constraints.names)
-    model.history_ = {
-        "accuracy": history.accuracy[:, own],
-        "loss": history.loss[:, own],
-        "unfairness": history.unfairness[:, own],
-        "levels": history.levels[:, own, :n],
-        "multipliers": history.multipliers[:, own, :n],
-    }
-    model.levels_ = model.history_["levels"][choice.epoch]
-    model.multipliers_ = model.history_["multipliers"][choice.epoch]
-    model.constraint_names_ = () if constraints is None else constraints.names
-    model.cell_weights_, model.cell_names_ = np.ones(0), ()
-    if constraints is not None and model.groups_ is not None:
-        model.cell_weights_ = model.state_["fairness.weights"][0].astype(np.float64)
-        model.cell_names_ = model.groups_.cell_names(constraints.by_label)
-    model.n_iter_ = len(history)
-    model.measure_ = _measure_key(model)
-    model.calls_ += 1
-    if model.module is not None:
-        model.module_ = loaded(model.module, model.state_)
-
-
-def _warn(model: FairGradClassifier, training: Training, choice: Choice) -> None:
-    if training.interrupted:
-        warnings.warn(
-            f"Training was interrupted; the model is that of epoch {choice.epoch}.", stacklevel=4
-        )
-    if model.plain_accuracy_ is None or model.plain_accuracy_ - choice.accuracy <= TOLERATED_LOSS:
-        return
-    warnings.warn(
-        f"Fairness costs {100 * (model.plain_accuracy_ - choice.accuracy):.1f} points of accuracy "
-        f"here: {choice.accuracy:.4f}, against {model.plain_accuracy_:.4f} of the plain model. "
-        "Allow some unfairness with epsilon, or lower fairness_rate, to keep more of it.",
-        stacklevel=4,
-    )
-
-
-def _measure_key(model: FairGradClassifier) -> str:
-    return repr((model.fairness_measure, np.asarray(model.epsilon).tolist()))

@@ -1,90 +1,277 @@
-"""Training rows as the user gives them -> checked arrays."""
+"""The rows an estimator is fitted to: read, checked, held out and scaled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from fairgrad.columns import as_columns
+from fairgrad.columns import as_array, as_columns, sensitive_columns
+from fairgrad.groups import check_weights, group_rows
+from fairgrad.measures import check_several_groups
+from fairgrad.splitting import hold_out
+from fairgrad.training import TrainingTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+
+FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+"""What `validate_data` lets pass."""
+
+
+class Scaling(NamedTuple):
+    """``(X - offset) / scale``; sparse features are not centred, so that they stay sparse."""
+
+    offset: Floats
+    scale: Floats
+
+    def apply(self, *parts: Any) -> Any:
+        """The scaled features of all parts, one below the other, in the precision of the first."""
+        dtype = parts[0].dtype
+        offset, scale = self.offset.astype(dtype), self.scale.astype(dtype)
+        if sparse.issparse(parts[0]):
+            scaled = sparse.vstack(parts, format="csr", dtype=dtype)
+            scaled.data = scaled.data / scale[scaled.indices]
+            return scaled
+        scaled = np.concatenate(parts, dtype=dtype)  # the one copy: tables may be large
+        scaled -= offset
+        scaled /= scale
+        return scaled
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What a classifier is fitted to.
+class FittingRows:
+    """What an estimator is fitted to, and the rows it is judged on if they are given.
 
     Attributes:
         X: (n, features) array or CSR matrix.
-        label: (n,) indices of classes.
-        classes: the classes.
-        s: named sensitive columns; None for a plain model.
-        weight: (n,) sample weights, or None.
-        label_name: what the label is called.
+        everyone: labels, groups and weights of the n rows, then of those to judge on. For a plain
+            model all are in one group.
+        classes: the class labels as the user has them.
+        is_plain: whether no sensitive values are needed.
+        X_judged: features of the rows given to judge on; None if there are none.
     """
 
     X: Any
-    label: Ints
+    everyone: GroupedRows
     classes: NDArray[Any]
-    s: Any
-    weight: Floats | None
-    label_name: str = "y"
+    is_plain: bool
+    X_judged: Any = None
 
     def __len__(self) -> int:
-        return len(self.label)
+        n: int = self.X.shape[0]
+        return n
+
+    def groups(self, rows: Ints | None = None) -> Groups | None:
+        """Groups with the frequencies of some rows, or of all n; None for a plain model."""
+        chosen = slice(len(self)) if rows is None else rows
+        return None if self.is_plain else self.everyone.take(chosen).groups
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """The (weighted) mean and standard deviation of each feature; constant ones stay as is."""
+        X, weight = self.X, self.everyone.weight
+        weight = np.ones(len(self)) if weight is None else weight[: len(self)]
+        share = weight / weight.sum()
+        mean = np.asarray(share @ X, dtype=np.float64).ravel()
+        if sparse.issparse(X):
+            variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
+        else:
+            variance = np.asarray(share @ (X - mean) ** 2, dtype=np.float64)
+        smallest = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(mean), 1.0)
+        spread = np.sqrt(np.maximum(variance, 0.0))
+        offset = np.zeros_like(mean) if sparse.issparse(X) else mean
+        return Scaling(offset, np.where(spread > smallest, spread, 1.0))
+
+    def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
+        """Numbers of the rows to train on and to judge on; None for all rows."""
+        if self.X_judged is None:
+            training, held = hold_out(self.everyone.cell(), fraction, seed)
+            return (training, held) if len(held) else (None, None)
+        if fraction:
+            raise ValueError(
+                "validation: not together with validation_fraction; leave the fraction at 0 to be "
+                "judged on the rows given."
+            )
+        return np.arange(len(self)), np.arange(len(self), len(self.everyone))
+
+    def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
+        """All rows as networks see them."""
+        parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
+        X = scaling.apply(*parts)
+        own = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
+        X = X if sparse.issparse(X) else torch.from_numpy(X)
+        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own)
 
 
-def encode_labels(y: Any, classes: Any = None) -> tuple[Ints, NDArray[Any]]:
-    """Indices of the classes, and the classes, sorted.
+def read_rows(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    validation: Any = None,
+    *,
+    fitted: bool = False,
+    classes: Any = None,
+) -> FittingRows:
+    """Checks what `FairGradClassifier.fit` is given, before the model changes.
 
     Args:
-        y: (n,) labels.
-        classes: the classes already known, if any.
-
-    Raises:
-        ValueError: if there are fewer than two classes, or a label is not a known class.
+        model: the classifier, of which only what is said of the features changes.
+        X: this and what follows as in `fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+        validation: rows to judge on.
+        fitted: whether classes, features and groups are known already.
+        classes: all classes, if some may not be in y.
     """
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    known = np.unique(y) if classes is None else np.unique(classes)
+    X, s = _split_sensitive(model, X, sensitive_features, fitted=fitted)
+    X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
+    check_classification_targets(checked)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    columns = _columns(s, X, "sensitive_features")
+    known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
     if len(known) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
-    strangers = np.setdiff1d(y, known)
-    if len(strangers):
-        raise ValueError(
-            f"y: got {strangers.tolist()}, which are not among the classes {known.tolist()}."
-        )
-    return np.searchsorted(known, y), known
-
-
-def check_weight(sample_weight: Any, X: Any) -> Floats | None:
-    """(n,) sample weights in double precision, or None.
-
-    Raises:
-        ValueError: if they are negative or sum to 0.
-    """
-    if sample_weight is None:
-        return None
-    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if not (weight >= 0).all() or not weight.sum() > 0:
-        raise ValueError(
-            "sample_weight: expected weights of at least 0 that do not sum to 0, got a minimum of "
-            f"{weight.min()} and a sum of {weight.sum()}."
-        )
-    return weight
-
-
-def label_name(y: Any) -> str:
-    """What a column of labels is called; "y" if it has no name."""
-    try:
+    X_judged = None
+    if validation is not None:
+        X_judged, *judged = _read_judged(model, validation, known)
         (name,) = as_columns(y, "y")
-    except (ValueError, TypeError):
-        return "y"  # whatever it is, scikit-learn's checks will say what is wrong with it
-    return name
+        n, m = X.shape[0], X_judged.shape[0]
+        y = {name: np.concatenate([checked, judged[0]])}
+        columns = _joined(columns, judged[1])
+        if sample_weight is not None or judged[2] is not None:
+            weights = [(sample_weight, n), (check_weights(judged[2], m, "validation"), m)]
+            sample_weight = np.concatenate([np.ones(k) if w is None else w for w, k in weights])
+    if fitted and s is not None and model.groups_ is not None:
+        everyone = model.groups_.place(y, columns, sample_weight)
+    else:
+        arguments = ("y", "sensitive_features", "sample_weight")
+        everyone = group_rows(y, columns, sample_weight, labels=known, arguments=arguments)
+    if s is not None:
+        check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
+    return FittingRows(X, everyone, known, s is None, X_judged)
+
+
+def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
+    """Features, labels, sensitive values and weights of an argument that holds them all."""
+    columns = tuple(given)
+    if len(columns) not in {3, 4}:
+        raise ValueError(
+            f"{argument}: expected (X, y, sensitive_features) or (X, y, sensitive_features, "
+            f"sample_weight), got {len(columns)} entries."
+        )
+    X, y, s, *weight = columns
+    return X, y, s, weight[0] if weight else None
+
+
+def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[Any, Any]:
+    """Takes sensitive columns out of X.
+
+    Args:
+        X: a data frame (columns by name) or an array (columns by position).
+        columns: one name or position, or several; None for none.
+        n_features: how many features a fitted model has. Then the sensitive columns may be missing
+            from X already: predictions never need them.
+
+    Returns:
+        The features, and the sensitive columns (None if there are none).
+    """
+    if columns is None:
+        return X, None
+    names = list(columns) if isinstance(columns, (list, tuple, np.ndarray)) else [columns]
+    if hasattr(X, "columns"):
+        return _split_frame(X, names, fitted=n_features is not None)
+    width = np.shape(X)[1] if np.ndim(X) == 2 or sparse.issparse(X) else 0
+    if n_features is not None and width == n_features:
+        return X, None
+    if not all(isinstance(name, (int, np.integer)) and -width <= name < width for name in names):
+        raise ValueError(
+            f"sensitive_columns: expected positions of columns from 0 to {width - 1}, as X is not "
+            f"a data frame; got {names}."
+        )
+    places = [int(name) % width for name in names]
+    rest = [place for place in range(width) if place not in places]
+    if sparse.issparse(X):
+        return X.tocsr()[:, rest], np.asarray(X.tocsr()[:, places].toarray())
+    array = np.asarray(X)
+    return array[:, rest], {f"column {place}": array[:, place] for place in places}
+
+
+def _split_frame(X: Any, names: Sequence[Any], *, fitted: bool) -> tuple[Any, Any]:
+    missing = [name for name in names if name not in X.columns]
+    if missing and not fitted:
+        raise ValueError(
+            f"sensitive_columns: expected columns of X, got {missing}; X has {list(X.columns)}."
+        )
+    present = [name for name in names if name in X.columns]
+    return X.drop(columns=present), None if missing else X[present]
+
+
+def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[Any, Any]:
+    """Features, and the sensitive values to use; None for a plain model."""
+    n_features = model.n_features_in_ if fitted else None
+    X, from_columns = split_columns(X, model.sensitive_columns, n_features)
+    if model.fairness_measure is None:
+        return X, None
+    if given is not None and from_columns is not None:
+        raise ValueError(
+            "sensitive_features: given although sensitive_columns names columns of X; give one."
+        )
+    found = from_columns if given is None else given
+    if found is None:
+        raise ValueError(
+            "sensitive_features: required, one value per row, as fairness_measure is "
+            f"{model.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
+            "sensitive_columns= to name columns of X, or fairness_measure=None for a plain model."
+        )
+    return X, found
+
+
+def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
+    """Named sensitive columns; without any, all rows are in one group."""
+    n = X.shape[0]
+    return sensitive_columns(np.zeros(n, dtype=np.int64) if s is None else s, n, argument)
+
+
+def _read_judged(
+    model: Any, validation: Any, classes: NDArray[Any]
+) -> tuple[Any, NDArray[Any], dict[str, Any], Any]:
+    """Features, labels, sensitive columns and weights of the rows given to judge on."""
+    X, y, s, weight = unpack_rows(validation, "validation")
+    try:
+        X, s = _split_sensitive(model, X, s, fitted=True)
+        X, y = validate_data(model, X, y, reset=False, **FEATURES)
+    except ValueError as wrong:
+        raise ValueError(f"validation: {wrong}") from wrong
+    strangers = np.setdiff1d(y, classes).tolist()
+    if strangers:
+        raise ValueError(f"validation: got the labels {strangers}, which are not in y.")
+    return X, y, _columns(s, X, "validation"), weight
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Columns one below the other; found by their names, or by their order."""
+    if len(first) != len(second):
+        raise ValueError(
+            f"validation: expected the sensitive attributes {list(first)}, got {list(second)}."
+        )
+    same = set(first) == set(second)
+    below = [second[name] for name in first] if same else second.values()
+    return {
+        name: np.concatenate([as_array(column), as_array(other)])
+        for (name, column), other in zip(first.items(), below, strict=True)
+    }

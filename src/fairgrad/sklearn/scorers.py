@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from fairgrad.checks import check_number
+from fairgrad.columns import sensitive_columns
 from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
-from fairgrad.sklearn.sensitive import check_rows
-from fairgrad.training.member import check_number
-
-if TYPE_CHECKING:
-    from fairgrad.groups import Floats
 
 
 def make_fairness_scorer(
@@ -38,12 +35,14 @@ def make_fairness_scorer(
         max_unfairness: what is fair enough; None scores fairness alone.
         summary: "mean" or "max" of |F| over the constraints. Of a constraint with one bound only,
             its violation counts.
-        y_desirable: labels that some measures speak of; by default the second of two classes.
+        y_desirable: labels that some measures speak of; by default the second of two in sorted
+            order.
 
     Raises:
         ValueError: if an argument has a value that is not allowed.
 
     Example:
+        >>> import numpy as np
         >>> import sklearn
         >>> from sklearn.model_selection import GridSearchCV
         >>> from fairgrad.sklearn import FairGradClassifier, make_fairness_scorer
@@ -72,14 +71,9 @@ def make_fairness_scorer(
 
 @dataclass(eq=False)
 class FairnessScorer:
-    """A scorer as scikit-learn calls it; see `make_fairness_scorer`.
+    """A scorer as scikit-learn calls it: see `make_fairness_scorer` for its arguments.
 
-    Attributes:
-        fairness_measure: what is measured.
-        max_unfairness: what is fair enough, or None.
-        summary: "mean" or "max".
-        y_desirable: labels that some measures speak of.
-        requested: the metadata asked for and, if a string, what it is called outside.
+    `requested` is the metadata asked for and, if a string, what it is called outside.
     """
 
     fairness_measure: Any
@@ -107,9 +101,15 @@ class FairnessScorer:
                 "to the fit of the search, or params={'sensitive_features': ...} to cross_validate."
             )
         predicted = estimator.predict(X)
-        s = check_rows(sensitive_features, len(y_true))
-        gaps = _gaps(y_true, predicted, s, self.fairness_measure, self.y_desirable, sample_weight)
-        unfair = float(unfairness(gaps, self.summary))
+        levels = fairness_levels(
+            y_true,
+            predicted,
+            sensitive_columns(sensitive_features, len(y_true)),
+            self.fairness_measure,
+            y_desirable=self.y_desirable,
+            sample_weight=sample_weight,
+        )
+        unfair = float(unfairness(levels.gaps, self.summary))
         if self.max_unfairness is None:
             return -unfair
         if unfair > self.max_unfairness:
@@ -127,12 +127,3 @@ class FairnessScorer:
         for name, alias in self.requested.items():
             request.score.add_request(param=name, alias=alias)
         return request
-
-
-def _gaps(
-    y_true: Any, y_pred: Any, s: Any, measure: Any, y_desirable: Any, sample_weight: Any
-) -> Floats:
-    """(J,) how unfair each level is; NaN where it is not defined."""
-    return fairness_levels(
-        y_true, y_pred, s, measure, y_desirable=y_desirable, sample_weight=sample_weight
-    ).gaps

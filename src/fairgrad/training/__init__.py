@@ -1,18 +1,39 @@
-"""Many small networks trained as one stack: epochs, records, selection."""
+"""Many small networks trained as one stack: epochs, records, selection.
 
-from fairgrad.training.member import Member
-from fairgrad.training.parts import StackParts
-from fairgrad.training.plan import TrainingPlan
-from fairgrad.training.records import History
-from fairgrad.training.selection import (
+Beside the names listed there are those that other methods need to put parts of their own into a
+stack (`StackParts`).
+"""
+
+from fairgrad.training import heads as heads
+from fairgrad.training.evaluation import (
+    History,
     fairest,
     fairest_of_accurate,
     most_accurate,
     most_accurate_within,
 )
-from fairgrad.training.table import TrainingTable
-from fairgrad.training.trainer import train
-from fairgrad.training.training import Choice, Training
+from fairgrad.training.networks import LinearStack as LinearStack
+from fairgrad.training.networks import Network as Network
+from fairgrad.training.networks import PerceptronStack as PerceptronStack
+from fairgrad.training.networks import Pull as Pull
+from fairgrad.training.networks import Shape as Shape
+from fairgrad.training.networks import build as build
+from fairgrad.training.networks import drop as drop
+from fairgrad.training.networks import normalise as normalise
+from fairgrad.training.stack import Batches as Batches
+from fairgrad.training.stack import Objective as Objective
+from fairgrad.training.stack import Stack as Stack
+from fairgrad.training.stack import StackParts
+from fairgrad.training.stack import State as State
+from fairgrad.training.streams import DROPOUT as DROPOUT
+from fairgrad.training.streams import INITIAL_WEIGHTS as INITIAL_WEIGHTS
+from fairgrad.training.streams import SHUFFLING as SHUFFLING
+from fairgrad.training.streams import RowBatch as RowBatch
+from fairgrad.training.streams import Streams as Streams
+from fairgrad.training.streams import generator as generator
+from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+from fairgrad.training.trainer import Choice, Training, train
+from fairgrad.training.trainer import EpochBar as EpochBar
 
 __all__ = [
     "Choice",

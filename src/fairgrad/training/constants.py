@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Groups
-    from fairgrad.training.member import Member
+    from fairgrad.training.table import Member
 
 
 class LevelConstants(NamedTuple):

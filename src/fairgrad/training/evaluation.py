@@ -1,8 +1,15 @@
-"""Judges all members of a stack on their validation rows."""
+"""How good the members of a stack are after each epoch, and which of the models kept is the best.
+
+A rule of selection is a function from the validation accuracy and unfairness of candidates, each
+(n,), to the index of the chosen one. Candidates may be the epochs of one member or of many.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,8 +18,7 @@ from fairgrad import dual
 from fairgrad.evaluate import unfairness
 from fairgrad.training import heads
 from fairgrad.training.constants import level_constants, member_constraints
-from fairgrad.training.records import Record
-from fairgrad.training.streams import Indices
+from fairgrad.training.streams import RowBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,12 +27,65 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Floats, Ints
     from fairgrad.training.fairness import StackedFairness
-    from fairgrad.training.member import Member
-    from fairgrad.training.network import Network
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.networks import Network
+    from fairgrad.training.table import Member, TrainingTable
+
+Rule = Callable[["Floats", "Floats"], int]
 
 MAX_ACTIVATIONS = 2**21
 """Rows are judged in pieces of so many activations, which stay in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class EpochRecord:
+    """M models after one epoch, judged on their validation rows.
+
+    Attributes:
+        accuracy: (M,).
+        loss: (M,) mean cross-entropy, without fairness weights.
+        unfairness: (M,) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
+        levels: (M, J) levels of fairness, NaN where not defined.
+        multipliers: (M, J) net multipliers, lambda - delta.
+    """
+
+    accuracy: Floats
+    loss: Floats
+    unfairness: Floats
+    levels: Floats
+    multipliers: Floats
+
+    def reorder(self, order: Ints) -> EpochRecord:
+        """The same with the members in another order."""
+        return EpochRecord(**{f.name: getattr(self, f.name)[order] for f in fields(self)})
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All epochs: the fields of `EpochRecord` with one more leading axis, (epochs, M, ...).
+
+    Example:
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> members = [Member(fairness_measure="accuracy_parity")]
+        >>> history = train(table, members, TrainingPlan(epochs=3)).history
+        >>> len(history), history.levels.shape
+        (3, (3, 1, 2))
+    """
+
+    accuracy: Floats
+    loss: Floats
+    unfairness: Floats
+    levels: Floats
+    multipliers: Floats
+
+    @classmethod
+    def of(cls, records: Sequence[EpochRecord]) -> History:
+        """Stacks the records of the epochs."""
+        names = [f.name for f in fields(cls)]
+        return cls(**{name: np.stack([getattr(r, name) for r in records]) for name in names})
+
+    def __len__(self) -> int:
+        return len(self.accuracy)
 
 
 class Evaluation:
@@ -53,14 +112,15 @@ class Evaluation:
         self.n_streams, self.n_members = len(rows), len(members)
         per_stream = self.n_members // self.n_streams
         groups = [table.groups_of(part) for part in rows for _ in range(per_stream)]
-        constraints = member_constraints(members, groups)
+        # Unfairness is judged by the definition: without slack.
+        constraints = member_constraints([replace(m, epsilon=0.0) for m in members], groups)
         self.constants = level_constants(
             constraints, fairness.cells.n_cells, by_label=fairness.cells.n_label_rows > 1
         )
         self.constraints = constraints
         self.piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
 
-    def record(self, network: Network) -> Record:
+    def record(self, network: Network) -> EpochRecord:
         """Judges the network's models as they are."""
         counts = torch.zeros(self.n_members, 2, self.fairness.cells.n_cells, dtype=torch.float64)
         loss = torch.zeros(self.n_members, dtype=torch.float64)
@@ -77,21 +137,21 @@ class Evaluation:
                 loss += (losses @ batch.weight[:, :, None]).view(-1)
         return self._record(counts, loss)
 
-    def _record(self, counts: Tensor, loss: Tensor) -> Record:
+    def _record(self, counts: Tensor, loss: Tensor) -> EpochRecord:
         total = counts.sum((1, 2)).numpy()
         n_wrong = counts[:, 1].sum(1).numpy()
         levels = self._levels(counts)
-        return Record(
+        return EpochRecord(
             accuracy=1 - n_wrong / total,
             loss=loss.numpy() / total,
-            unfairness=unfairness(np.where(self.constants.defined, self.gaps(levels), np.nan)),
+            unfairness=unfairness(self._gaps(levels)),
             levels=levels,
             multipliers=self.fairness.net_multipliers.numpy().astype(np.float64),
         )
 
-    def gaps(self, levels: Floats) -> Floats:
-        """(M, J) how unfair each level is."""
-        found = np.zeros(levels.shape)
+    def _gaps(self, levels: Floats) -> Floats:
+        """(M, J) how unfair each level is; NaN where it is not defined."""
+        found = np.full(levels.shape, np.nan)
         for own, part, level in zip(found, self.constraints, levels, strict=True):
             if part is not None:
                 own[: len(part.c0)] = part.gaps(level[: len(part.c0)])
@@ -105,7 +165,7 @@ class Evaluation:
         levels: Floats = dual.levels(self.constants.c0, self.constants.C, errors)
         return np.where(self.constants.defined, levels, np.nan)
 
-    def _pieces(self) -> Iterator[Indices]:
+    def _pieces(self) -> Iterator[RowBatch]:
         """The validation rows of all streams, in order, padded where some have fewer."""
         sizes = torch.tensor([len(rows) for rows in self.rows])
         longest = int(sizes.max())
@@ -118,4 +178,87 @@ class Evaluation:
                     for rows, n in zip(self.rows, sizes, strict=True)
                 ]
             )
-            yield Indices(index, None if bool(valid.all()) else valid)
+            yield RowBatch(index, None if bool(valid.all()) else valid)
+
+
+def fairest_of_accurate(accuracy: Floats, unfairness: Floats, slack: float = 0.03) -> int:
+    """The paper's rule: the fairest of those within `slack` of the best accuracy.
+
+    Example:
+        >>> fairest_of_accurate(np.array([0.85, 0.83, 0.70]), np.array([0.05, 0.01, 0.0]))
+        1
+    """
+    unfairness = np.where(np.isnan(unfairness), 0.0, unfairness)  # no measure: all are alike
+    return _least(unfairness, -accuracy, among=accuracy >= np.nanmax(accuracy) - slack)
+
+
+def most_accurate(accuracy: Floats, unfairness: Floats) -> int:  # noqa: ARG001 - a rule takes both
+    """The most accurate.
+
+    Example:
+        >>> most_accurate(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
+        0
+    """
+    return _least(-accuracy, -accuracy)
+
+
+def fairest(accuracy: Floats, unfairness: Floats) -> int:
+    """The fairest; of equally fair ones the most accurate.
+
+    Example:
+        >>> fairest(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
+        1
+    """
+    return _least(np.where(np.isnan(unfairness), 0.0, unfairness), -accuracy)
+
+
+def last(accuracy: Floats, unfairness: Floats) -> int:  # noqa: ARG001 - a rule takes both
+    """The last candidate."""
+    return len(accuracy) - 1
+
+
+def most_accurate_within(accuracy: Floats, unfairness: Floats, bound: float) -> int:
+    """The most accurate of those with an unfairness of at most `bound`.
+
+    Raises:
+        ValueError: if none is fair enough; it names the fairest.
+
+    Example:
+        >>> most_accurate_within(np.array([0.85, 0.83]), np.array([0.05, 0.01]), bound=0.02)
+        1
+    """
+    if not (unfairness <= bound).any():
+        raise ValueError(
+            f"bound: no candidate has an unfairness of at most {bound:g}; "
+            f"the fairest has {np.nanmin(unfairness):.4g}."
+        )
+    return _least(-accuracy, unfairness, among=unfairness <= bound)
+
+
+RULES: dict[str, Rule] = {
+    "fairest_of_accurate": fairest_of_accurate,
+    "most_accurate": most_accurate,
+    "fairest": fairest,
+    "last": last,
+}
+
+
+def as_rule(rule: Any, **arguments: float) -> Rule:
+    """A rule by its name, or the user's own function, with some of its arguments given.
+
+    Raises:
+        ValueError: if there is no rule of that name.
+    """
+    found = RULES.get(rule) if isinstance(rule, str) else rule
+    if not callable(found):
+        raise ValueError(  # noqa: TRY004 - mostly a name that is not known
+            f"rule: expected one of {list(RULES)} or a function, got {rule!r}."
+        )
+    return partial(found, **arguments) if arguments else found
+
+
+def _least(key: Floats, tie: Floats, among: Any = None) -> int:
+    """The candidate with the least key; of equal ones that with the least tie, then the first."""
+    allowed = np.ones(len(key), dtype=bool) if among is None else among
+    key = np.where(allowed & ~np.isnan(key), key, np.inf)
+    return int(np.lexsort((np.where(np.isnan(tie), np.inf, tie), key))[0])

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Ints
     from fairgrad.training.cells import CellBatch
-    from fairgrad.training.member import Member
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.table import Member, TrainingTable
 
 
 class StackedFairness:

@@ -1,34 +1,148 @@
-"""A stack of models with all it needs to take a step."""
+"""A stack of models with all it needs to take a step, and the parts that may be replaced in it.
+
+Methods that train small networks by gradient steps differ from FairGrad in their batches, their
+objective or their network. Each such part is made by a function of the stack, whose members are
+then in their final order.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairgrad.training import heads
 from fairgrad.training.evaluation import Evaluation
 from fairgrad.training.fairness import StackedFairness
-from fairgrad.training.module_network import ModuleStack
-from fairgrad.training.network import LinearStack, PerceptronStack, Shape
-from fairgrad.training.optimizers import Settings, make_optimizer
-from fairgrad.training.parts import StackParts
-from fairgrad.training.state import StackState
+from fairgrad.training.networks import ModuleStack, Shape, build
+from fairgrad.training.optimizers import make_optimizer
 from fairgrad.training.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from torch import Tensor, nn
+    from torch import nn
 
     from fairgrad.groups import Ints
-    from fairgrad.training.member import Member
-    from fairgrad.training.network import Network
-    from fairgrad.training.parts import Batches, Objective
-    from fairgrad.training.plan import TrainingPlan
-    from fairgrad.training.streams import Indices
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.networks import Network
+    from fairgrad.training.streams import RowBatch
+    from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+
+State = dict[str, Tensor]
+"""Everything that training changes, each tensor (M, ...)."""
+
+
+class Objective(Protocol):
+    """What is descended, by its gradient."""
+
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
+        """(S, T, outputs, B) the gradient of each member's loss by its scores, same shape.
+
+        An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
+        """
+
+
+class Batches(Protocol):
+    """Where the rows of the steps come from.
+
+    Attributes:
+        n_steps: batches per epoch.
+    """
+
+    n_steps: int
+
+    def epoch(self) -> Iterator[RowBatch]:
+        """The batches of one epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackParts:
+    """Functions that make a stack's parts; None leaves the stack its own.
+
+    Attributes:
+        network: the models; the stack gives them no shape, so that whoever made them reads their
+            scores off the states kept.
+        objective: the gradient by the scores.
+        batches: the rows of each step. Every member then has a stream of its own.
+
+    Example:
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+        >>> class Plain:  # the gradient of the plain cross-entropy of two labels
+        ...     def __init__(self, stack):
+        ...         self.label = stack.table.label
+        ...     def __call__(self, scores, indices):
+        ...         wanted = self.label[indices.row][:, None, None]
+        ...         return (scores.sigmoid() - wanted) / wanted.shape[-1]
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> parts = StackParts(objective=Plain)
+        >>> training = train(table, [Member()], TrainingPlan(epochs=20), parts=parts)
+        >>> bool(training.history.accuracy[-1, 0] == 1)
+        True
+    """
+
+    network: Callable[[Stack], Network] | None = None
+    objective: Callable[[Stack], Objective] | None = None
+    batches: Callable[[Stack], Batches] | None = None
+
+
+class StackState:
+    """Reads and writes the state of a stack's parts as one.
+
+    Args:
+        parts: the dictionaries of tensors that the network, the method and the optimiser keep. The
+            entries may be replaced or changed in place, the dictionaries stay the same.
+    """
+
+    def __init__(self, parts: Mapping[str, dict[str, Tensor]]) -> None:
+        self.parts = parts
+
+    def copy(self) -> State:
+        """The state as it is now."""
+        return {
+            f"{part}.{name}": tensor.clone()
+            for part, tensors in self.parts.items()
+            for name, tensor in tensors.items()
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over the tensors or arrays that `state` has; the others stay as they are.
+
+        Raises:
+            ValueError: if a shape does not fit.
+        """
+        found = []
+        for key, value in state.items():
+            part, name = key.split(".", 1)
+            own = self.parts.get(part, {}).get(name)
+            if own is None:
+                continue
+            new = torch.as_tensor(value, dtype=own.dtype)
+            if new.shape != own.shape:
+                raise ValueError(
+                    f"start: expected {key} of shape {tuple(own.shape)}, got {tuple(new.shape)}."
+                )
+            found.append((own, new))
+        for own, new in found:  # only now that all of them fit
+            own.copy_(new)
+
+    @contextmanager
+    def held(self, members: Tensor | None) -> Iterator[None]:
+        """What happens inside leaves these members (M,) as they were."""
+        if members is None or not bool(members.any()):
+            yield
+            return
+        before = [
+            (tensors, name, tensor[members].clone())
+            for tensors in self.parts.values()
+            for name, tensor in tensors.items()
+        ]
+        yield
+        for tensors, name, old in before:
+            tensors[name][members] = old
 
 
 class Stack:
@@ -74,8 +188,7 @@ class Stack:
             table, members, [judged[i] for i in leaders], self.fairness, widest
         )
         parameters = self.network.parameters
-        settings = Settings(members, self.network.gain, parameters.dtype)
-        self.optimizer = make_optimizer(plan.solver, settings, parameters)
+        self.optimizer = make_optimizer(plan.solver, members, self.network.gain, parameters)
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)
@@ -99,16 +212,10 @@ class Stack:
             return parts.network(self), None
         if module is not None:
             return ModuleStack(module, self.n_streams, len(members), n_labels), None
-        shape = Shape(
-            n_features=self.table.X.shape[1],
-            hidden=plan.hidden,
-            n_outputs=1 if n_labels == 2 else n_labels,
-            batch_norm=plan.batch_norm,
-            dropout=plan.dropout,
-        )
+        shape = Shape.of(plan, self.table.X.shape[1], n_labels)
         return build(shape, self.n_streams, [m.seed for m in members], self.table.dtype), shape
 
-    def step(self, indices: Indices, factor: float) -> None:
+    def step(self, indices: RowBatch, factor: float) -> None:
         """One step on one batch of every stream; `factor` multiplies the learning rates."""
         row, valid = indices
         scores, pull = self.network.forward(self.table.take(row), valid)
@@ -116,30 +223,19 @@ class Stack:
         gradient = self.objective(by_stream, indices)
         self.optimizer.step(self.network.parameters, pull(gradient.view(scores.shape)), factor)
 
-    def fair_objective(self, scores: Tensor, indices: Indices) -> Tensor:
+    def fair_objective(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The gradient of the method's loss by the scores (S, T, outputs, B)."""
         cells = self.fairness.cells.take(*indices)
         label = cells.label if scores.shape[2] == 1 else cells.label.long()
         factors = self.fairness.row_factors(cells, heads.wrong(scores, label))
         return heads.residual(scores, label) * factors[:, :, None]
 
-    def finished(self, indices: Indices) -> Tensor | None:
+    def finished(self, indices: RowBatch) -> Tensor | None:
         """(M,) which members have no row in this batch, or None if all have some."""
         if indices.valid is None:
             return None
         empty = ~indices.valid.any(1)
         return empty.repeat_interleave(len(self.order) // self.n_streams)
-
-
-def build(
-    shape: Shape, n_streams: int, seeds: Sequence[int], dtype: torch.dtype
-) -> LinearStack | PerceptronStack:
-    """A stack of networks with the initial weights of their seeds."""
-    parameters = torch.stack([shape.initial(seed) for seed in seeds]).to(dtype)
-    if not shape.hidden:
-        return LinearStack(shape, n_streams, parameters)
-    buffers = shape.initial_buffers(len(seeds), dtype)
-    return PerceptronStack(shape, seeds[:: len(seeds) // n_streams], parameters, buffers)
 
 
 def _by_stream(

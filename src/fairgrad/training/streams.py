@@ -18,7 +18,7 @@ INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
 """The independent uses of a member's seed."""
 
 
-class Indices(NamedTuple):
+class RowBatch(NamedTuple):
     """The rows of one batch of every stream.
 
     Attributes:
@@ -57,12 +57,12 @@ class Streams:
         self.batch_size = min(batch_size, self.length)
         self.n_steps = math.ceil(self.length / self.batch_size)
 
-    def epoch(self) -> Iterator[Indices]:
+    def epoch(self) -> Iterator[RowBatch]:
         """The batches of one epoch, in a new order."""
         order = torch.stack([self._shuffled(stream) for stream in range(len(self.rows))])
         for start in range(0, self.length, self.batch_size):
             row = order[:, start : start + self.batch_size]
-            yield Indices(row, self._valid(start, row.shape[1]))
+            yield RowBatch(row, self._valid(start, row.shape[1]))
 
     def _shuffled(self, stream: int) -> Tensor:
         rows = self.rows[stream]

@@ -1,30 +1,169 @@
-"""Trains a stack: epochs, records, divergence, interruption."""
+"""Trains a stack: epochs, divergence, interruption; and what this gives."""
 
 from __future__ import annotations
 
+import copy
+import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from fairgrad.training.averaging import Average
-from fairgrad.training.plan import TrainingPlan
-from fairgrad.training.progress import EpochBar
-from fairgrad.training.records import History
-from fairgrad.training.stack import Stack
-from fairgrad.training.training import Training
+from fairgrad.training.evaluation import History, as_rule
+from fairgrad.training.networks import ModuleStack, build
+from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.stack import Stack, StackState
+from fairgrad.training.table import TrainingPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rich.progress import Progress
     from torch import Tensor, nn
 
-    from fairgrad.training.member import Member
-    from fairgrad.training.parts import StackParts
-    from fairgrad.training.records import Record
-    from fairgrad.training.state import State
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.groups import Floats
+    from fairgrad.training.evaluation import EpochRecord
+    from fairgrad.training.networks import Shape
+    from fairgrad.training.stack import StackParts, State
+    from fairgrad.training.table import Member, TrainingTable
+
+PATIENCE = 2.0
+"""Seconds of work before a progress bar appears."""
+
+
+class Choice(NamedTuple):
+    """A model that was kept.
+
+    Attributes:
+        member: which member it is of.
+        epoch: after which epoch (counted from 0) it was kept.
+        accuracy: on the validation rows.
+        unfairness: on the validation rows.
+
+    Example:
+        >>> Choice(member=0, epoch=4, accuracy=0.84, unfairness=0.01).epoch
+        4
+    """
+
+    member: int
+    epoch: int
+    accuracy: float
+    unfairness: float
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The outcome of training a stack of M members.
+
+    Attributes:
+        history: records of all epochs, (epochs, M, ...).
+        kept: the states of the last epochs, by epoch; members in the order they were given.
+        shape: of the networks; None if a module was trained.
+        stopped: (M,) why a member was stopped, or None.
+        interrupted: whether Ctrl-C ended the training.
+
+    Example:
+        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
+        >>> training = train(table, [Member()], TrainingPlan(epochs=3))
+        >>> choice = training.select("most_accurate")
+        >>> choice.member, training.scores(choice, [[0.0], [1.0]]).shape
+        (0, (2, 1))
+    """
+
+    history: History
+    kept: dict[int, State]
+    shape: Shape | None
+    stopped: tuple[str | None, ...]
+    interrupted: bool
+
+    def select(
+        self,
+        rule: Any = "fairest_of_accurate",
+        members: Sequence[int] | None = None,
+        epochs: Sequence[int] | None = None,
+    ) -> Choice:
+        """The best of the models kept, of some members or of all.
+
+        Args:
+            rule: its name, or a function such as `fairest_of_accurate`.
+            members: whose models are the candidates.
+            epochs: of which epochs, among those kept.
+        """
+        n_members = self.history.accuracy.shape[1]
+        chosen = range(n_members) if members is None else members
+        candidates = [c for member in chosen for c in self.candidates(member, epochs)]
+        return candidates[best_choice(rule, candidates)]
+
+    def candidates(self, member: int, epochs: Sequence[int] | None = None) -> list[Choice]:
+        """The models of a member that were kept, of some epochs or of all."""
+        accuracy, unfairness = self.history.accuracy, self.history.unfairness
+        return [
+            Choice(member, epoch, float(accuracy[epoch, member]), float(unfairness[epoch, member]))
+            for epoch in epochs or self.kept
+        ]
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch that was completed."""
+        return max(self.kept)
+
+    def state(self, choice: Choice) -> State:
+        """All tensors of one model, as a stack of one; training can start from them again."""
+        own = slice(choice.member, choice.member + 1)
+        return {name: tensor[own].clone() for name, tensor in self.kept[choice.epoch].items()}
+
+    def scores(self, choice: Choice, X: Any) -> Floats:
+        """(n, outputs) the scores of rows: a margin for two labels, else one logit per label.
+
+        Raises:
+            ValueError: if a module was trained, whose scores only the module itself can give.
+        """
+        if self.shape is None:
+            raise ValueError("scores: a module was trained; load the choice's state into it.")
+        return network_scores(self.shape, self.state(choice), X)
+
+
+def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
+    """The position of the best of some candidates, which may be of several trainings."""
+    accuracy = np.array([choice.accuracy for choice in candidates])
+    return as_rule(rule)(accuracy, np.array([choice.unfairness for choice in candidates]))
+
+
+def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
+    """Rebuilds a network from its state (tensors or arrays, a stack of one) and runs it.
+
+    Args:
+        shape: of the network.
+        state: holds ``network.parameters`` and ``buffers.*``.
+        X: (n, features) tensor or array.
+
+    Returns:
+        (n, outputs) scores.
+    """
+    dtype = torch.as_tensor(state["network.parameters"]).dtype
+    network = build(shape, 1, [0], dtype)
+    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
+    StackState(parts).load(state)
+    scores = network.scores(torch.as_tensor(X, dtype=dtype)[None])[0].T
+    return scores.contiguous().numpy()
+
+
+def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
+    """A copy of a module with the parameters and buffers of a trained stack of one.
+
+    Args:
+        module: the module that was trained.
+        state: holds ``network.parameters`` and ``buffers.*``, tensors or arrays (1, ...).
+    """
+    stack = ModuleStack(module, n_streams=1, n_members=1, n_labels=2)
+    parts = {"network": {"parameters": stack.parameters}, "buffers": stack.buffers}
+    StackState(parts).load(state)
+    trained = copy.deepcopy(module)
+    stack.load_into(trained, 0)
+    return trained
 
 
 def train(
@@ -46,7 +185,7 @@ def train(
         members: the models: rows, seeds, rates, constraints of each.
         plan: what they have in common.
         module: trains copies of this module, which is left as it is, in place of own networks.
-        parts: puts other parts into the stack: see `fairgrad.training.parts`.
+        parts: puts other parts into the stack.
         start: continues from this state (`Training.state`), each entry (M, ...).
         progress: True shows a bar, None only when it takes long and on a terminal.
 
@@ -86,7 +225,7 @@ class _Run:
 
     def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
         self.stack, self.plan = stack, plan
-        self.records: list[Record] = []
+        self.records: list[EpochRecord] = []
         self.kept: dict[int, State] = {}
         self.initial = stack.state.copy()
         self.stopped: list[str | None] = [None] * len(stack.order)
@@ -94,7 +233,9 @@ class _Run:
         self.interrupted = False
         n_steps = plan.epochs * stack.streams.n_steps
         self.n_steps, self.steps_done = n_steps, 0
-        self.average = Average(stack, first_step=n_steps - round(plan.average_last * n_steps))
+        self.average = WeightAverage(
+            stack.network, first_step=n_steps - round(plan.average_last * n_steps)
+        )
 
     def go(self, progress: bool | None) -> None:
         bar = EpochBar(self.plan.epochs, enabled=progress)
@@ -118,7 +259,7 @@ class _Run:
             self.steps_done += 1
 
     def _close(self, epoch: int) -> None:
-        """Records and keeps the models of an epoch; stops those that diverged."""
+        """EpochRecords and keeps the models of an epoch; stops those that diverged."""
         with self.average.shown():
             record, state = self._record(), self.stack.state.copy()
         diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss))
@@ -132,7 +273,7 @@ class _Run:
         self.kept[epoch] = state
         self.kept.pop(epoch - self.plan.keep, None)
 
-    def _record(self) -> Record:
+    def _record(self) -> EpochRecord:
         return self.stack.evaluation.record(self.stack.network)
 
     def _stop(self, diverged: Tensor, epoch: int) -> None:
@@ -184,8 +325,53 @@ def _either(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return first | second
 
 
-def _describe(record: Record) -> str:
+def _describe(record: EpochRecord) -> str:
     accuracy = f"accuracy {np.nanmax(record.accuracy):.4f}"
     if np.isnan(record.unfairness).all():
         return accuracy
     return f"{accuracy}, unfairness {np.nanmin(record.unfairness):.4f}"
+
+
+class EpochBar:
+    """Counts epochs, or other units of work, and shows what the caller says of each.
+
+    Args:
+        n_epochs: how many there will be.
+        enabled: True shows the bar at once, False never, None on a terminal when the work lasts.
+        unit: what is counted.
+    """
+
+    def __init__(self, n_epochs: int, *, enabled: bool | None, unit: str = "epochs") -> None:
+        self.n_epochs, self.enabled, self.unit = n_epochs, enabled, unit
+        self.text = ""
+        self._bar: Progress | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        started = time.monotonic()
+        try:
+            for epoch in range(self.n_epochs):
+                yield epoch
+                if self._bar is None and self._is_due(time.monotonic() - started):
+                    self._show()
+                if self._bar is not None:
+                    self._bar.update(self._bar.task_ids[0], completed=epoch + 1, text=self.text)
+        finally:
+            if self._bar is not None:
+                self._bar.stop()
+
+    def _is_due(self, seconds: float) -> bool:
+        return self.enabled is True or (self.enabled is None and seconds > PATIENCE)
+
+    def _show(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 - loaded only where a bar is shown
+        from rich.progress import Progress  # noqa: PLC0415
+
+        console = Console(stderr=True)
+        if self.enabled is None and not console.is_terminal:
+            self.enabled = False
+            return
+        self._bar = Progress(
+            *Progress.get_default_columns(), "{task.fields[text]}", console=console
+        )
+        self._bar.add_task(self.unit, total=self.n_epochs, text=self.text)
+        self._bar.start()

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from fairgrad.training import heads
-from fairgrad.training.streams import Streams
+from fairgrad.training import Streams, heads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from fairgrad.datasets import Encoded
     from fairgrad.methods.interface import Settings
-    from fairgrad.training.network import LinearStack, PerceptronStack
+    from fairgrad.training import LinearStack, PerceptronStack
 
 LEARNING_RATE = 0.001
 WEIGHT_RATE = 0.01

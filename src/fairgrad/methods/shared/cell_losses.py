@@ -11,7 +11,7 @@ from fairgrad.training import heads
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
+    from fairgrad.training import Stack
 
 ROWS_AT_ONCE = 2048
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training.stack import Stack
-    from fairgrad.training.streams import Indices
+    from fairgrad.training import RowBatch, Stack
 
 
 class Violations(NamedTuple):
@@ -79,7 +78,7 @@ class Game:
         found: Tensor = self.constraint.multiplier.weight.detach()
         return found.view(self.constant.shape)
 
-    def __call__(self, scores: Tensor, indices: Indices) -> Tensor:
+    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The Lagrangian's gradient by the scores; then the multipliers take their step."""
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
@@ -89,7 +88,7 @@ class Game:
             self._ascend(state)
         return gradient
 
-    def violations(self, scores: Tensor, indices: Indices) -> Violations:
+    def violations(self, scores: Tensor, indices: RowBatch) -> Violations:
         """Of all constraints in a batch; 0 for those that speak of a cell without rows."""
         margin = margins(scores, self.label[indices.row])
         members = torch.nn.functional.one_hot(self.cell[indices.row], self.n_cells).float()
@@ -110,7 +109,7 @@ class Game:
     def _product(self, matrix: Tensor, values: Tensor) -> Tensor:
         return torch.bmm(matrix, values[..., None])[..., 0]
 
-    def _state(self, scores: Tensor, indices: Indices) -> Any:
+    def _state(self, scores: Tensor, indices: RowBatch) -> Any:
         losses = heads.losses(scores, self.label[indices.row])
         if indices.valid is None:
             loss = losses.mean(-1).sum()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairgrad.groups import Ints
-    from fairgrad.training.network import Network
+    from fairgrad.training import Network
 
 ROWS_AT_ONCE = 1024
 """Few enough for the activations of many models to stay in memory."""

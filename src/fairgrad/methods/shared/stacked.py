@@ -13,8 +13,14 @@ import numpy as np
 
 from fairgrad.methods.interface import Candidate
 from fairgrad.methods.shared.predictions import predicted_labels
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-from fairgrad.training.network import LinearStack, PerceptronStack
+from fairgrad.training import (
+    LinearStack,
+    Member,
+    PerceptronStack,
+    TrainingPlan,
+    TrainingTable,
+    train,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +30,7 @@ if TYPE_CHECKING:
     from fairgrad.datasets import Split
     from fairgrad.groups import Floats, Ints
     from fairgrad.methods.interface import Settings, Task
-    from fairgrad.training import StackParts, Training
-    from fairgrad.training.network import Network
-    from fairgrad.training.state import State
+    from fairgrad.training import Network, StackParts, State, Training
 
     MakeNetwork = Callable[[Tensor, dict[str, Tensor]], Network]
 

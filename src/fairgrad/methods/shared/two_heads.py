@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fairgrad.training.batch_norm import normalise
-from fairgrad.training.dropout import drop
-from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
+from fairgrad.training import DROPOUT, INITIAL_WEIGHTS, drop, generator, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from fairgrad.training.network import Pull
+    from fairgrad.training import Pull
 
 ENCODER, HEAD, DROPPED = (64, 128), 32, 0.2
 FIRST, SECOND, LABEL_HEAD, GROUP_HEAD = range(4)

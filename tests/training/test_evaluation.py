@@ -1,12 +1,13 @@
-"""Selection rules against their definitions, by search over all candidates."""
+"""Records are what the predictions say; selection rules do what they are defined to do."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairgrad import fairness_levels
 from fairgrad.training import Member, TrainingPlan, train
-from fairgrad.training.selection import (
+from fairgrad.training.evaluation import (
     as_rule,
     fairest,
     fairest_of_accurate,
@@ -63,3 +64,20 @@ def test_candidates_are_the_kept_epochs_of_the_chosen_members(table):
     assert choice.member == 1
     assert choice.epoch == 4 + int(accuracy.argmax())
     assert choice.accuracy == accuracy.max()
+
+
+@pytest.mark.parametrize(
+    "measure", ["accuracy_parity", "equalized_odds", "demographic_parity", "four_fifths_rule"]
+)
+def test_records_are_the_levels_of_the_predictions(data, table, measure):
+    X, y, s = data
+    rows, judged = np.arange(200), np.arange(200, 300)
+    member = Member(rows=rows, validation=judged, fairness_measure=measure, learning_rate=0.3)
+    training = train(table, [member], TrainingPlan(epochs=3))
+    score = training.scores(training.select("last"), X[judged])[:, 0]
+    expected = fairness_levels(y[judged], (score > 0).astype(int), s[judged], measure)
+    np.testing.assert_allclose(training.history.levels[-1, 0], expected.values, atol=1e-9)
+    assert training.history.unfairness[-1, 0] == pytest.approx(expected.unfairness)
+    assert training.history.accuracy[-1, 0] == np.mean((score > 0) == y[judged])
+    loss = np.logaddexp(0, np.where(y[judged] == 1, -score, score)).mean()
+    assert training.history.loss[-1, 0] == pytest.approx(loss, rel=1e-5)

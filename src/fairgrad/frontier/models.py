@@ -1,0 +1,236 @@
+"""The models of a frontier: any estimator with an epsilon, fitted for many of them.
+
+The library's own classifier is trained as one stack; others are fitted one by one, in parallel.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_consistent_length
+
+from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.sklearn import FairGradClassifier, fit_variants
+from fairgrad.sklearn.fitting import LARGE_TABLE_RATES
+from fairgrad.sklearn.rows import split_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.groups import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FrontierRows:
+    """Rows a frontier is trained on, or judged on.
+
+    Attributes:
+        X: features as the user gives them.
+        y: (n,) labels.
+        s: named sensitive columns.
+        weight: (n,) sample weights, or None.
+    """
+
+    X: Any
+    y: Any
+    s: dict[str, Any]
+    weight: Any = None
+
+    def take(self, rows: Ints) -> FrontierRows:
+        """Some of the rows."""
+        return FrontierRows(
+            _safe_indexing(self.X, rows),
+            _safe_indexing(self.y, rows),
+            {name: _safe_indexing(column, rows) for name, column in self.s.items()},
+            None if self.weight is None else as_array(self.weight)[rows],
+        )
+
+    @property
+    def sensitive_features(self) -> Any:
+        """One column as it is, several as a data frame."""
+        if len(self.s) == 1:
+            return next(iter(self.s.values()))
+        return pd.DataFrame({name: np.asarray(column) for name, column in self.s.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorTemplate:
+    """An estimator to be fitted for every epsilon, alone or as the last step of a pipeline.
+
+    Attributes:
+        estimator: unfitted; never changed.
+        parameter: the name of its epsilon.
+    """
+
+    estimator: Any
+    parameter: str
+
+    @classmethod
+    def of(cls, estimator: Any, parameter: str | None) -> EstimatorTemplate:
+        """The estimator, or the library's own if there is none.
+
+        Raises:
+            ValueError: if it has no such parameter.
+        """
+        template = cls(FairGradClassifier() if estimator is None else estimator, "")
+        name = template.step + "epsilon" if parameter is None else parameter
+        known = template.estimator.get_params()
+        if name not in known:
+            raise ValueError(
+                f"estimator: expected one with a parameter {name!r}, got "
+                f"{type(template.estimator).__name__} with {sorted(known)}; name the one that sets "
+                "the slack in parameter=."
+            )
+        return cls(template.estimator, name)
+
+    @property
+    def step(self) -> str:
+        """What precedes the parameters of the last step: "" if the estimator is no pipeline."""
+        return f"{self.estimator.steps[-1][0]}__" if isinstance(self.estimator, Pipeline) else ""
+
+    @property
+    def last(self) -> Any:
+        """The last step, or the estimator itself."""
+        return self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters of the last step."""
+        settings: dict[str, Any] = self.last.get_params(deep=False)
+        return settings
+
+    @property
+    def takes_infinity(self) -> bool:
+        """Whether an infinite epsilon is the plain model, as for this library's estimators."""
+        return "fairness_measure" in self.settings and self.parameter.endswith("epsilon")
+
+    def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
+        """Rows with their sensitive values named, which may be columns of X.
+
+        Raises:
+            ValueError: if sensitive values are missing or lengths differ.
+        """
+        columns = self.settings.get("sensitive_columns")
+        if sensitive_features is None and columns is not None and not self.step:
+            sensitive_features = split_columns(X, columns)[1]
+        if sensitive_features is None:
+            raise ValueError(
+                "sensitive_features: required, one value per row, to know how fair the models are."
+            )
+        check_consistent_length(X, y, weight)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        y = y if hasattr(y, "iloc") else as_array(y)
+        return FrontierRows(X, y, sensitive_columns(sensitive_features, n), weight)
+
+    def fit(
+        self,
+        rows: FrontierRows,
+        measure: Any,
+        epsilons: Floats,
+        seeds: Sequence[int],
+        n_jobs: int | None,
+    ) -> FittedModels:
+        """One model per seed and epsilon.
+
+        Raises:
+            ValueError: if there are several seeds and the estimator takes none.
+        """
+        if isinstance(self.last, FairGradClassifier) and self.parameter.endswith("epsilon"):
+            return self._fit_stacked(rows, measure, epsilons, seeds)
+        if len(seeds) > 1 and "random_state" not in self.settings:
+            raise ValueError(
+                f"n_seeds: {type(self.last).__name__} has no random_state, so that {len(seeds)} "
+                "seeds would give the same model; use 1."
+            )
+        prefix = "" if get_config()["enable_metadata_routing"] else self.step
+        given = {"sensitive_features": rows.sensitive_features, "sample_weight": rows.weight}
+        arguments = {f"{prefix}{name}": v for name, v in given.items() if v is not None}
+        fitted = Parallel(n_jobs=n_jobs)(
+            delayed(_fit)(self._variant(measure, epsilon, seed), rows, arguments)
+            for seed in seeds
+            for epsilon in epsilons
+        )
+        return FittedModels(list(fitted))
+
+    def _variant(self, measure: Any, epsilon: float, seed: int) -> Any:
+        """A copy with other parameters of the last step; those it does not have are left out."""
+        changed = {"random_state": int(seed), "fairness_measure": measure}
+        known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
+        return clone(self.estimator).set_params(**known, **{self.parameter: float(epsilon)})
+
+    def _fit_stacked(
+        self, rows: FrontierRows, measure: Any, epsilons: Floats, seeds: Sequence[int]
+    ) -> FittedModels:
+        """Fits the preprocessing once, and all models as one stack.
+
+        Each model is the one that its own parameters give when it is fitted by itself to these
+        rows. A fairness rate of "auto" is the one that reaches exact fairness, however few the
+        rows: how far to go is what epsilon says.
+        """
+        steps, name, X = [], "", rows.X
+        if isinstance(self.estimator, Pipeline):
+            name = self.estimator.steps[-1][0]
+            before = clone(self.estimator[:-1])
+            if before.steps:
+                X = before.fit_transform(rows.X, rows.y)
+                steps = list(before.steps)
+        first = _unfitted(self.last).set_params(fairness_measure=measure)
+        if first.fairness_rate == "auto":
+            first.set_params(fairness_rate=LARGE_TABLE_RATES[0])
+        variants = [
+            copy.copy(first).set_params(random_state=int(seed), epsilon=float(epsilon))
+            for seed in seeds
+            for epsilon in epsilons
+        ]
+        s = None if first.sensitive_columns is not None else rows.s
+        models = fit_variants(variants, X, rows.y, sensitive_features=s, sample_weight=rows.weight)
+        return FittedModels(models, steps, name)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModels:
+    """Models that share the same preprocessing.
+
+    Attributes:
+        models: one per seed and epsilon.
+        steps: fitted preprocessing steps, if the models are the last steps of pipelines.
+        last_name: the name of the last step.
+    """
+
+    models: list[Any]
+    steps: list[tuple[str, Any]] = field(default_factory=list)
+    last_name: str = ""
+
+    def predict(self, rows: FrontierRows) -> list[Any]:
+        """The predictions of all models; what is shared is computed once."""
+        X = self.prepared(rows).X
+        return [model.predict(X) for model in self.models]
+
+    def prepared(self, rows: FrontierRows) -> FrontierRows:
+        """Rows with their features as the models take them."""
+        return replace(rows, X=Pipeline(self.steps).transform(rows.X)) if self.steps else rows
+
+    def estimator(self, position: int) -> Any:
+        """One model with all that comes before it."""
+        model = self.models[position]
+        return Pipeline([*self.steps, (self.last_name, model)]) if self.steps else model
+
+
+def _fit(estimator: Any, rows: FrontierRows, arguments: dict[str, Any]) -> Any:
+    return estimator.fit(rows.X, rows.y, **arguments)
+
+
+def _unfitted(model: FairGradClassifier) -> FairGradClassifier:
+    """The same parameters; unlike `clone` it keeps the fit of a model to start from."""
+    fresh = type(model)(**model.get_params(deep=False))
+    if hasattr(model, "_metadata_request"):
+        fresh._metadata_request = copy.deepcopy(model._metadata_request)  # noqa: SLF001 - as clone does
+    return fresh

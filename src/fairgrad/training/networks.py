@@ -1,0 +1,440 @@
+"""Stacks of networks: linear models, multilayer perceptrons, and copies of any PyTorch module.
+
+All parameters of a member are one row of a matrix (members, P), so that an optimiser is a few
+operations on it. Activations are (members, units, rows): the first layer of all members that see
+the same rows is then one matrix product, and batch normalisation is PyTorch's own with
+members x units as channels.
+
+With two labels there is one output, the margin ``z = z_1 - z_0``. Its parameters are differences
+of those of a softmax with two outputs, and gradient descent on the two moves the difference twice
+as fast: `gain` holds this 2, so that learning rates, weight decay and gradient norms mean what
+they mean for PyTorch's cross-entropy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional
+
+from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.training.table import TrainingPlan
+
+Pull = Callable[[Tensor], Tensor]
+"""From the gradient of a loss by the scores to that by the parameters."""
+
+MOMENTUM, EPS = 0.1, 1e-5
+"""Of batch normalisation, as PyTorch has them."""
+
+
+class Network(Protocol):
+    """A stack of models as the trainer sees it.
+
+    Attributes:
+        parameters: (M, P), changed in place by the optimiser.
+        buffers: what else changes in training, each (M, ...).
+        gain: (P,) or a number, by which the gradient is to be multiplied.
+    """
+
+    parameters: Tensor
+    buffers: dict[str, Tensor]
+    gain: Tensor | float
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
+        """Scores (M, outputs, B) of features (S, B, ...) in training, and how to go back.
+
+        The second result takes the gradient of a loss by the scores to that by the parameters.
+        """
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores (M, outputs, B) of features (S, B, ...), for evaluation."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a network: which piece of a member's parameters is what.
+
+    Attributes:
+        n_features: inputs.
+        hidden: units of the hidden layers.
+        n_outputs: 1 (the margin of two labels), or the number of labels.
+        batch_norm: whether hidden layers are normalised.
+        dropout: share of hidden units dropped.
+
+    Example:
+        >>> Shape(n_features=3, hidden=(4,), n_outputs=1, batch_norm=True).pieces
+        {'weight0': (4, 3), 'bias0': (4,), 'scale0': (4,), 'shift0': (4,),
+         'weight1': (1, 4), 'bias1': (1,)}
+    """
+
+    n_features: int
+    hidden: tuple[int, ...]
+    n_outputs: int
+    batch_norm: bool = False
+    dropout: float = 0.0
+
+    @classmethod
+    def of(cls, plan: TrainingPlan, n_features: int, n_labels: int) -> Shape:
+        """The shape of a plan's networks; for two labels they give the margin."""
+        n_outputs = 1 if n_labels == 2 else n_labels
+        return cls(n_features, plan.hidden, n_outputs, plan.batch_norm, plan.dropout)
+
+    @property
+    def pieces(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters, in the order in which they lie."""
+        sizes = (self.n_features, *self.hidden, self.n_outputs)
+        pieces: dict[str, tuple[int, ...]] = {}
+        for layer, (inputs, units) in enumerate(pairwise(sizes)):
+            pieces |= {f"weight{layer}": (units, inputs), f"bias{layer}": (units,)}
+            if self.batch_norm and layer < len(self.hidden):
+                pieces |= {f"scale{layer}": (units,), f"shift{layer}": (units,)}
+        return pieces
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of parameters of each piece."""
+        return [prod(shape) for shape in self.pieces.values()]
+
+    @property
+    def gain(self) -> Tensor | float:
+        """2 for the parameters of a margin, 1 for all others."""
+        if self.n_outputs > 1:
+            return 1.0
+        if not self.hidden:
+            return 2.0
+        gain = torch.ones(sum(self.sizes))
+        gain[-sum(self.sizes[-2:]) :] = 2.0
+        return gain
+
+    def initial(self, seed: int) -> Tensor:
+        """(P,) initial parameters as PyTorch's layers have them.
+
+        Uniform in ``+-1/sqrt(inputs)``; a margin is the difference of two such outputs.
+        """
+        source = generator(seed, INITIAL_WEIGHTS)
+        parts = {
+            name: torch.full(shape, float(name.startswith("scale")))
+            for name, shape in self.pieces.items()
+        }
+        for layer, inputs in enumerate((self.n_features, *self.hidden)):
+            draws = 2 if layer == len(self.hidden) and self.n_outputs == 1 else 1
+            for name in (f"weight{layer}", f"bias{layer}"):
+                drawn = torch.rand(draws, *self.pieces[name], generator=source) * 2 - 1
+                one_output = drawn[1] - drawn[0] if draws == 2 else drawn[0]
+                parts[name] = one_output * max(inputs, 1) ** -0.5
+        return torch.cat([part.reshape(-1) for part in parts.values()])
+
+    def initial_buffers(self, n_members: int, dtype: torch.dtype) -> dict[str, Tensor]:
+        """Running statistics of batch normalisation before training."""
+        buffers = {}
+        for layer, units in enumerate(self.hidden if self.batch_norm else ()):
+            buffers[f"mean{layer}"] = torch.zeros(n_members, units, dtype=dtype)
+            buffers[f"variance{layer}"] = torch.ones(n_members, units, dtype=dtype)
+        return buffers
+
+
+class LinearStack:
+    """M linear models on S streams. Its gradient is written out: autograd costs ten times more."""
+
+    def __init__(self, shape: Shape, n_streams: int, parameters: Tensor) -> None:
+        self.shape, self.n_streams, self.parameters = shape, n_streams, parameters
+        self.buffers: dict[str, Tensor] = {}
+        self.gain: Tensor | float = shape.gain
+        # With one output these are views, which follow the parameters: no need to make them anew.
+        self.views = self._layer(parameters) if shape.n_outputs == 1 else None
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores (M, outputs, B) of features (S, B, features)."""
+        return self._product(self.views or self._layer(self.parameters), x)
+
+    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores in training with other parameters, for callers that differentiate by them."""
+        return self._product(self._layer(parameters), x)
+
+    def _layer(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights and biases of all members by stream."""
+        weight, bias = torch.split(parameters, self.shape.sizes, dim=1)
+        streams = self.n_streams
+        return weight.reshape(streams, -1, self.shape.n_features), bias.reshape(streams, -1, 1)
+
+    def _product(self, layer: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
+        weight, bias = layer
+        scores = torch.baddbmm(bias, weight, x.transpose(1, 2))
+        return scores.view(-1, self.shape.n_outputs, x.shape[1])
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:  # noqa: ARG002 - for layers that look across rows
+        """Scores, and how to go back from their gradient to that of the parameters."""
+
+        def pull(gradient: Tensor) -> Tensor:
+            by_weight = torch.bmm(gradient.reshape(self.n_streams, -1, x.shape[1]), x)
+            n_members = len(self.parameters)
+            return torch.cat([by_weight.view(n_members, -1), gradient.sum(-1)], dim=1)
+
+        return self.scores(x), pull
+
+
+class PerceptronStack:
+    """M multilayer perceptrons on S streams: linear, batch norm, ReLU, dropout, ..., linear."""
+
+    def __init__(
+        self, shape: Shape, seeds: Sequence[int], parameters: Tensor, buffers: dict[str, Tensor]
+    ) -> None:
+        self.shape, self.parameters, self.buffers = shape, parameters, buffers
+        self.n_streams = len(seeds)
+        self.generators = [generator(seed, DROPOUT) for seed in seeds]
+        gain = shape.gain
+        self.gain: Tensor | float = gain.to(parameters.dtype) if isinstance(gain, Tensor) else gain
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores (M, outputs, B) of features (S, B, features), as in evaluation."""
+        with torch.no_grad():
+            return self._layers(self.parameters, x, None, training=False)
+
+    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores in training with other parameters, for callers that differentiate by them."""
+        return self._layers(parameters, x, None, training=True)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
+        """Scores in training, and how to go back from their gradient to that of the parameters."""
+        leaf = self.parameters.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = self._layers(leaf, x, valid, training=True)
+        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+
+    def _layers(self, flat: Tensor, x: Tensor, valid: Tensor | None, *, training: bool) -> Tensor:
+        n_members, rows = len(flat), x.shape[1]
+        pieces = dict(
+            zip(self.shape.pieces, torch.split(flat, self.shape.sizes, dim=1), strict=True)
+        )
+        a = self._first_layer(pieces, x)
+        for layer, units in enumerate(self.shape.hidden):
+            if self.shape.batch_norm:
+                a = normalise(
+                    a,
+                    pieces[f"scale{layer}"],
+                    pieces[f"shift{layer}"],
+                    self.buffers,
+                    layer,
+                    self._of_members(valid),
+                    training=training,
+                )
+            a = a.relu()
+            if training and self.shape.dropout:
+                a = drop(a, self.shape.dropout, self.generators)
+            weight = pieces[f"weight{layer + 1}"].view(n_members, -1, units)
+            a = torch.baddbmm(pieces[f"bias{layer + 1}"].unsqueeze(-1), weight, a)
+        return a.view(n_members, self.shape.n_outputs, rows)
+
+    def _first_layer(self, pieces: dict[str, Tensor], x: Tensor) -> Tensor:
+        """One product per stream, whatever the number of its members."""
+        bias = pieces["bias0"].reshape(self.n_streams, -1, 1)
+        weight = pieces["weight0"].reshape(self.n_streams, -1, self.shape.n_features)
+        a = torch.baddbmm(bias, weight, x.transpose(1, 2))
+        return a.view(-1, self.shape.hidden[0], x.shape[1])
+
+    def _of_members(self, valid: Tensor | None) -> Tensor | None:
+        if valid is None:
+            return None
+        return valid.repeat_interleave(len(self.parameters) // self.n_streams, dim=0)
+
+
+def build(
+    shape: Shape, n_streams: int, seeds: Sequence[int], dtype: torch.dtype
+) -> LinearStack | PerceptronStack:
+    """A stack of networks with the initial weights of their seeds."""
+    parameters = torch.stack([shape.initial(seed) for seed in seeds]).to(dtype)
+    if not shape.hidden:
+        return LinearStack(shape, n_streams, parameters)
+    buffers = shape.initial_buffers(len(seeds), dtype)
+    return PerceptronStack(shape, seeds[:: len(seeds) // n_streams], parameters, buffers)
+
+
+def normalise(
+    a: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    buffers: dict[str, Tensor],
+    layer: int,
+    valid: Tensor | None,
+    *,
+    training: bool,
+) -> Tensor:
+    """Normalises activations over the rows and keeps the running statistics.
+
+    ``scale * (a - mean) / sqrt(variance + eps) + shift``, with the batch's mean and variance in
+    training and the running ones in evaluation, as `torch.nn.BatchNorm1d` does. A batch of one row
+    has variance 0 (PyTorch refuses it).
+
+    Args:
+        a: (M, units, B) activations.
+        scale: (M, units).
+        shift: (M, units).
+        buffers: holds the running ``mean`` and ``variance`` of each layer, (M, units).
+        layer: which layer this is.
+        valid: (M, B) which entries are rows; None if all are.
+        training: whether to use and record the batch's own statistics.
+    """
+    mean, variance = buffers[f"mean{layer}"], buffers[f"variance{layer}"]
+    if training and (valid is not None or a.shape[-1] == 1):
+        return _over_valid(a, scale, shift, mean, variance, valid)
+    members, units, rows = a.shape
+    normalised = functional.batch_norm(
+        a.reshape(1, members * units, rows),
+        mean.view(-1),
+        variance.view(-1),
+        scale.reshape(-1),
+        shift.reshape(-1),
+        training=training,
+        momentum=MOMENTUM,
+        eps=EPS,
+    )
+    return normalised.view(a.shape)
+
+
+def _over_valid(
+    a: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    running_mean: Tensor,
+    running_variance: Tensor,
+    valid: Tensor | None,
+) -> Tensor:
+    """The same with statistics over the valid entries alone."""
+    mask = torch.ones_like(a[:, :1]) if valid is None else valid[:, None].to(a.dtype)
+    n = mask.sum(-1, keepdim=True).clamp(min=1)
+    mean = (a * mask).sum(-1, keepdim=True) / n
+    variance = ((a - mean) ** 2 * mask).sum(-1, keepdim=True) / n
+    with torch.no_grad():
+        unbiased = variance * n / (n - 1).clamp(min=1)
+        running_mean.lerp_(mean.squeeze(-1), MOMENTUM)
+        running_variance.lerp_(unbiased.squeeze(-1), MOMENTUM)
+    return (a - mean) * (scale[..., None] * (variance + EPS).rsqrt()) + shift[..., None]
+
+
+def drop(a: Tensor, share: float, sources: Sequence[torch.Generator]) -> Tensor:
+    """Sets a share of the activations to 0 and scales the others, as `torch.nn.Dropout` does.
+
+    A mask is drawn once per stream: members that see the same rows drop the same units. Sixteen
+    random bits decide on an activation, so the share is met up to 2^-16, in less than half the
+    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training.
+
+    Args:
+        a: (M, units, B) activations of M members on S streams.
+        share: how many are dropped, from 0 to below 1.
+        sources: of the random bits, one per stream.
+    """
+    _, units, rows = a.shape
+    bits = torch.empty(len(sources), -(-units * rows // 4), dtype=torch.int64)
+    for own, source in zip(bits, sources, strict=True):
+        own.random_(-(2**63), None, generator=source)
+    numbers = bits.view(torch.int16)[:, : units * rows].view(-1, 1, units, rows)
+    kept = 1 - share
+    at_most = max(1, round(kept * 2**16)) - 2**15 - 1  # within the numbers' range also for 0 and 1
+    masks = (numbers <= at_most).to(a.dtype).div_(kept)
+    return (a.view(len(sources), -1, units, rows) * masks).view(a.shape)
+
+
+class ModuleStack:
+    """M copies of a module on S streams.
+
+    Parameters that do not require a gradient stay as they are, so layers can be frozen. The module
+    itself is never changed; `load_into` writes a member back.
+
+    Args:
+        module: gives (B, labels) logits, or (B,) or (B, 1) margins for two labels.
+        n_streams: S.
+        n_members: M.
+        n_labels: L.
+
+    Attributes:
+        parameters: (M, P) the trainable parameters.
+        buffers: the module's buffers, each (M, ...).
+    """
+
+    def __init__(self, module: nn.Module, n_streams: int, n_members: int, n_labels: int) -> None:
+        self.module, self.n_streams, self.n_labels = module, n_streams, n_labels
+        self.gain: Tensor | float = 1.0
+        trainable = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        if not trainable:
+            raise ValueError("module: expected parameters that require a gradient, got none.")
+        self.shapes = {name: p.shape for name, p in trainable.items()}
+        flat = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
+        self.parameters = flat.repeat(n_members, 1)
+        self.buffers = {
+            name: torch.stack([buffer.detach()] * n_members)
+            for name, buffer in module.named_buffers()
+        }
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores (M, outputs, B) of features (S, B, ...), as in evaluation."""
+        with torch.no_grad():
+            return self._run(self.parameters, x, training=False)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
+        """Scores in training, and how to go back from their gradient to that of the parameters."""
+        if valid is not None:
+            raise ValueError("rows: members that share a module need equally many rows.")
+        leaf = self.parameters.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = self._run(leaf, x, training=True)
+        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+
+    def load_into(self, module: nn.Module, member: int) -> None:
+        """Writes a member's parameters and buffers into a module of the same architecture."""
+        state = {name: value.detach() for name, value in self._tensors(self.parameters, member)}
+        module.load_state_dict(state, strict=False)
+
+    def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
+        before = self.module.training
+        self.module.train(training)
+        try:
+            per_stream = len(flat) // self.n_streams
+            outputs = [
+                functional_call(self.module, dict(self._tensors(flat, m)), (x[m // per_stream],))
+                for m in range(len(flat))
+            ]
+        finally:
+            self.module.train(before)
+        return torch.stack([self._oriented(output) for output in outputs])
+
+    def _tensors(self, flat: Tensor, member: int) -> list[tuple[str, Tensor]]:
+        pieces = torch.split(flat[member], [shape.numel() for shape in self.shapes.values()])
+        own = [
+            (name, piece.view(shape))
+            for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)
+        ]
+        return [*own, *((name, buffer[member]) for name, buffer in self.buffers.items())]
+
+    def _oriented(self, output: Tensor) -> Tensor:
+        """(outputs, B) whatever the module gives."""
+        scores = output[:, None] if output.ndim == 1 else output
+        allowed = {1, 2} if self.n_labels == 2 else {self.n_labels}
+        if scores.ndim != 2 or scores.shape[1] not in allowed:
+            raise ValueError(
+                f"module: expected scores of shape (rows, outputs) with {sorted(allowed)} outputs "
+                f"for {self.n_labels} labels, got shape {tuple(output.shape)}."
+            )
+        return scores.T
+
+
+def module_scores(module: nn.Module, X: Tensor) -> Tensor:
+    """(n, outputs) what a module gives in evaluation; a single output is a column."""
+    before = module.training
+    module.train(mode=False)
+    try:
+        with torch.no_grad():
+            scores: Tensor = module(X)
+    finally:
+        module.train(before)
+    return scores[:, None] if scores.ndim == 1 else scores
