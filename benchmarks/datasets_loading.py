@@ -18,8 +18,7 @@ import pandas as pd
 
 from fairgrad.datasets import DataNotFoundError, load
 from fairgrad.datasets.loading import schema_of
-from fairgrad.datasets.locate import copies, places
-from fairgrad.datasets.places import cache_folder
+from fairgrad.datasets.places import cache_folder, copies, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,10 +37,9 @@ from transformers import (
     set_seed,
 )
 
-from fairgrad.datasets.loading import from_schema, schema_of
-from fairgrad.datasets.read import read_table
-from fairgrad.datasets.schema import Feature
-from fairgrad.datasets.split import PAPER_SEEDS, Indices
+from fairgrad.datasets.loading import from_schema, read_raw, schema_of
+from fairgrad.datasets.schema import FeatureColumn
+from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
 from fairgrad.finetune import compute_features
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.transformers import FairTrainer
@@ -75,9 +74,9 @@ class SentenceClassifier(nn.Module):
 def people(n: int | None) -> Dataset:
     """COMPAS, the first n or all, with the charge, which the paper's features leave out."""
     schema = schema_of("compas")
-    charge = Feature("c_charge_desc", "what the person is charged with")
+    charge = FeatureColumn("c_charge_desc", "what the person is charged with")
     schema = replace(schema, features=(*schema.features, charge))
-    data = from_schema(schema, read_table(schema))
+    data = from_schema(schema, read_raw(schema))
     columns = {name: getattr(data, name).iloc[:n] for name in ("frame", "label", "sensitive")}
     return replace(data, **columns)
 
@@ -104,7 +103,7 @@ TOKENIZER = AutoTokenizer.from_pretrained(get_model_path())
 
 
 def whole(
-    data: Dataset, part: Indices, method: str, seed: int, epochs: int, folder: Path
+    data: Dataset, part: SplitRows, method: str, seed: int, epochs: int, folder: Path
 ) -> dict[str, Any]:
     """All layers trained by Hugging Face's trainer, with the plain loss or ours."""
     rows = examples(data)
@@ -160,13 +159,13 @@ def figures_of(trainer: FairTrainer, rows: list[dict[str, Any]]) -> dict[str, fl
     return {figure: found[f"eval_{figure}"] for figure in FIGURES}
 
 
-def some(part: Indices, rows: int | None, seed: int) -> Indices:
+def some(part: SplitRows, rows: int | None, seed: int) -> SplitRows:
     """All rows of a split, or a few of them."""
     if rows is None:
         return part
     shares = {"train": 0.6, "validation": 0.2, "test": 0.2}
     source = np.random.default_rng(seed)
-    return Indices(
+    return SplitRows(
         *(
             source.permutation(getattr(part, on))[: int(rows * share)]
             for on, share in shares.items()

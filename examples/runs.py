@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
-    from fairgrad.datasets import Dataset
-    from fairgrad.datasets.split import Indices
+    from fairgrad.datasets import Dataset, SplitRows
 
 METHODS = ("unconstrained", "fairgrad")
 FIGURES = ("accuracy", "unfairness")
@@ -29,7 +28,7 @@ def columns(data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def heads(
-    network: nn.Module, data: Dataset, part: Indices, features: Any, measure: str, seed: int
+    network: nn.Module, data: Dataset, part: SplitRows, features: Any, measure: str, seed: int
 ) -> list[dict[str, Any]]:
     """The plain head, and the fairest of all others that lose at most 3 points of accuracy.
 

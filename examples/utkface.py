@@ -31,7 +31,7 @@ from runs import METHODS, columns, heads
 
 from fairgrad import fairness_levels
 from fairgrad.datasets import load
-from fairgrad.datasets.split import PAPER_SEEDS, Indices
+from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
 from fairgrad.finetune import compute_features, finetune, predict_logits
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def normalised(pixels: Tensor) -> Tensor:
     return ((pixels - MEAN) / SPREAD).contiguous(memory_format=torch.channels_last)
 
 
-def split(data: Dataset, seed: int, rows: int | None) -> Indices:
+def split(data: Dataset, seed: int, rows: int | None) -> SplitRows:
     """The paper's split of all rows, or of a few of them, each cell in its share."""
     parts = data.indices(seed, stratified=rows is not None)
     shares = (1.0, 1.0, 1.0) if rows is None else (0.6, 0.2, 0.2)
@@ -85,11 +85,11 @@ def split(data: Dataset, seed: int, rows: int | None) -> Indices:
         part if rows is None else np.random.default_rng(seed).permutation(part)[: int(rows * share)]
         for part, share in zip(parts, shares, strict=True)
     ]
-    return Indices(*kept)
+    return SplitRows(*kept)
 
 
 def tuned(
-    start: nn.Module, task: str, data: Dataset, seed: int, part: Indices, **settings: Any
+    start: nn.Module, task: str, data: Dataset, seed: int, part: SplitRows, **settings: Any
 ) -> nn.Module:
     """All layers trained, from a network to start from."""
     images = data.encode().X
@@ -107,7 +107,7 @@ def tuned(
 
 
 def whole(
-    task: str, data: Dataset, seed: int, part: Indices, method: str, epochs: int, folder: Path
+    task: str, data: Dataset, seed: int, part: SplitRows, method: str, epochs: int, folder: Path
 ) -> nn.Module:
     """A network trained from its ImageNet weights, with the plain loss or ours."""
     settings = EXACT if method == "fairgrad" else PLAIN
@@ -117,7 +117,7 @@ def whole(
 
 
 def continued(
-    task: str, data: Dataset, seed: int, part: Indices, epochs: int, folder: Path
+    task: str, data: Dataset, seed: int, part: SplitRows, epochs: int, folder: Path
 ) -> nn.Module:
     """The plain network, trained for one epoch more to become fair."""
     plain = whole(task, data, seed, part, "unconstrained", epochs, folder)
@@ -126,7 +126,7 @@ def continued(
     return tuned(plain, task, data, seed, part, **GENTLE, **common)
 
 
-def figures(module: nn.Module, task: str, data: Dataset, part: Indices) -> dict[str, float]:
+def figures(module: nn.Module, task: str, data: Dataset, part: SplitRows) -> dict[str, float]:
     """Accuracy and mean |F| of a network on the validation and the test rows."""
     found = {}
     for on in ("validation", "test"):
@@ -179,7 +179,7 @@ def one(
     return frame
 
 
-def features_of(data: Dataset, part: Indices, options: argparse.Namespace, folder: Path) -> Any:
+def features_of(data: Dataset, part: SplitRows, options: argparse.Namespace, folder: Path) -> Any:
     """Features by row number; in a quick run only those of the rows in use are computed."""
     if options.rows is None:
         return all_features(folder)

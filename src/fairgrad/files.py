@@ -1,17 +1,27 @@
-"""Files that are there whole or not at all."""
+"""Files and folders that are there whole or not at all.
+
+Each is written beside its place and renamed, so that nobody ever sees half of it: whatever happens
+before that, be it an error, Ctrl-C or a crash, leaves the old one as it was. Folders on the way are
+made if need be.
+"""
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes beside the file and renames, so that nobody ever sees half of it.
+    """Writes a file at once; an existing file is replaced.
 
     Args:
-        path: the file, in a folder that exists; an existing file is replaced.
+        path: the file.
         content: bytes, or text to be written as UTF-8.
 
     Example:
@@ -20,19 +30,64 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ...     (Path(folder) / "note.txt").read_text()
         'all of it'
     """
-    data = content.encode(errors="replace") if isinstance(content, str) else content
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")
+    with whole_file(path) as beside:
+        beside.write_bytes(
+            content.encode(errors="replace") if isinstance(content, str) else content
+        )
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file to write, of the same name in a folder beside; it takes its place when all went well.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with whole_file(Path(folder) / "note.txt") as beside:
+        ...         _ = beside.write_text("all of it")
+        ...     [file.name for file in Path(folder).iterdir()]
+        ['note.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A folder, not a file of another name: the ending tells writers the format.
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(beside).chmod(0o666 & ~_umask())
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        yield folder / path.name
+        (folder / path.name).replace(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, beside the one to be written; it takes its place when all went well.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with whole_folder(Path(folder) / "model") as beside:
+        ...         _ = (beside / "note.txt").write_text("all of it")
+        ...     (Path(folder) / "model" / "note.txt").read_text()
+        'all of it'
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
+    try:
+        beside.chmod(0o755)
+        yield beside
+        _replace(folder, beside)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _replace(folder: Path, beside: Path) -> None:
+    """Puts the new folder in place; the old one is gone only after that."""
+    if not folder.exists():
+        beside.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.old.", dir=folder.parent))
+    folder.rename(old)
+    try:
+        beside.rename(folder)
+    except OSError:
+        old.rename(folder)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    shutil.rmtree(old, ignore_errors=True)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import accuracy_score, recall_score
 
 from fairgrad import fairness_levels, persistence
-from fairgrad.cli.features import Feature
+from fairgrad.tables import TrainedFeature
 
 FILES = {"MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "report.html"}
 LEAKS = {
@@ -119,7 +119,7 @@ def test_compas_as_it_is(program, compas, tmp_path):
     assert "c_jail_in is left out" in ran.err
     known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
     assert known["labels"] == ["1", "0"]
-    names = [Feature.from_dict(feature).name for feature in known["features"]]
+    names = [TrainedFeature.from_dict(feature).name for feature in known["features"]]
     assert "race" not in names
     assert "age" not in names
     assert not LEAKS & set(names)

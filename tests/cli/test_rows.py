@@ -6,11 +6,11 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.people import Columns
 from fairgrad.cli.request import ModelSettings
 from fairgrad.cli.training import audit_models, prepare, train
+from fairgrad.tables import ColumnRoles
 
-COLUMNS = Columns("income", ("sex",))
+COLUMNS = ColumnRoles("income", ("sex",))
 FEATURES = ["age", "education-num", "hours-per-week", "sex", "income"]
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from fairgrad.datasets import FetchError, fetch, load, names
 from fairgrad.datasets.fetch import fetch_schema
-from fairgrad.datasets.loading import from_schema, schema_of
+from fairgrad.datasets.loading import from_schema, read_raw, schema_of
 from fairgrad.datasets.places import recorded_hash
-from fairgrad.datasets.read import read_table
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 TABLE = b"age,group,label\n30,a,0\n40,b,1\n50,a,1\n"
 ARFF = b"@relation r\n@attribute age numeric\n@attribute Group {a,b}\n"
@@ -32,7 +31,7 @@ SCHEMA = Schema(
     title="A small table",
     label=Attribute("label", "label", ("no", "yes"), {0: "no", 1: "yes"}),
     sensitive=(Attribute("group", "group", ("a", "b"), {"a": "a", "b": "b"}),),
-    features=(Feature("age"),),
+    features=(FeatureColumn("age"),),
     source="made by the test",
     licence="a licence that must be shown",
     citation="",
@@ -122,7 +121,7 @@ def test_publisher_file_is_fetched_and_loads(cache, server):
     assert path == cache / "small.csv"
     assert path.read_bytes() == TABLE
     assert "a licence that must be shown" in shown[0]
-    assert from_schema(schema, read_table(schema)).y.tolist() == [0, 1, 1]
+    assert from_schema(schema, read_raw(schema)).y.tolist() == [0, 1, 1]
 
 
 def test_restricted_licence_is_shown_before_anything_is_fetched(server):

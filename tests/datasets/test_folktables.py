@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairgrad.datasets import DataNotFoundError, FetchError, acs, load
-from fairgrad.datasets.places import record_hash, write_whole
+from fairgrad.datasets import DataNotFoundError, FetchError, load
+from fairgrad.datasets.fetch import ACS_COLUMNS, california_income, income_table
+from fairgrad.datasets.places import record_hash
+from fairgrad.files import write_whole
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def cache(tmp_path, monkeypatch):
 def survey():
     """A survey with people that the ACSIncome task leaves out."""
     chance = np.random.default_rng(1)
-    columns = {name: chance.integers(1, 9, 300) for name in acs.COLUMNS}
+    columns = {name: chance.integers(1, 9, 300) for name in ACS_COLUMNS}
     columns |= {
         "AGEP": chance.integers(10, 80, 300),
         "PINCP": chance.integers(0, 90_000, 300).astype(float),
@@ -35,14 +37,14 @@ def survey():
 
 def test_income_table_agrees_with_folktables_own_task(survey):
     folktables = pytest.importorskip("folktables")
-    table = pd.read_csv(pd.io.common.BytesIO(acs.income_table(survey)))
+    table = pd.read_csv(pd.io.common.BytesIO(income_table(survey)))
     features, label, _ = folktables.ACSIncome.df_to_numpy(survey)
-    assert np.array_equal(table[list(acs.COLUMNS[:-1])], features)
+    assert np.array_equal(table[list(ACS_COLUMNS[:-1])], features)
     assert np.array_equal(table["PINCP"] > 50_000, label)
 
 
 def test_full_table_takes_any_threshold(cache, survey):
-    content = survey[list(acs.COLUMNS)].fillna(0).astype(int).to_csv(index=False).encode()
+    content = survey[list(ACS_COLUMNS)].fillna(0).astype(int).to_csv(index=False).encode()
     path = cache / "acs_income_ca_2018.csv"
     write_whole(path, content)
     record_hash(path, hashlib.sha256(content).hexdigest())
@@ -65,4 +67,4 @@ def test_survey_of_the_wrong_size_is_refused(monkeypatch, survey):
     folktables = pytest.importorskip("folktables")
     monkeypatch.setattr(folktables.ACSDataSource, "get_data", lambda *_, **__: survey)
     with pytest.raises(FetchError, match="rows instead of 195665"):
-        acs.california_income()
+        california_income()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairgrad.audit import Audit
-    from fairgrad.cli.people import Columns
+    from fairgrad.tables import ColumnRoles
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
 FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
@@ -111,7 +111,7 @@ class AuditSubject:
     """
 
     table: str
-    columns: Columns
+    columns: ColumnRoles
     asked: dict[str, str]
     predicted: Any = None
     score: Any = None
@@ -139,10 +139,8 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     import numpy as np  # noqa: PLC0415 - keeps --help quick
 
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
-    from fairgrad.cli.features import Oddities  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
-    from fairgrad.cli.people import Columns  # noqa: PLC0415 - as above
-    from fairgrad.cli.reading import column_names, pieces  # noqa: PLC0415 - as above
+    from fairgrad.tables import ColumnRoles, Oddities, column_names, pieces  # noqa: PLC0415 - as above
 
     table = given["table"]
     names = column_names(table)
@@ -150,7 +148,8 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     own, labels = model.columns, np.asarray(model.labels, dtype=object)
     sensitive = tuple(given["sensitive"]) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
-    columns = Columns(own.target, sensitive, bins=bins, positive=model.settings["desirable"])
+    desirable = model.settings["desirable"]
+    columns = ColumnRoles(own.target, sensitive, bins=bins, positive=desirable, prefix="--")
     columns.check(names)
     scores, odd = [], Oddities()
     for piece in pieces(table):
@@ -173,11 +172,9 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
 
 def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
     """A table that has predictions."""
-    import pandas as pd  # noqa: PLC0415 - keeps --help quick
-
-    from fairgrad.cli.reading import column_names  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - as above
-    from fairgrad.datasets.columns import check_named  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.tables import column_names  # noqa: PLC0415 - as above
+    from fairgrad.tables.roles import check_named  # noqa: PLC0415 - as above
 
     for name in ("target", "prediction", "sensitive"):
         if not given[name]:
@@ -189,8 +186,7 @@ def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
     names = column_names(table)
     columns.check(names)
     for option in FURTHER_COLUMNS:
-        wanted = [given[option]] if given[option] else []
-        check_named(wanted, pd.DataFrame(columns=names), f"--{option}")
+        check_named([given[option]] if given[option] else [], names, f"--{option}")
     return AuditSubject(table, columns, asked={})
 
 
@@ -199,11 +195,11 @@ def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
     import pandas as pd  # noqa: PLC0415 - as above
 
     from fairgrad.audit import Audit  # noqa: PLC0415 - as above
-    from fairgrad.cli.people import group_column, target_column  # noqa: PLC0415 - as above
-    from fairgrad.cli.reading import read_table  # noqa: PLC0415 - as above
     from fairgrad.cli.request import audited_measures, read_tolerance  # noqa: PLC0415 - as above
-    from fairgrad.datasets.columns import as_categories  # noqa: PLC0415 - as above
     from fairgrad.measures import desirable_labels  # noqa: PLC0415 - as above
+    from fairgrad.tables import read_table  # noqa: PLC0415 - as above
+    from fairgrad.tables.roles import number_column  # noqa: PLC0415 - as above
+    from fairgrad.tables.values import as_categories  # noqa: PLC0415 - as above
 
     columns = subject.columns
     further = {name: given[name] for name in FURTHER_COLUMNS if given[name]}
@@ -216,25 +212,25 @@ def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
         """Values by their names, so that 1, 1.0 and "1" are the same label."""
         return np.asarray(as_categories(frame[name]), dtype=object)
 
+    def numbers(option: str) -> Any:
+        return number_column(frame, further[option], f"--{option}") if option in further else None
+
     predicted, labels = subject.predicted, subject.labels
     if labels is None:
-        target_column(frame[columns.target], columns.positive)  # refuses what looks continuous
         predicted = texts(further["prediction"])
-        pair = [frame[name].astype(object) for name in (columns.target, further["prediction"])]
-        labels = [str(value) for value in as_categories(pd.concat(pair)).cat.categories]
-    groups = {name: group_column(frame[name], columns.bins.get(name)) for name in columns.sensitive}
+        labels = columns.all_labels(frame, further["prediction"])
     found = desirable_labels(labels, columns.positive)
     desirable = labels[found[0]] if found else None
     return Audit(
         pd.Series(texts(columns.target), name=columns.target, dtype=object),
         predicted,
-        pd.DataFrame(groups),
+        columns.groups(frame),
         measures=list(given["measure"]) or audited_measures(desirable, subject.judged),
         tolerance=read_tolerance(given),
         confidence=given["confidence"],
         baseline=texts(further["baseline"]) if "baseline" in further else None,
-        y_score=frame[further["score"]].to_numpy() if "score" in further else subject.score,
-        sample_weight=frame[further["weight"]].to_numpy() if "weight" in further else None,
+        y_score=numbers("score") if "score" in further else subject.score,
+        sample_weight=numbers("weight"),
         y_desirable=desirable,
         labels=labels,
     )

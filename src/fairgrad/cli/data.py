@@ -88,10 +88,9 @@ def describe(**given: Any) -> int:
 
 
 def _describe_table(given: Mapping[str, Any]) -> str:
-    from fairgrad.cli.people import people_of  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.reading import column_names, read_table  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - as above
-    from fairgrad.datasets import Dataset  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.datasets.dataset import labelled_dataset  # noqa: PLC0415 - as above
+    from fairgrad.tables import column_names, read_table  # noqa: PLC0415 - as above
 
     path = given["name"]
     names, title = column_names(path), Path(path).name
@@ -103,12 +102,5 @@ def _describe_table(given: Mapping[str, Any]) -> str:
     columns = read_columns(given)
     columns.check(names)
     wanted = [name for name in names if name not in columns.drop]
-    people = people_of(read_table(path, wanted), columns.without_drop())
-    return Dataset(
-        name=title,
-        title=title,
-        frame=people.features,
-        label=people.label,
-        sensitive=people.sensitive,
-        notes=people.notes,
-    ).describe()
+    table = columns.without_drop().apply(read_table(path, wanted))
+    return labelled_dataset(table, title).describe()

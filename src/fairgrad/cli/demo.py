@@ -43,10 +43,11 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
     from fairgrad.cli.files import write_outcome  # noqa: PLC0415 - as above
-    from fairgrad.cli.folder import REPORT, SAMPLE, check_folder, whole_folder  # noqa: PLC0415 - as above
-    from fairgrad.cli.people import Columns  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import REPORT, SAMPLE, check_folder  # noqa: PLC0415 - as above
     from fairgrad.cli.request import ModelSettings  # noqa: PLC0415 - as above
     from fairgrad.cli.training import audit_models, prepare, train  # noqa: PLC0415 - as above
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
+    from fairgrad.tables import ColumnRoles  # noqa: PLC0415 - as above
 
     place = Path(out)
     is_earlier_demo = (place / SAMPLE).is_file()
@@ -57,7 +58,7 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     progress("Adult (US census of 1994): 45,222 people; who earns more than 50,000 dollars?")
     data = datasets.load("adult")
     table = data.frame.assign(sex=data.sensitive["sex"], income=data.label)
-    prepared = prepare(table, Columns(target="income", sensitive=("sex",)), settings)
+    prepared = prepare(table, ColumnRoles("income", ("sex",)), settings)
     trained = train(prepared, settings, as_frontier=True, progress=progress)
     progress("Auditing the fairest within 3 points of the best accuracy, on the test rows")
     outcome = audit_models(prepared, settings, trained, tolerance=0.05)

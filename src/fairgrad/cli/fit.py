@@ -50,8 +50,9 @@ def fit(**given: Any) -> int:
     assert request.folder is not None  # noqa: S101 - the option is required
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.files import write_outcome  # noqa: PLC0415 - as above
-    from fairgrad.cli.folder import REPORT, whole_folder  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
     from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
 
     progress = terminal.no_progress if request.as_json else terminal.progress
     progress(f"Reading {request.table}")

@@ -1,24 +1,24 @@
-"""The folder of a model: its files, written whole or not at all, and reading it again."""
+"""The folder of a model: where it may be written, what is in it, and reading it again."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.cli.encoding import encode
-from fairgrad.cli.features import Feature, Oddities, check_columns, read_features
-from fairgrad.cli.people import Columns
+from fairgrad.tables import (
+    ColumnRoles,
+    Oddities,
+    TrainedFeature,
+    check_columns,
+    encode_rows,
+    read_features,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
@@ -50,8 +50,8 @@ class SavedModel:
     """
 
     pipeline: Any
-    columns: Columns
-    features: list[Feature]
+    columns: ColumnRoles
+    features: list[TrainedFeature]
     labels: list[str]
     settings: dict[str, Any]
 
@@ -63,7 +63,7 @@ class SavedModel:
     def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
         """(n, labels) the probability of each label, and what was odd about the table."""
         features, odd = read_features(table, self.features)
-        matrix = encode(self.pipeline[0], features)
+        matrix = encode_rows(self.pipeline[0], features)
         classifier = self.pipeline[-1]
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
         return classifier.predict_proba(matrix)[:, order], odd
@@ -86,7 +86,7 @@ class SavedModel:
             "target": self.columns.target,
             "labels": self.labels,
             "sensitive": list(self.columns.sensitive),
-            "bins": {name: list(edges) for name, edges in self.columns.bins.items()},
+            "bins": dict(self.columns.bins),
             "uses_sensitive": self.columns.use_sensitive,
             "settings": self.settings,
             "features": [feature.to_dict() for feature in self.features],
@@ -113,9 +113,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     for file in TREE_FILES if grows_trees else (MODEL,):
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
-    features = [Feature.from_dict(values) for values in known["features"]]
+    features = [TrainedFeature.from_dict(values) for values in known["features"]]
     check_columns(names, features)
-    columns = Columns(
+    columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
         bins=known["bins"],
@@ -207,39 +207,8 @@ def check_file(file: str | Path, *, force: bool) -> Path:
     return path
 
 
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside the one to be written, which takes its place when all went well.
-
-    Whatever happens before that, be it an error, Ctrl-C or a crash, leaves the old one as it was.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        beside.chmod(0o755)
-        yield beside
-        _replace(folder, beside)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
 def _check_parent(path: Path) -> None:
     """Refuses a place that cannot be written, before the work and not after it."""
     above = next(parent for parent in path.parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ValueError(f"{path} cannot be written: {above} is not a writable folder")
-
-
-def _replace(folder: Path, beside: Path) -> None:
-    """Puts the new folder in place; the old one is gone only after that."""
-    if not folder.exists():
-        beside.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-    folder.rename(old)
-    try:
-        beside.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

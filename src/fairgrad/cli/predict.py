@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,11 +12,12 @@ from fairgrad.cli import options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pandas as pd
 
-    from fairgrad.cli.features import Oddities
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.tables import Oddities
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 
@@ -55,10 +54,8 @@ def predict(
     by the median.
     """
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.features import Oddities  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
-    from fairgrad.cli.reading import column_names  # noqa: PLC0415 - as above
-    from fairgrad.datasets.userfile import PARQUET_ENDINGS  # noqa: PLC0415 - as above
+    from fairgrad.tables import PARQUET_ENDINGS, Oddities, column_names  # noqa: PLC0415 - as above
 
     endings = (".csv", ".csv.gz", ".tsv", *PARQUET_ENDINGS)
     if out is None and as_json:
@@ -106,7 +103,7 @@ def _predicted(
     import numpy as np  # noqa: PLC0415 - keeps --help quick
     import pandas as pd  # noqa: PLC0415 - as above
 
-    from fairgrad.cli.reading import pieces  # noqa: PLC0415 - as above
+    from fairgrad.tables import pieces  # noqa: PLC0415 - as above
 
     for piece in pieces(table, texts=True):
         scores, strange = model.scores(piece)
@@ -132,13 +129,12 @@ def _check_new(names: list[str], new: list[str]) -> None:
 
 
 def _write(parts: Iterator[pd.DataFrame], target: Path) -> None:
-    """Writes beside the file and renames at the end, as the rows may not all fit into memory."""
     import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
+    from fairgrad.files import whole_file  # noqa: PLC0415 - as above
+
     name = target.name.lower()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name[:50]}.") as beside:
-        path = Path(beside) / target.name
+    with whole_file(target) as path:
         if name.endswith((".csv", ".tsv")):
             with path.open("w", encoding="utf-8", newline="") as file:
                 _write_csv(parts, file, "\t" if name.endswith(".tsv") else ",")
@@ -150,7 +146,6 @@ def _write(parts: Iterator[pd.DataFrame], target: Path) -> None:
             except ImportError:
                 hint = "writing Parquet files needs pyarrow: pip install pyarrow"
                 raise ImportError(hint) from None
-        path.replace(target)
 
 
 def _write_csv(parts: Iterator[pd.DataFrame], file: Any, separator: str) -> None:

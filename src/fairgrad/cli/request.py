@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.audit.settings import DEFAULT_MEASURES
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.cli.folder import check_folder
-from fairgrad.cli.people import Columns
-from fairgrad.cli.reading import column_names
 from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
+from fairgrad.tables import ColumnRoles, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,7 +144,7 @@ class FitRequest:
     """
 
     table: str
-    columns: Columns
+    columns: ColumnRoles
     settings: ModelSettings
     tolerance: Any
     out: str | None
@@ -200,9 +199,9 @@ def read_request(given: Mapping[str, Any]) -> FitRequest:
     )
 
 
-def read_columns(given: Mapping[str, Any]) -> Columns:
+def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
     """The role of each column."""
-    return Columns(
+    return ColumnRoles(
         target=given["target"],
         sensitive=tuple(dict.fromkeys(given["sensitive"])),
         drop=tuple(given.get("drop", ())),
@@ -210,6 +209,7 @@ def read_columns(given: Mapping[str, Any]) -> Columns:
         bins=dict(given["bins"]),
         positive=given["desirable"],
         use_sensitive=given.get("use_sensitive", False),
+        prefix="--",
     )
 
 

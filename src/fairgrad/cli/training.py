@@ -12,15 +12,18 @@ from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
-from fairgrad.cli.encoding import encode, fitted_encoder
-from fairgrad.cli.features import describe_features, original_kinds
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.people import people_of
-from fairgrad.cli.reading import column_names, read_table
 from fairgrad.cli.request import audited_measures, verdict_on
 from fairgrad.frontier import Frontier
 from fairgrad.measures import desirable_labels
 from fairgrad.sklearn import FairGradClassifier, fit_variants
+from fairgrad.tables import (
+    column_names,
+    describe_features,
+    encode_rows,
+    fitted_encoder,
+    read_table,
+)
 from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
@@ -29,9 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.features import Feature
-    from fairgrad.cli.people import Columns
     from fairgrad.cli.request import FitRequest, ModelSettings
+    from fairgrad.tables import ColumnRoles, TrainedFeature
 
 TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
@@ -95,9 +97,9 @@ class PreparedTable:
     test: EncodedRows
     test_rows: NDArray[Any]
     encoder: Any
-    features: list[Feature]
+    features: list[TrainedFeature]
     labels: list[str]
-    columns: Columns
+    columns: ColumnRoles
     notes: tuple[str, ...]
 
     @property
@@ -172,22 +174,21 @@ def read_and_prepare(request: FitRequest) -> PreparedTable:
     return prepare(read_table(request.table, wanted), columns.without_drop(), request.settings)
 
 
-def prepare(frame: pd.DataFrame, columns: Columns, settings: ModelSettings) -> PreparedTable:
+def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
     """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows.
 
     Raises:
         ValueError: if a column cannot be used.
     """
-    kinds = original_kinds(frame)
-    people = people_of(frame, columns)
+    people = columns.apply(frame)
     _check_desirable(people.values, columns, settings)
     train_rows, validation_rows, test_rows = people.split(settings.seed)
     rest_rows = np.concatenate([train_rows, validation_rows])
-    features = describe_features(people.features, kinds, rest_rows)
+    features = describe_features(people.features, frame, rest_rows)
     encoder = fitted_encoder(features)
 
     def encoded(rows: NDArray[Any]) -> EncodedRows:
-        matrix = encode(encoder, people.features, rows)
+        matrix = encode_rows(encoder, people.features, rows)
         return EncodedRows(matrix, people.labels(rows), people.groups(rows))
 
     return PreparedTable(
@@ -199,11 +200,11 @@ def prepare(frame: pd.DataFrame, columns: Columns, settings: ModelSettings) -> P
         features=features,
         labels=people.values,
         columns=columns,
-        notes=people.notes,
+        notes=people.all_notes,
     )
 
 
-def _check_desirable(labels: list[str], columns: Columns, settings: ModelSettings) -> None:
+def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
     measure, n = settings.measure, len(labels)
     if n > 2 and measure in {"demographic_parity", "four_fifths_rule"}:

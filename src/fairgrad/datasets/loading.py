@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairgrad.datasets import catalogue
+from fairgrad.datasets import catalogue, places
 from fairgrad.datasets.dataset import Dataset
-from fairgrad.datasets.prepare import attribute_column, feature_column, kept_rows
-from fairgrad.datasets.read import RawTable, read_table
+from fairgrad.datasets.schema import attribute_column, feature_column, kept_rows
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fairgrad.datasets.schema import Schema
+    from fairgrad.datasets.places import FoundFile
+    from fairgrad.datasets.schema import DataFile, Schema
 
 
 def names() -> tuple[str, ...]:
@@ -54,7 +56,7 @@ def load(name: str, **options: Any) -> Dataset:
     if options:
         raise TypeError(f"load({name!r}) takes no options; got {sorted(options)}")
     schema = schema_of(name)
-    return from_schema(schema, read_table(schema))
+    return from_schema(schema, read_raw(schema))
 
 
 def schema_of(name: str) -> Schema:
@@ -82,7 +84,7 @@ def from_schema(schema: Schema, raw: RawTable) -> Dataset:
         frame=pd.DataFrame(features),
         label=label.rename(schema.label.name),
         sensitive=pd.DataFrame(sensitive),
-        meanings=_meanings(schema),
+        meanings=schema.meanings,
         left_out=left_out,
         source=schema.source,
         licence=schema.licence,
@@ -91,6 +93,104 @@ def from_schema(schema: Schema, raw: RawTable) -> Dataset:
     )
 
 
-def _meanings(schema: Schema) -> dict[str, str]:
-    attributes = {a.name: a.meaning for a in (*schema.sensitive, schema.label)}
-    return {feature.name: feature.meaning for feature in schema.features} | attributes
+@dataclass(frozen=True)
+class RawTable:
+    """A parsed table, with the form and the place it came from."""
+
+    frame: pd.DataFrame
+    file: DataFile
+    place: str
+
+
+def read_raw(schema: Schema) -> RawTable:
+    """The columns of the raw table that the schema names.
+
+    Raises:
+        DataNotFoundError: No place has a copy with the expected content.
+    """
+    return places.first_usable(schema, lambda copy: _read(copy, schema))
+
+
+def _read(copy: FoundFile, schema: Schema) -> RawTable:
+    packed = copy.path.read_bytes()
+    columns = schema.columns
+    entry = places.cached_path(packed, f"{columns}|{schema.missing}")
+    stored = places.restore_table(entry)
+    by_hash = {file.sha256: file for file in schema.files}
+    if stored is not None and stored[1] in by_hash:
+        return RawTable(stored[0], by_hash[stored[1]], copy.place)
+    file, content = places.verified(copy.path, packed, schema.files)
+    frame = parse(content, columns, schema.missing)
+    places.store_table(entry, frame, file.sha256)
+    return RawTable(frame, file, copy.place)
+
+
+def parse(content: bytes, columns: list[str], missing: tuple[str, ...]) -> pd.DataFrame:
+    """The named columns of a CSV file; texts become categories, so each is stored once."""
+    frame = pd.read_csv(
+        io.BytesIO(content), usecols=columns, na_values=list(missing), keep_default_na=False
+    )[columns]
+    texts = [name for name in columns if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
+    return frame.astype(dict.fromkeys(texts, "category"))
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One line about a data set.
+
+    Attributes:
+        name: Short name, as given to ``load``.
+        title: Readable name.
+        licence: Terms of its use.
+        place: Where a copy lies on this machine; empty if it has to be fetched.
+        fetchable: Whether ``fetch`` knows an address.
+
+    Example:
+        >>> [entry.title for entry in overview() if entry.name == "german"]
+        ['German credit']
+    """
+
+    name: str
+    title: str
+    licence: str
+    place: str
+    fetchable: bool
+
+
+def overview() -> list[Overview]:
+    """All data sets, by name; files are looked for, not read.
+
+    Examples:
+        >>> [entry.place for entry in overview() if entry.name == "adult"]
+        ['the package']
+    """
+    entries = []
+    for name in names():
+        schema = schema_of(name)
+        found = (
+            place
+            for place, folder in places.places()
+            if folder is not None and any(places.copies(folder, schema.files))
+        )
+        place = next(found, "") if schema.files else "generated"
+        entries.append(
+            Overview(name, schema.title, schema.licence, place, fetchable=bool(schema.carriers))
+        )
+    return entries
+
+
+def describe(name: str) -> str:
+    """A data set in words; without its data, what it is and how to get it.
+
+    Examples:
+        >>> print(describe("german").splitlines()[0])
+        German credit
+    """
+    try:
+        return load(name).describe()
+    except places.DataNotFoundError as error:
+        schema = schema_of(name)
+        return (
+            f"{schema.title}\n{error}\nSource: {schema.source}\nLicence: {schema.licence}\n"
+            f"Cite: {schema.citation}"
+        )

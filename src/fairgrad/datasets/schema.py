@@ -1,12 +1,15 @@
-"""The description of a data set as plain data: files, rows kept, features, label, attributes."""
+"""The description of a data set as plain data, and how it is applied to a raw table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: A value of a raw table: text or a number.
 Value = str | int | float
@@ -67,7 +70,7 @@ class RowRule:
 
 
 @dataclass(frozen=True)
-class Feature:
+class FeatureColumn:
     """One column of the features.
 
     Attributes:
@@ -133,7 +136,7 @@ class Schema:
     title: str
     label: Attribute
     sensitive: tuple[Attribute, ...]
-    features: tuple[Feature, ...]
+    features: tuple[FeatureColumn, ...]
     source: str
     licence: str
     citation: str
@@ -143,3 +146,78 @@ class Schema:
     missing: tuple[str, ...] = ("",)
     notes: tuple[str, ...] = ()
     restricted: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the raw table that are needed, in the order they are named here."""
+        names = [feature.name for feature in self.features]
+        names += [attribute.column for attribute in (self.label, *self.sensitive)]
+        names += [column for rule in self.rows for column in rule.columns]
+        return list(dict.fromkeys(names))
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each column says."""
+        attributes = {part.name: part.meaning for part in (*self.sensitive, self.label)}
+        return {feature.name: feature.meaning for feature in self.features} | attributes
+
+
+def kept_rows(table: pd.DataFrame, rules: Sequence[RowRule]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Rows that satisfy every rule, and how many each rule left out (reason -> count)."""
+    left_out: dict[str, int] = {}
+    for rule in rules:
+        keep = _satisfied(table, rule)
+        if not keep.all():
+            left_out[rule.reason] = int((~keep).sum())
+            table = table[keep]
+    return table.reset_index(drop=True), left_out
+
+
+def _satisfied(table: pd.DataFrame, rule: RowRule) -> np.ndarray:
+    keep = table[list(rule.columns)].notna().all(axis=1)
+    for column in rule.columns:
+        if rule.low is not None:
+            keep &= table[column] >= rule.low
+        if rule.high is not None:
+            keep &= table[column] <= rule.high
+        if rule.excluded:
+            keep &= ~table[column].isin(rule.excluded)
+    return keep.to_numpy(dtype=bool)
+
+
+def feature_column(column: pd.Series, feature: FeatureColumn) -> pd.Series:
+    """A feature with its values merged; categories in the schema's order, numbers untouched."""
+    if not feature.categories:
+        return column
+    new_names: dict[Any, str] = {name: name for name in feature.categories}
+    new_names.update(feature.merge)
+    return _renamed(column, new_names, feature.categories, feature.other)
+
+
+def attribute_column(column: pd.Series, attribute: Attribute) -> pd.Series:
+    """A label or sensitive attribute as named categories; what is unknown stays missing."""
+    if attribute.above is None:
+        return _renamed(column, attribute.values, attribute.names, attribute.other)
+    codes = np.where(column.isna(), -1, (column > attribute.above).astype(int))
+    return _categories(codes, attribute.names, column.index)
+
+
+def _renamed(
+    column: pd.Series, new_names: Mapping[Any, str], names: Sequence[str], other: str
+) -> pd.Series:
+    """Map the distinct values only: a table has few of them and many rows."""
+    codes, distinct = pd.factorize(column)
+    position = {name: place for place, name in enumerate(names)}
+    lookup = [-1] * (len(distinct) + 1)  # the extra last entry is for the code -1, a missing value
+    for place, value in enumerate(distinct):
+        name = new_names.get(value, new_names.get(str(value), other))
+        if name not in position:
+            raise ValueError(
+                f"column {column.name!r} holds {value!r}, which its schema does not know"
+            )
+        lookup[place] = position[name]
+    return _categories(np.array(lookup)[codes], names, column.index)
+
+
+def _categories(codes: np.ndarray, names: Sequence[str], index: pd.Index) -> pd.Series:
+    return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(names)), index=index)

@@ -10,14 +10,14 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairgrad.datasets.encode import Encoded
+    from fairgrad.datasets.dataset import Encoded
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 
 @dataclass(frozen=True, eq=False)
-class Indices:
+class SplitRows:
     """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them.
 
     Example:
@@ -55,7 +55,7 @@ class Split:
         return iter((self.train, self.validation, self.test))
 
 
-def paper_indices(rows: int, seed: int = 10) -> Indices:
+def paper_indices(rows: int, seed: int = 10) -> SplitRows:
     """Shuffle with the seed; the last 20 % are test, the last 25 % of the rest validation.
 
     Examples:
@@ -67,12 +67,12 @@ def paper_indices(rows: int, seed: int = 10) -> Indices:
     order = _shuffled(rows, seed)
     rest = int(0.8 * rows)
     fit = int(0.75 * rest)
-    return Indices(order[:fit], order[fit:rest], order[rest:])
+    return SplitRows(order[:fit], order[fit:rest], order[rest:])
 
 
 def stratified_indices(
     strata: np.ndarray, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
-) -> Indices:
+) -> SplitRows:
     """A random split in which every stratum has its share in every part, to within one row.
 
     The rows are shuffled and sorted by stratum; then parts are dealt out at equal steps. Strata of
@@ -104,7 +104,7 @@ def stratified_indices(
     in_test = _every(len(order), test)
     rest = order[~in_test]
     in_validation = _every(len(rest), validation / (1 - test))
-    return Indices(rest[~in_validation], rest[in_validation], order[in_test])
+    return SplitRows(rest[~in_validation], rest[in_validation], order[in_test])
 
 
 def paper_split(data: Encoded, seed: int = 10) -> Split:
@@ -135,7 +135,7 @@ def stratified_split(
     return standardised(data, parts)
 
 
-def standardised(data: Encoded, parts: Indices) -> Split:
+def standardised(data: Encoded, parts: SplitRows) -> Split:
     """Cut into parts and give every feature mean 0 and variance 1 over the training rows.
 
     A feature that is constant over the training rows is only centred.
@@ -147,7 +147,7 @@ def standardised(data: Encoded, parts: Indices) -> Split:
     return Split(*(_scaled(part, mean, scale) for part in split))
 
 
-def cut(data: Encoded, parts: Indices) -> Split:
+def cut(data: Encoded, parts: SplitRows) -> Split:
     """Cut into parts and leave the features as they are."""
     return Split(*(data.rows(index) for index in parts))
 

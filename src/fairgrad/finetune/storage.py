@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 import weakref
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairgrad.files import whole_file
 from fairgrad.finetune.checkpoint import weights_key
 
 if TYPE_CHECKING:
@@ -47,17 +47,11 @@ def in_memory(shape: tuple[int, int], fill: Callable[[Any], None]) -> NDArray[np
 
 def in_file(path: Path, shape: tuple[int, int], fill: Callable[[Any], None]) -> NDArray[np.float32]:
     """Features in a file, filled piece by piece, and renamed to its name when it is whole."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
+    with whole_file(path) as beside:
         writing = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float32, shape=shape)
         fill(writing)
         writing.flush()
         del writing
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
     return opened(path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, RowRule, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, RowRule, Schema
 
 _PRIMARY = "Preschool-8th"
 _SECONDARY = "9th-12th"
@@ -14,7 +14,7 @@ COLUMNS = (
 )  # fmt: skip
 
 CATEGORICAL = (
-    Feature(
+    FeatureColumn(
         "workclass",
         "kind of employer",
         (
@@ -22,7 +22,7 @@ CATEGORICAL = (
             "State-gov", "Without-pay",
         ),
     ),
-    Feature(
+    FeatureColumn(
         "education",
         "highest level of schooling; the levels below a high-school degree are merged into two",
         (
@@ -34,7 +34,7 @@ CATEGORICAL = (
             "9th": _SECONDARY, "10th": _SECONDARY, "11th": _SECONDARY, "12th": _SECONDARY,
         },
     ),
-    Feature(
+    FeatureColumn(
         "marital-status",
         "marital status",
         (
@@ -42,7 +42,7 @@ CATEGORICAL = (
             "Never-married", "Separated", "Widowed",
         ),
     ),
-    Feature(
+    FeatureColumn(
         "occupation",
         "occupation",
         (
@@ -51,23 +51,23 @@ CATEGORICAL = (
             "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
         ),
     ),
-    Feature(
+    FeatureColumn(
         "relationship",
         "position in the household",
         ("Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"),
     ),
-    Feature(
+    FeatureColumn(
         "native-country", "country of origin", ("United-States", "Other"), other="Other"
     ),
 )  # fmt: skip
 
 NUMERIC = (
-    Feature("age", "years"),
-    Feature("education-num", "years of schooling, as a number"),
-    Feature("capital-gain", "dollars"),
-    Feature("capital-loss", "dollars"),
-    Feature("hours-per-week", "hours worked per week"),
-    Feature("fnlwgt", "people this row stands for in the census survey"),
+    FeatureColumn("age", "years"),
+    FeatureColumn("education-num", "years of schooling, as a number"),
+    FeatureColumn("capital-gain", "dollars"),
+    FeatureColumn("capital-loss", "dollars"),
+    FeatureColumn("hours-per-week", "hours worked per week"),
+    FeatureColumn("fnlwgt", "people this row stands for in the census survey"),
 )
 
 SEX = Attribute(

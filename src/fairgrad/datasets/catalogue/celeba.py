@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 FEATURES = (
     "5_o_Clock_Shadow", "Arched_Eyebrows", "Attractive", "Bags_Under_Eyes", "Bald", "Bangs",
@@ -33,7 +33,7 @@ SCHEMA = Schema(
             meaning="gender, as annotators saw it in the portrait",
         ),
     ),
-    features=tuple(Feature(name, "1: seen in the portrait, -1: not") for name in FEATURES),
+    features=tuple(FeatureColumn(name, "1: seen in the portrait, -1: not") for name in FEATURES),
     files=(
         DataFile(
             "celeba_attributes.csv",

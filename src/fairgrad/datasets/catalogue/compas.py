@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, RowRule, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, RowRule, Schema
 
 #: Columns that identify people; they are removed before anything is written.
 PERSONAL = (
@@ -32,15 +32,15 @@ SCHEMA = Schema(
         ),
     ),
     features=(
-        Feature("age_cat", "age group", ("Less than 25", "25 - 45", "Greater than 45")),
-        Feature("c_charge_degree", "felony (F) or misdemeanour (M)", ("F", "M")),
-        Feature("sex", "sex, as recorded by the county", ("Female", "Male")),
-        Feature("age", "years"),
-        Feature("priors_count", "earlier offences"),
-        Feature("juv_fel_count", "felonies as a juvenile"),
-        Feature("juv_misd_count", "misdemeanours as a juvenile"),
-        Feature("juv_other_count", "other offences as a juvenile"),
-        Feature("days_b_screening_arrest", "days from the arrest to the screening"),
+        FeatureColumn("age_cat", "age group", ("Less than 25", "25 - 45", "Greater than 45")),
+        FeatureColumn("c_charge_degree", "felony (F) or misdemeanour (M)", ("F", "M")),
+        FeatureColumn("sex", "sex, as recorded by the county", ("Female", "Male")),
+        FeatureColumn("age", "years"),
+        FeatureColumn("priors_count", "earlier offences"),
+        FeatureColumn("juv_fel_count", "felonies as a juvenile"),
+        FeatureColumn("juv_misd_count", "misdemeanours as a juvenile"),
+        FeatureColumn("juv_other_count", "other offences as a juvenile"),
+        FeatureColumn("days_b_screening_arrest", "days from the arrest to the screening"),
     ),
     rows=(
         RowRule(

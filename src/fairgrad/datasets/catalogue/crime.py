@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 #: All columns of the publisher's file, in its order.
 COLUMNS = (
@@ -75,7 +75,7 @@ SCHEMA = Schema(
             meaning="share of white residents, scaled to [0, 1], above 0.75",
         ),
     ),
-    features=tuple(Feature(name, "scaled to [0, 1] by the publisher") for name in FEATURES),
+    features=tuple(FeatureColumn(name, "scaled to [0, 1] by the publisher") for name in FEATURES),
     missing=("?",),
     files=(
         DataFile(

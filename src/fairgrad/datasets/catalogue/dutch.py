@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 SCHEMA = Schema(
     name="dutch",
@@ -24,30 +24,32 @@ SCHEMA = Schema(
         ),
     ),
     features=(
-        Feature(
+        FeatureColumn(
             "household_position",
             "position in the household, census code",
             ("1110", "1121", "1122", "1131", "1132", "1140", "1210", "1220"),
         ),
-        Feature(
+        FeatureColumn(
             "household_size",
             "size of the household, census code",
             ("111", "112", "113", "114", "125", "126"),
         ),
-        Feature("citizenship", "citizenship, census code; 1: Dutch", ("1", "2", "3")),
-        Feature("country_birth", "country of birth, census code; 1: Netherlands", ("1", "2", "3")),
-        Feature("economic_status", "economic status, census code", ("111", "112", "120")),
-        Feature(
+        FeatureColumn("citizenship", "citizenship, census code; 1: Dutch", ("1", "2", "3")),
+        FeatureColumn(
+            "country_birth", "country of birth, census code; 1: Netherlands", ("1", "2", "3")
+        ),
+        FeatureColumn("economic_status", "economic status, census code", ("111", "112", "120")),
+        FeatureColumn(
             "cur_eco_activity",
             "branch of the economy, census code",
             (
                 "111", "122", "124", "131", "132", "133", "134", "135", "136", "137", "138", "139",
             ),
         ),
-        Feature("marital_status", "marital status, census code", ("1", "2", "3", "4")),
-        Feature("age", "age group, 4 (youngest) to 15 (oldest)"),
-        Feature("prev_residence_place", "place of residence a year ago; 1: the same"),
-        Feature("edu_level", "level of schooling, 0 (lowest) to 5 (highest)"),
+        FeatureColumn("marital_status", "marital status, census code", ("1", "2", "3", "4")),
+        FeatureColumn("age", "age group, 4 (youngest) to 15 (oldest)"),
+        FeatureColumn("prev_residence_place", "place of residence a year ago; 1: the same"),
+        FeatureColumn("edu_level", "level of schooling, 0 (lowest) to 5 (highest)"),
     ),
     files=(
         DataFile(

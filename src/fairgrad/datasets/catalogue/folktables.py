@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairgrad.datasets.errors import DataNotFoundError
-from fairgrad.datasets.loading import from_schema
-from fairgrad.datasets.read import read_table
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.loading import from_schema, read_raw
+from fairgrad.datasets.places import DataNotFoundError
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset
@@ -43,15 +42,15 @@ SCHEMA = Schema(
         ),
     ),
     features=(
-        Feature("AGEP", "years"),
-        Feature("COW", "class of worker, survey code"),
-        Feature("SCHL", "schooling, 1 (none) to 24 (doctorate)"),
-        Feature("MAR", "marital status, survey code"),
-        Feature("OCCP", "occupation, survey code"),
-        Feature("POBP", "place of birth, survey code"),
-        Feature("RELP", "relationship to the householder, survey code"),
-        Feature("WKHP", "hours worked per week"),
-        Feature("RAC1P", "race, survey code"),
+        FeatureColumn("AGEP", "years"),
+        FeatureColumn("COW", "class of worker, survey code"),
+        FeatureColumn("SCHL", "schooling, 1 (none) to 24 (doctorate)"),
+        FeatureColumn("MAR", "marital status, survey code"),
+        FeatureColumn("OCCP", "occupation, survey code"),
+        FeatureColumn("POBP", "place of birth, survey code"),
+        FeatureColumn("RELP", "relationship to the householder, survey code"),
+        FeatureColumn("WKHP", "hours worked per week"),
+        FeatureColumn("RAC1P", "race, survey code"),
     ),
     files=(FULL, SUBSET),
     carriers=(Carrier(kind="folktables", address="folktables", makes="acs_income_ca_2018.csv"),),
@@ -86,12 +85,12 @@ def load(threshold: int = SUBSET_THRESHOLD) -> Dataset:
     names = (f"<={threshold}", f">{threshold}")
     full = replace(SCHEMA, files=(FULL,), label=replace(SCHEMA.label, above=threshold, names=names))
     try:
-        return from_schema(full, read_table(full))
+        return from_schema(full, read_raw(full))
     except DataNotFoundError as error:
         if threshold != SUBSET_THRESHOLD:
             raise
         subset = replace(SCHEMA, files=(SUBSET,), label=_SUBSET_LABEL)
         try:
-            return from_schema(subset, read_table(subset))
+            return from_schema(subset, read_raw(subset))
         except DataNotFoundError:
             raise error from None

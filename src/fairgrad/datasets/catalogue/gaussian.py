@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.loading import from_schema
-from fairgrad.datasets.read import RawTable
-from fairgrad.datasets.schema import Attribute, DataFile, Feature, Schema
+from fairgrad.datasets.loading import RawTable, from_schema
+from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset
@@ -42,7 +41,7 @@ SCHEMA = Schema(
             meaning="group of the cloud that the point was drawn from",
         ),
     ),
-    features=(Feature("x1", "first coordinate"), Feature("x2", "second coordinate")),
+    features=(FeatureColumn("x1", "first coordinate"), FeatureColumn("x2", "second coordinate")),
     source="generated on demand",
     licence="none needed: generated",
     citation=(

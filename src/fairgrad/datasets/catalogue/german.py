@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 COLUMNS = (
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
@@ -12,9 +12,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _coded(name: str, meaning: str, **codes: str) -> Feature:
+def _coded(name: str, meaning: str, **codes: str) -> FeatureColumn:
     """A feature whose codes are given readable names; their order is that of the codes."""
-    return Feature(name, meaning, tuple(codes.values()), merge=codes)
+    return FeatureColumn(name, meaning, tuple(codes.values()), merge=codes)
 
 
 CATEGORICAL = (
@@ -61,13 +61,13 @@ CATEGORICAL = (
 )  # fmt: skip
 
 NUMERIC = (
-    Feature("month", "duration in months"),
-    Feature("credit_amount", "Deutsche Mark"),
-    Feature("investment_as_income_percentage", "instalment as a share of the income, 1 to 4"),
-    Feature("residence_since", "time at the present address, 1 to 4"),
-    Feature("age", "years"),
-    Feature("number_of_credits", "credits at this bank"),
-    Feature("people_liable_for", "people to maintain"),
+    FeatureColumn("month", "duration in months"),
+    FeatureColumn("credit_amount", "Deutsche Mark"),
+    FeatureColumn("investment_as_income_percentage", "instalment as a share of the income, 1 to 4"),
+    FeatureColumn("residence_since", "time at the present address, 1 to 4"),
+    FeatureColumn("age", "years"),
+    FeatureColumn("number_of_credits", "credits at this bank"),
+    FeatureColumn("people_liable_for", "people to maintain"),
 )
 
 _MALE = ("A91", "A93", "A94")

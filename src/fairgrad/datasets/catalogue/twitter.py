@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.errors import CorruptFileError, DataNotFoundError
-from fairgrad.datasets.loading import from_schema
-from fairgrad.datasets.places import cache_folder, recorded_hash, user_folder
-from fairgrad.datasets.read import RawTable
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, Feature, Schema
-from fairgrad.datasets.split import Indices
+from fairgrad.datasets.loading import RawTable, from_schema
+from fairgrad.datasets.places import (
+    CorruptFileError,
+    DataNotFoundError,
+    cache_folder,
+    recorded_hash,
+    user_folder,
+)
+from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from fairgrad.datasets.split import SplitRows
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset
@@ -96,13 +100,17 @@ def load(path: str | Path | None = None) -> Dataset:
     vectors, labels, parts = _assembled(arrays, min(per_file, 44_000))
     names = [f"d{place}" for place in range(vectors.shape[1])]
     frame = pd.DataFrame(vectors, columns=names, copy=False)
-    schema = replace(SCHEMA, features=tuple(Feature(name, "DeepMoji vector") for name in names))
+    schema = replace(
+        SCHEMA, features=tuple(FeatureColumn(name, "DeepMoji vector") for name in names)
+    )
     table = pd.concat([frame, labels], axis=1)
     data = from_schema(schema, RawTable(table, DataFile("", ""), "deepmoji"))
     return replace(data, own_split=parts)
 
 
-def _assembled(arrays: list[np.ndarray], per_file: int) -> tuple[np.ndarray, pd.DataFrame, Indices]:
+def _assembled(
+    arrays: list[np.ndarray], per_file: int
+) -> tuple[np.ndarray, pd.DataFrame, SplitRows]:
     """Vectors, labels and parts; train rows first, then validation, then test."""
     train, validation, test = (int(share * per_file + 1e-9) for share in SHARES)
     total = int(train / max(share for *_, share in PARTS) + 1e-9)
@@ -120,7 +128,7 @@ def _assembled(arrays: list[np.ndarray], per_file: int) -> tuple[np.ndarray, pd.
 
 def _stacked(
     chosen: list[list[tuple[np.ndarray, int, int]]],
-) -> tuple[np.ndarray, pd.DataFrame, Indices]:
+) -> tuple[np.ndarray, pd.DataFrame, SplitRows]:
     pieces = [piece for part in chosen for piece in part]
     vectors = np.concatenate([vectors for vectors, _, _ in pieces]).astype(np.float32, copy=False)
     labels = pd.DataFrame(
@@ -130,7 +138,7 @@ def _stacked(
         }
     )
     sizes = [sum(len(v) for v, _, _ in part) for part in chosen]
-    return vectors, labels, Indices(*np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2]))
+    return vectors, labels, SplitRows(*np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:2]))
 
 
 def _folder(path: str | Path | None) -> Path:

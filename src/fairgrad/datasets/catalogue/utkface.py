@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.datasets.images import Images, image_names
-from fairgrad.datasets.loading import from_schema
-from fairgrad.datasets.locate import Found, first_usable, verified
-from fairgrad.datasets.read import RawTable
-from fairgrad.datasets.schema import Attribute, DataFile, Feature, Schema
+from fairgrad.datasets.loading import RawTable, from_schema
+from fairgrad.datasets.places import FoundFile, first_usable, verified
+from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset
@@ -44,7 +43,7 @@ SCHEMA = Schema(
             meaning="race, estimated from the portrait and checked by an annotator",
         ),
     ),
-    features=(Feature("image", "file name"),),
+    features=(FeatureColumn("image", "file name"),),
     files=(
         DataFile(
             "utkface_64px.zip",
@@ -129,7 +128,7 @@ def labelled(names: list[str], age_edges: tuple[int, ...]) -> tuple[pd.DataFrame
 
 
 def _found() -> tuple[Path, DataFile]:
-    def checked(copy: Found) -> tuple[Path, DataFile]:
+    def checked(copy: FoundFile) -> tuple[Path, DataFile]:
         return copy.path, verified(copy.path, copy.path.read_bytes(), SCHEMA.files)[0]
 
     return first_usable(SCHEMA, checked)

@@ -1,0 +1,300 @@
+"""Features -> the matrix a model sees, fitted on training rows and applied to any later table.
+
+At prediction time columns may stand in another order, and columns the model does not use are
+passed over. A category never seen in training counts as none of the known ones (as one of the
+merged rare ones, where there were such); a missing value as the training rows had it: a category
+of its own if some were missing there, else none of the known ones, and for numbers the median.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.tables.values import (
+    MISSING_TEXTS,
+    OTHER,
+    as_days,
+    as_numbers,
+    column_kind,
+    value_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from sklearn.compose import ColumnTransformer
+
+MISSING = "(missing)"
+"""Name of the one-hot column of missing values."""
+
+UNSEEN = "(never seen)"
+"""Stands for values the encoder does not know; it gives them zeros."""
+
+PIECE = 20_000
+"""Rows encoded at a time: copies on the way stay small."""
+
+
+def feature_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransformer:
+    """An unfitted transformer for frames with the columns of this one.
+
+    Categories become one 0/1 column per value, in the order of the column's categories; a value
+    never seen there gives zeros. Numbers are scaled to [-1, 1] by the smallest and largest value
+    seen in ``fit``. Where this frame has missing values, a categorical column gets one more 0/1
+    column for them, and a missing number becomes the median, with one more column that marks it.
+    """
+    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as those below
+    from sklearn.impute import SimpleImputer  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import (  # noqa: PLC0415
+        FunctionTransformer,
+        MinMaxScaler,
+        OneHotEncoder,
+    )
+
+    def one_hot(names: list[str], *more: str) -> OneHotEncoder:
+        values = [[*frame[name].cat.categories, *more] for name in names]
+        options = {"handle_unknown": "ignore", "sparse_output": False, "dtype": np.float32}
+        return OneHotEncoder(categories=values, **options)
+
+    columns: dict[str, list[str]] = defaultdict(list)
+    for name in frame:
+        is_named = isinstance(frame[name].dtype, pd.CategoricalDtype)
+        state = "incomplete" if frame[name].isna().any() else "complete"
+        columns[f"{'categorical' if is_named else 'numeric'} {state}"].append(str(name))
+    named, gappy = columns["categorical complete"], columns["categorical incomplete"]
+    filled = SimpleImputer(strategy="constant", fill_value=MISSING)
+    median = SimpleImputer(strategy="median", add_indicator=True)
+    scaler = MinMaxScaler((-1, 1)) if scale else FunctionTransformer(feature_names_out="one-to-one")
+    steps = {
+        "categorical complete": one_hot(named),
+        "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),
+        "numeric complete": scaler,
+        "numeric incomplete": make_pipeline(median, scaler),
+    }
+    used = [(name, step, columns[name]) for name, step in steps.items() if columns[name]]
+    return ColumnTransformer(used, verbose_feature_names_out=False)
+
+
+@dataclass(frozen=True)
+class TrainedFeature:
+    """One feature as it was in training: what is needed to read a later table.
+
+    Attributes:
+        name: of the column.
+        kind: "number", "date" or "category".
+        values: the categories.
+        numbers: whether the categories are numbers by nature.
+        median: of a column of numbers (days since 1970 for dates).
+        low: the smallest number.
+        high: the largest number.
+        has_gaps: whether values were missing in training.
+    """
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    numbers: bool = False
+    median: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    has_gaps: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for a JSON file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainedFeature:
+        """The inverse of `to_dict`."""
+        return cls(**{**values, "values": tuple(values["values"])})
+
+
+def describe_features(
+    features: pd.DataFrame, original: pd.DataFrame, rows: NDArray[Any] | None = None
+) -> list[TrainedFeature]:
+    """What is to be remembered of the features of the training table.
+
+    Args:
+        features: as `ColumnRoles.apply` gives them.
+        original: the table they were made of.
+        rows: the rows whose numbers count, so that nothing is learnt from those held out.
+    """
+    return [_describe(features[name], column_kind(original[name]), rows) for name in features]
+
+
+def _describe(column: pd.Series, kind: str, rows: NDArray[Any] | None) -> TrainedFeature:
+    name, has_gaps = str(column.name), bool(column.isna().any())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = tuple(str(value) for value in column.cat.categories)
+        return TrainedFeature(name, "category", values, numbers=kind == "number", has_gaps=has_gaps)
+    known = (column if rows is None else column.iloc[rows]).dropna()
+    known = known if len(known) else pd.Series([0.0])
+    median, low, high = (float(f()) for f in (known.median, known.min, known.max))
+    return TrainedFeature(name, kind, median=median, low=low, high=high, has_gaps=has_gaps)
+
+
+def fitted_encoder(features: Sequence[TrainedFeature]) -> ColumnTransformer:
+    """The encoder, fitted to a handful of rows that stand for all of them.
+
+    It learns of a column of numbers the smallest, the largest and the median, and of categories
+    their names: five rows with these give it what a million rows would, without a copy of them.
+    """
+    frame = pd.DataFrame({feature.name: _example(feature) for feature in features})
+    return feature_encoder(frame).fit(frame)
+
+
+def _example(feature: TrainedFeature) -> Any:
+    """Five values: the ends, the median twice (so that it is the median), a gap if there is one."""
+    if feature.kind == "category":
+        codes = np.array([0, 0, 0, 0, -1 if feature.has_gaps else 0])
+        return pd.Categorical.from_codes(codes, categories=pd.Index(feature.values))
+    middle = [feature.median] * 2
+    last = np.nan if feature.has_gaps else feature.median
+    return np.array([feature.low, *middle, feature.high, last])
+
+
+def encode_rows(
+    encoder: ColumnTransformer, features: pd.DataFrame, rows: NDArray[Any] | None = None
+) -> NDArray[np.float32]:
+    """(n, columns) the matrix of some rows, or of all, made a piece at a time."""
+    n = len(features) if rows is None else len(rows)
+    matrix = np.empty((n, len(encoder.get_feature_names_out())), dtype=np.float32)
+    for start in range(0, n, PIECE):
+        part = slice(start, start + PIECE)
+        matrix[part] = encoder.transform(features.iloc[part if rows is None else rows[part]])
+    return matrix
+
+
+def read_features(
+    frame: pd.DataFrame, features: Sequence[TrainedFeature]
+) -> tuple[pd.DataFrame, Oddities]:
+    """A later table as the model's features, and what was odd about it.
+
+    Raises:
+        ValueError: if a column is missing, or holds texts in place of numbers.
+    """
+    check_columns(frame.columns, features)
+    odd = Oddities()
+    decimal = str(frame.attrs.get("decimal", "."))
+    columns: dict[str, Any] = {}
+    for feature in features:
+        column = frame[feature.name]
+        if feature.kind == "category":
+            columns[feature.name] = _read_category(column, feature, odd, decimal)
+        else:
+            columns[feature.name] = _read_number(column, feature, odd, decimal)
+    return pd.DataFrame(columns), odd
+
+
+def check_columns(names: Iterable[Any], features: Sequence[TrainedFeature]) -> None:
+    """Refuses a table that lacks columns the model needs.
+
+    Raises:
+        ValueError: naming them.
+    """
+    known = {str(name) for name in names}
+    missing = [feature.name for feature in features if feature.name not in known]
+    if missing:
+        word = "column" if len(missing) == 1 else "columns"
+        listed = ", ".join(repr(name) for name in missing)
+        raise ValueError(f"the table lacks the {word} {listed}, which the model needs to predict")
+
+
+class Oddities(dict[tuple[str, str], int]):
+    """How many values of a column were never seen, or missing where none were in training."""
+
+    def count(self, column: str, what: str, how_many: int) -> None:
+        """Adds to a count."""
+        if how_many:
+            self[column, what] = self.get((column, what), 0) + int(how_many)
+
+    def add(self, other: Oddities) -> None:
+        """Adds the counts of another piece of the table."""
+        for (column, what), how_many in other.items():
+            self.count(column, what, how_many)
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        return [f"{column}: {n:,} {what}." for (column, what), n in self.items()]
+
+
+def _read_number(
+    column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str
+) -> NDArray[np.float64]:
+    if feature.kind == "date":
+        numbers = _parsed_days(column)
+    elif column_kind(column) == "number":
+        numbers = as_numbers(column)
+    else:
+        numbers = as_numbers(_parsed(column, decimal))
+    gaps = np.isnan(numbers)
+    if gaps.any() and not feature.has_gaps:
+        odd.count(feature.name, "values missing, taken as the median", gaps.sum())
+        numbers = np.where(gaps, feature.median, numbers)
+    return numbers
+
+
+def _parsed(column: pd.Series, decimal: str) -> pd.Series:
+    texts = column.astype(object)
+    numbers = _to_number(texts, decimal)
+    for value in texts[numbers.isna()].unique():
+        if not _is_gap(value):
+            raise ValueError(
+                f"the column {column.name!r} holds {value!r}, but the model was fitted to numbers "
+                "there"
+            )
+    return numbers
+
+
+def _to_number(texts: pd.Series, decimal: str) -> pd.Series:
+    plain = texts if decimal == "." else texts.astype(str).str.replace(decimal, ".", regex=False)
+    return pd.to_numeric(plain, errors="coerce").astype("float64")
+
+
+def _parsed_days(column: pd.Series) -> NDArray[np.float64]:
+    try:
+        return as_days(column.where(~column.isin(MISSING_TEXTS)))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"the column {column.name!r} holds values that are no dates, but the model was fitted "
+            "to dates"
+        ) from error
+
+
+def _read_category(column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str) -> Any:
+    """Known values keep their name; looked up once per distinct value, not per row."""
+    codes, values = pd.factorize(column)
+    place = {name: code for code, name in enumerate(feature.values)}
+    found = [_place(value, feature, place, decimal) for value in values]
+    rows = np.array([*found, -1], dtype=np.int64)[codes]
+    strangers = rows == len(place)
+    what = "values never seen in training, taken as none of the known"
+    if OTHER in place:
+        what = f"values rare or never seen in training, taken as {OTHER}"
+    odd.count(feature.name, what, strangers.sum())
+    rows[strangers] = place.get(OTHER, len(place))
+    if not feature.has_gaps:
+        odd.count(feature.name, "values missing, taken as none of the known", (rows < 0).sum())
+    return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
+
+
+def _place(value: Any, feature: TrainedFeature, place: Mapping[str, int], decimal: str) -> int:
+    """The code of a value: -1 for a missing one, one more than the last for a stranger."""
+    if _is_gap(value):
+        return -1
+    names = [str(value), value_name(value)]  # older models have names with spaces around them
+    if isinstance(value, str) and feature.numbers:
+        names.append(value_name(_to_number(pd.Series([value]), decimal).iloc[0]))
+    if set(feature.values) <= {"True", "False"}:
+        names.append(value_name(value).capitalize())
+    return next((place[name] for name in names if name in place), len(place))
+
+
+def _is_gap(value: Any) -> bool:
+    return value.strip() in MISSING_TEXTS if isinstance(value, str) else bool(pd.isna(value))

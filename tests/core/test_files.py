@@ -1,0 +1,48 @@
+"""Files and folders that are there whole or not at all."""
+
+import stat
+
+import pytest
+
+from fairgrad.files import whole_file, whole_folder, write_whole
+
+
+def test_write_whole_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+
+    def refuse(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_may_be_read_by_whoever_may_read_others(tmp_path):
+    (tmp_path / "usual").write_text("")
+    write_whole(tmp_path / "new" / "file", "text")
+    mode = (tmp_path / "new" / "file").stat().st_mode
+    assert stat.S_IMODE(mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_an_error_leaves_everything_as_it_was(tmp_path, whole):
+    def half():
+        with whole(tmp_path / "out") as beside:
+            (beside / "part" if beside.is_dir() else beside).write_text("half")
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        half()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_replaces_the_earlier_one_with_all_its_files(tmp_path):
+    for name in ("old", "new"):
+        with whole_folder(tmp_path / "out") as beside:
+            (beside / name).write_text(name)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["new"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]

@@ -1,0 +1,162 @@
+"""Tables as strangers write them: what is read and refused, and that predicting reads alike."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.datasets import from_table
+from fairgrad.tables import (
+    ColumnRoles,
+    TrainedFeature,
+    describe_features,
+    encode_rows,
+    fitted_encoder,
+    pieces,
+    read_features,
+    read_table,
+)
+
+ROLES = ColumnRoles("y", ("sex",), prefix="--")
+
+
+@pytest.fixture
+def table():
+    chance = np.random.default_rng(0)
+    n = 200
+    return pd.DataFrame(
+        {
+            "age": chance.integers(18, 80, n),
+            "score": chance.normal(size=n).round(3),
+            "city": chance.choice(["Lyon", "Lil;le\nNord", "Pa,ris"], n),
+            "sex": chance.choice(["f", "m"], n),
+            "y": chance.choice(["no", "yes"], n),
+        }
+    )
+
+
+def matrices(path):
+    """The matrix of a table as it is fitted, and as `fairgrad predict` reads the same file."""
+    frame = read_table(path)
+    labelled = ROLES.apply(frame)
+    features = describe_features(labelled.features, frame)
+    encoder = fitted_encoder(features)
+    read = [read_features(piece, features) for piece in pieces(path, texts=True, rows=70)]
+    assert not any(odd for _, odd in read)
+    later = np.concatenate([encode_rows(encoder, part) for part, _ in read])
+    return encode_rows(encoder, labelled.features), later, features
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"encoding": "utf-8-sig"},
+        {"sep": ";"},
+        {"sep": ";", "decimal": ","},
+        {"sep": "\t", "decimal": ","},
+        {"sep": "|"},
+        {"lineterminator": "\r\n"},
+    ],
+)
+def test_a_csv_file_gives_the_same_however_it_is_written(table, tmp_path, written):
+    table.to_csv(tmp_path / "plain.csv", index=False)
+    table.to_csv(tmp_path / "other.csv", index=False, **written)
+    expected, _, _ = matrices(tmp_path / "plain.csv")
+    fitted, predicted, features = matrices(tmp_path / "other.csv")
+    np.testing.assert_array_equal(fitted, expected)
+    np.testing.assert_array_equal(predicted, expected)
+    assert [feature.kind for feature in features] == ["number", "number", "category"]
+
+
+def test_a_file_of_one_column_stays_one(tmp_path):
+    (tmp_path / "one.csv").write_text("name\na\nb\n")
+    assert list(read_table(tmp_path / "one.csv")) == ["name"]
+
+
+def test_spaces_around_values_make_no_groups(table, tmp_path):
+    spaced = table.assign(sex=["f ", " f", "m", "  "] * 50, y=[" no", "yes"] * 100)
+    spaced.to_csv(tmp_path / "spaced.csv", index=False)
+    labelled = ROLES.apply(read_table(tmp_path / "spaced.csv"))
+    assert list(labelled.sensitive["sex"].cat.categories) == ["f", "m"]
+    assert labelled.sensitive["sex"].isna().sum() == 50
+    assert labelled.values == ["no", "yes"]
+
+
+def test_a_model_of_an_older_version_keeps_its_spaces():
+    feature = TrainedFeature("city", "category", (" Lyon", "Paris"))
+    read, odd = read_features(pd.DataFrame({"city": [" Lyon", " Paris"]}), [feature])
+    assert read["city"].tolist() == [" Lyon", "Paris"]
+    assert not odd
+
+
+def test_columns_that_number_the_rows_are_no_features(table, tmp_path):
+    table.assign(id=range(5001, 5201)).to_csv(tmp_path / "numbered.csv")
+    labelled = ROLES.apply(read_table(tmp_path / "numbered.csv"))
+    assert list(labelled.features) == ["age", "score", "city"]
+    assert labelled.notes == (
+        "Unnamed: 0 is left out: it has no name in the file.",
+        "id is left out: it numbers the rows.",
+    )
+
+
+def test_decimals_and_dates_of_parquet_are_numbers(table, tmp_path):
+    pytest.importorskip("pyarrow")
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=i % 90) for i in range(200)]
+    prices = [Decimal(i * 37 % 100) / 10 for i in range(200)]
+    zoned = pd.to_datetime(days).tz_localize("Europe/Paris")
+    table.assign(day=days, price=prices, zoned=zoned).to_parquet(tmp_path / "odd.parquet")
+    fitted, predicted, features = matrices(tmp_path / "odd.parquet")
+    kinds = {feature.name: feature.kind for feature in features}
+    assert (kinds["day"], kinds["price"], kinds["zoned"]) == ("date", "number", "date")
+    assert next(feature.high for feature in features if feature.name == "price") == 9.9
+    np.testing.assert_array_equal(fitted, predicted)
+
+
+def test_truths_in_capitals_and_constant_columns(table, tmp_path):
+    odd = table.assign(member=["TRUE", "FALSE"] * 100, empty=None, same=7, word="x")
+    odd.to_csv(tmp_path / "odd.csv", index=False)
+    fitted, predicted, features = matrices(tmp_path / "odd.csv")
+    assert next(f.values for f in features if f.name == "member") == ("False", "True")
+    assert "empty" not in [feature.name for feature in features]
+    assert np.isfinite(fitted).all()
+    np.testing.assert_array_equal(fitted, predicted)
+
+
+def test_a_column_declared_categorical_may_play_any_part(table):
+    """Codes that look like a quantity, as a sensitive column; mixed values, as the target."""
+    coded = table.assign(zip=np.arange(200) % 30, grade=["1", 2, "x", 3] * 50)
+    data = from_table(coded, target="grade", sensitive="zip", categorical=["zip", "grade"])
+    assert len(data.attribute_names["zip"]) == 30
+    assert data.label_names == ("2", "3", "1", "x")
+
+
+def test_categories_of_a_users_frame_are_categories(table):
+    own = table.assign(code=pd.Categorical(["1", "2", "x", "3"] * 50))
+    assert "code" in from_table(own, target="y", sensitive="sex").frame
+
+
+def test_a_file_that_is_not_utf_8_says_what_to_do(table, tmp_path):
+    table.to_csv(tmp_path / "utf16.csv", index=False, encoding="utf-16")
+    with pytest.raises(ValueError, match="save it as UTF-8"):
+        read_table(tmp_path / "utf16.csv")
+
+
+def test_predictions_that_share_no_value_with_the_target(table):
+    spelt = table.assign(h=table["y"].str.upper(), known=["yes", "maybe"] * 100)
+    with pytest.raises(ValueError, match=r"'h' holds NO, YES, none of which is a value of 'y'"):
+        ROLES.all_labels(spelt, "h")
+    assert ROLES.all_labels(spelt, "known") == ["maybe", "no", "yes"]
+
+
+@pytest.mark.parametrize(("groups", "in_test"), [([100, 100], 40), ([190, 9, 1], 40)])
+def test_split_is_stratified_and_disjoint(table, groups, in_test):
+    names = np.repeat(["a", "b", "c"][: len(groups)], groups)
+    labelled = ROLES.apply(table.assign(sex=names))
+    train, validation, test = labelled.split(3)
+    assert sorted([*train, *validation, *test]) == list(range(200))
+    assert abs(len(test) - in_test) <= 2
+    assert abs(len(validation) - in_test) <= 2
+    assert set(names) == set(names[train])
