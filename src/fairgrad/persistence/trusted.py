@@ -12,7 +12,7 @@ TRUSTED = (
     "fairgrad.groups.Groups",
     "fairgrad.measures.On",
     "fairgrad.sklearn.classifier.FairGradClassifier",
-    "fairgrad.training.network.Shape",
+    "fairgrad.training.networks.Shape",
     "numpy.dtype",
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",

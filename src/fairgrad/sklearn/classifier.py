@@ -256,7 +256,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         groups = rows.groups()
         if not goes_on:
             self._set_up(rows)
-        elif groups is not None:
+        elif groups is not None and self.groups_ is not None:
             groups = replace(groups, mass=groups.mass + self.groups_.mass)
         start = self.state_ if goes_on else self._initial_state()
         once = {"epochs": 1, "schedule": "constant", "average_last": 0.0}
@@ -427,8 +427,10 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         state = run.training.state(choice)
         self.state_ = {name: tensor.numpy() for name, tensor in state.items()}
         self.history_ = {name: part[:, choice.member] for name, part in vars(history).items()}
-        self.constraint_names_, self.cell_names_, self.cell_weights_ = (), (), np.ones(0)
-        self.desirable_, self.fairness_rate_, self.plain_accuracy_ = (), 0.0, None
+        self.constraint_names_: tuple[str, ...] = ()
+        self.cell_names_: tuple[str, ...] = ()
+        self.plain_accuracy_: float | None = None
+        self.cell_weights_, self.desirable_, self.fairness_rate_ = np.ones(0), (), 0.0
         if self.groups_ is not None:
             asked = {"epsilon": self.epsilon, "y_desirable": self.y_desirable}
             constraints = constraints_of(self.fairness_measure, self.groups_, **asked)
@@ -455,7 +457,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
 
     def _scores(self, X: Any) -> Floats:
-        if self.module is not None:
+        if self.shape_ is None:
             dense = X.toarray() if hasattr(X, "tocsr") else X
             dtype = next(self.module_.parameters()).dtype
             scores: Floats = module_scores(self.module_, torch.tensor(dense, dtype=dtype)).numpy()

@@ -82,7 +82,7 @@ def fit_variants(
     rows = read_rows(first, X, y, sensitive_features, sample_weight, validation)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     for model in models:
-        vars(model).update(of_features)
+        model.__dict__ |= of_features
         model._set_up(rows)  # noqa: SLF001 - the classifier's other half, here and below
     runs = train_stacks(models, rows, first._initial_state())  # noqa: SLF001
     chosen = [best_run(run.model.selection, [run]) for run in runs]
