@@ -73,7 +73,7 @@ def test_card_and_report_tell_what_was_asked(fitted):
         "desirable: &gt;50K",
         "Sensitive: sex; not features",
         "## Fairness audit",
-        "1,800 for training, 600 for validation (to choose the model) and 600 for the test",
+        "1,801 for training, 599 for validation (to choose the model) and 600 for the test",
     ):
         assert words in card
     page = (folder / "report.html").read_text(encoding="utf-8")
