@@ -97,3 +97,27 @@ def test_three_labels_as_numbers(program, tmp_path):
     assert "equality_of_opportunity" not in {v["measure"] for v in found["verdicts"]}
     accuracy = {r["group"]: r["value"] for r in found["rates"] if r["rate"] == "accuracy"}
     assert accuracy["overall"] == pytest.approx(np.average(truth == guess, weights=weights))
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 2), ("no", "yes"), (0, 1)])
+def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path, low, high):
+    """The same in fit and audit, in words and JSON, and without an option."""
+    rng = np.random.default_rng(2)
+    group, skill = rng.choice(["f", "m"], 400), rng.normal(size=400)
+    truth = np.where(skill + (group == "m") > 0.5, high, low)
+    guess = np.where(rng.random(400) < 0.2, low, truth)
+    path = tmp_path / "two.csv"
+    pd.DataFrame({"y": truth, "h": guess, "skill": skill, "s": group}).to_csv(path, index=False)
+    named = ["--target", "y", "--sensitive", "s"]
+    audit = ["audit", path, *named, "--prediction", "h"]
+    assert f"desirable: {high})" in program(*audit).check().out
+    for options, desirable in (([], high), (["--desirable", low], low)):
+        found = program(*audit, *options, "--json").check().json
+        assert found["desirable"] == found["audit"]["desirable"] == [str(desirable)]
+    fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--no-plain"]
+    ran = program(*fit, "--out", tmp_path / "model").check()
+    assert f"Desirable value of y: {high}\n" in ran.out
+    assert f"desirable: {high}." in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    found = program(*fit, "--desirable", low, "--json", "--out", tmp_path / "other").check().json
+    assert found["desirable"] == found["settings"]["desirable"] == str(low)
+    assert found["audit"]["desirable"] == [str(low)]

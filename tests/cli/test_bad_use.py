@@ -33,6 +33,10 @@ COLUMN_MISTAKES = {
         ["--target", "income", "--sensitive", "sex", "--epsilon", "0", "--min-accuracy", "0.8"],
         "exclude each other",
     ),
+    "desirable": (
+        ["--target", "income", "--sensitive", "sex", "--desirable", "rich"],
+        "--desirable is 'rich'; the values of 'income' are <=50K, >50K",
+    ),
     "no target": (["--sensitive", "sex"], "--target"),
     "measure": (["--target", "income", "--sensitive", "sex", "--measure", "justice"], "justice"),
     "layers": (["--target", "income", "--sensitive", "sex", "--hidden", "8,x"], "8,x"),

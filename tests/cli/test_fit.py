@@ -68,7 +68,13 @@ def test_the_model_is_a_pipeline_that_never_saw_the_sensitive_column(fitted, peo
 def test_card_and_report_tell_what_was_asked(fitted):
     folder, _ = fitted
     card = (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
-    for words in ("equalized odds", "Sensitive: sex; no features", "## Fairness audit", "600 were"):
+    for words in (
+        "equalized odds",
+        "desirable: &gt;50K",
+        "Sensitive: sex; not features",
+        "## Fairness audit",
+        "1,801 for training, 599 for validation (to choose the model) and 600 for the test",
+    ):
         assert words in card
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "adult.csv, 3,000 rows" in page
@@ -106,7 +112,7 @@ def test_compas_as_it_is(program, compas, tmp_path):
     folder = tmp_path / "model"
     drop = [word for name in sorted(LEAKS) for word in ("--drop", name)]
     ran = program(
-        "fit", compas, "--target", "two_year_recid", "--positive", 0, "--sensitive", "race",
+        "fit", compas, "--target", "two_year_recid", "--desirable", 0, "--sensitive", "race",
         "--sensitive", "age", "--bins", "age=25,45", "--separate", "--measure",
         "equality_of_opportunity", "--grid", "paper", "--epochs", 6, *drop, "--out", folder,
     ).check()  # fmt: skip
@@ -128,7 +134,7 @@ def test_strange_names_stay_names(program, strange, tmp_path):
     folder = tmp_path / "mo del"
     ran = program(
         "fit", strange.path, "--target", "{{ 7 * 7 }}", "--sensitive", strange.column,
-        "--positive", "|", "--use-sensitive", "--hidden", "8,4", "--epochs", 3,
+        "--desirable", "|", "--use-sensitive", "--hidden", "8,4", "--epochs", 3,
         "--measure", "accuracy_parity", "--out", folder,
     ).check()  # fmt: skip
     assert "x,y" in ran.out

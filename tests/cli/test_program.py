@@ -80,6 +80,7 @@ def test_frontier(program, adult, tmp_path):
     few = ["--points", 4, "--epochs", 4, "--out", folder]
     found = program("frontier", adult, "--target", "income", "--sensitive", "sex", *few, "--json")
     points = found.check().json["points"]
+    assert found.json["desirable"] == ">50K"
     assert [point["plain"] for point in points] == [False, False, False, True]
     assert {file.name for file in folder.iterdir()} == {
         "audit.json", "fairgrad.json", "frontier.csv", "report.html",

@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.settings import Settings
-from fairgrad.cli.trees import boosted as boosted_trees
+from fairgrad.cli.request import ModelSettings
+from fairgrad.cli.training import boosted_trees
 
 FILES = {
     "MODEL_CARD.md", "audit.json", "fairgrad.json", "features.skops", "model.txt",
@@ -78,13 +78,13 @@ def test_the_choice_of_one_from_a_frontier_of_trees(program, adult, tmp_path):
 @pytest.mark.parametrize("given", [{"hidden": (8,)}, {"batch_size": 64}, {"paper_grid": True}])
 def test_options_of_networks_are_refused(given):
     with pytest.raises(ValueError, match="leave it out with --model lightgbm"):
-        Settings(model="lightgbm", **given)
+        ModelSettings(model="lightgbm", **given)
 
 
 def test_the_same_seed_gives_the_same_trees(people):
     X, y = people[["age", "education-num", "hours-per-week"]].to_numpy(float), people["income"]
     models = [
-        boosted_trees(Settings(seed=seed, epochs=30), len(X), "equalized_odds").fit(
+        boosted_trees(ModelSettings(seed=seed, epochs=30), len(X), "equalized_odds").fit(
             X, y, sensitive_features=people["sex"]
         )
         for seed in (3, 3, 4)

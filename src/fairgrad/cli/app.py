@@ -1,6 +1,7 @@
 """The commands, and what they have in common: errors in a sentence, exit codes, Ctrl-C.
 
-Nothing large is imported here, nor by the commands before they run: ``fairgrad --help`` is quick.
+Nothing large is imported here, nor by the commands before they run, so that ``fairgrad --help`` is
+quick: modules that import NumPy, pandas or PyTorch are imported inside the commands' functions.
 """
 
 from __future__ import annotations
@@ -16,31 +17,31 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from fairgrad.cli.commands.audit import audit
-from fairgrad.cli.commands.data import data
-from fairgrad.cli.commands.demo import demo
-from fairgrad.cli.commands.fit import fit
-from fairgrad.cli.commands.frontier import frontier
-from fairgrad.cli.commands.predict import predict
+from fairgrad.cli.audit import audit
+from fairgrad.cli.data import data
+from fairgrad.cli.demo import demo
+from fairgrad.cli.fit import fit
+from fairgrad.cli.frontier import frontier
+from fairgrad.cli.predict import predict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAILED, STOPPED, NOT_READ = 2, 130, 141
-"""Exit codes beside 0, done, and 1, which is for an unfair model and nothing else."""
+"""Exit codes besides 0, done, and 1, which is for an unfair model and nothing else."""
 
 DEBUG = "FAIRGRAD_DEBUG"
 OPTIONS = {
     "max_unfairness": "--max-unfairness",
     "min_accuracy": "--min-accuracy",
     "y_score": "--score",
-    "y_desirable": "--positive",
+    "y_desirable": "--desirable",
     "sample_weight": "--weight",
     "baseline": "--baseline",
     "y_pred": "--prediction",
     "y_true": "--target",
 }
-"""How the library's arguments are called here."""
+"""What the library's arguments are called here."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -54,8 +55,8 @@ def app() -> None:
       fairgrad fit data.csv --target income --sensitive sex --out model/
       fairgrad audit model/ new.csv
 
-    Exit codes: 0 done; 1 the audit found it unfair and --fail-on unfair was given; 2 it could not
-    be done, and one sentence says why.
+    Exit codes: 0 success; 1 the verdict is unfair and --fail-on unfair was given; 2 error, with a
+    message that says why.
     """  # noqa: D301 - click reads the character, not its spelling
 
 
@@ -83,18 +84,12 @@ _add_commands((demo, fit, predict, audit, frontier, data, bench))
 def main(
     arguments: Sequence[str] | None = None, command: click.Command = app, name: str = "fairgrad"
 ) -> NoReturn:
-    """Runs the program, or a command of another package, and leaves with its exit code.
+    """Runs the program, or a command of another package, and exits with its exit code.
 
     Args:
         arguments: after the program's name; by default those it was started with.
         command: what to run.
         name: of the program, as its help says it.
-
-    Example:
-        >>> import subprocess
-        >>> command = [sys.executable, "-m", "fairgrad.cli", "--version"]
-        >>> subprocess.run(command, capture_output=True, text=True).stdout.strip()
-        'fairgrad ...'
     """
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -111,7 +106,7 @@ def main(
     except click.ClickException as error:
         _fail(error.format_message())
     except SystemExit as left:
-        # click leaves with 1 when nobody reads the output any more, as `head` does.
+        # click exits with 1 when the reader of the output has closed it, as `head` does.
         sys.exit(NOT_READ if left.code == 1 else left.code)
     except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
         _explain(error)
@@ -124,23 +119,23 @@ def _explain(error: Exception) -> NoReturn:
         sys.exit(FAILED)
     expected = (ValueError, TypeError, OSError, ImportError, MemoryError)
     if isinstance(error, MemoryError):
-        _fail("The memory does not suffice; take fewer rows or columns (--drop).")
+        _fail("Out of memory; use fewer rows, or fewer columns (--drop).")
     if isinstance(error, expected) and str(error):
         _fail(_sentence(str(error)))
     _fail(
-        f"This should not have happened ({type(error).__name__}: {error}). Please report it, with "
-        f"what the same command prints when the environment variable {DEBUG} is 1."
+        f"Unexpected error ({type(error).__name__}: {error}). Please report it, with the output of "
+        f"the same command when the environment variable {DEBUG} is set to 1."
     )
 
 
 def _sentence(text: str) -> str:
-    """An error of the library with the names of options, as the user knows them."""
+    """An error of the library, with the option's name in place of the argument's."""
     named = re.sub(rf"^({'|'.join(OPTIONS)}):", lambda match: f"{OPTIONS[match[1]]}:", text)
     return named if named.endswith((".", "?", "!", "`")) else f"{named}."
 
 
 def _fail(message: str) -> NoReturn:
-    # Names come from users' files: nothing in them may steer the terminal.
+    # Names come from users' files: control characters must not reach the terminal.
     shown = "".join(
         c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message
     )

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.cli.card import model_card
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT
 from fairgrad.cli.history import history_frame
-from fairgrad.cli.output import AUDIT, CARD, POINTS, REPORT
 from fairgrad.report import Report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairgrad.cli.outcome import Outcome
+    from fairgrad.cli.training import AuditedModel
 
 
-def write_outcome(outcome: Outcome, folder: Path, table: str, title: str = "") -> None:
+def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
     """Writes everything.
 
     Args:
@@ -33,7 +33,7 @@ def write_outcome(outcome: Outcome, folder: Path, table: str, title: str = "") -
         frontier.points_.to_csv(folder / POINTS, index=False)
 
 
-def report_of(outcome: Outcome, table: str, title: str = "") -> Report:
+def report_of(outcome: AuditedModel, table: str, title: str = "") -> Report:
     """The report of a training."""
     trained, columns = outcome.trained, outcome.prepared.columns
     frontier: Any = None

@@ -1,15 +1,14 @@
-"""A fitted model as a folder: the model itself, and what is needed to read later tables."""
+"""The folder of a model: where it may be written, what is in it, and reading it again."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.cli import trees
-from fairgrad.cli.output import MARK, MODEL
 from fairgrad.tables.encoding import (
     Oddities,
     TrainedFeature,
@@ -26,14 +25,25 @@ if TYPE_CHECKING:
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.model", 1
 
+MARK = "fairgrad.json"
+"""The file that marks a folder as written by this program."""
+
+MODEL, AUDIT, CARD, REPORT = "model.skops", "audit.json", "MODEL_CARD.md", "report.html"
+POINTS, SAMPLE = "frontier.csv", "people.csv"
+ENCODER, TREES = "features.skops", "model.txt"
+TREE_FILES = (ENCODER, TREES, f"{TREES}.fairness.json")
+"""What a folder with boosted trees holds in place of `MODEL`."""
+
+OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, *TREE_FILES})
+
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class SavedModel:
     """A fitted model with the columns it was fitted to.
 
     Attributes:
         pipeline: encoder and classifier.
-        columns: which column played which part.
+        columns: the role of each column.
         features: what is known of each feature.
         labels: the values of the target, the desirable one last.
         settings: what it was trained for, as plain values.
@@ -59,52 +69,50 @@ class Model:
         return classifier.predict_proba(matrix)[:, order], odd
 
     def save(self, folder: Path) -> None:
-        """Writes the model and what is needed to use it into a folder."""
+        """Writes the model and what is needed to use it into a folder.
+
+        Boosted trees are in LightGBM's own format, with the encoder and the multipliers beside.
+        """
+        from fairgrad import persistence  # noqa: PLC0415 - imports PyTorch
+
         if self.settings["model"] == "lightgbm":
-            trees.save(self.pipeline, folder)
+            from fairgrad import lightgbm  # noqa: PLC0415 - optional
+
+            persistence.save(self.pipeline[0], folder / ENCODER)
+            lightgbm.save(self.pipeline[-1], folder / TREES)
         else:
-            from fairgrad import persistence  # noqa: PLC0415 - torch, which describing needs not
-
             persistence.save(self.pipeline, folder / MODEL)
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-        (folder / MARK).write_text(text + "\n", encoding="utf-8")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the weights, as plain values."""
-        parts = self.columns
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "fairgrad_version": version("fairgrad"),
-            "target": parts.target,
+        known = {
+            "target": self.columns.target,
             "labels": self.labels,
-            "sensitive": list(parts.sensitive),
-            "bins": dict(parts.bins),
-            "uses_sensitive": parts.use_sensitive,
+            "sensitive": list(self.columns.sensitive),
+            "bins": dict(self.columns.bins),
+            "uses_sensitive": self.columns.use_sensitive,
             "settings": self.settings,
             "features": [feature.to_dict() for feature in self.features],
         }
+        write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
 
-def load_model(folder: str | Path, names: list[str]) -> Model:
-    """Reads a model's folder; nothing in it is run.
+def load_model(folder: str | Path, names: list[str]) -> SavedModel:
+    """Reads a model's folder; no code in it is run.
 
     Args:
         folder: as `fairgrad fit` writes it.
         names: columns of the table that the model is for.
 
     Raises:
-        ValueError: if it is no such folder, or of a newer version, or the table lacks columns.
+        ValueError: if it is not such a folder, or of a newer version, or the table lacks columns.
     """
     path = Path(folder).expanduser()
     if not (path / MARK).is_file():
-        what = "is no folder" if not path.is_dir() else f"has no {MARK}"
-        raise ValueError(f"{folder} {what}; name the folder that `fairgrad fit` has written")
-    known = _read(path / MARK)
+        what = "is not a folder" if not path.is_dir() else f"is not a model: it has no {MARK}"
+        raise ValueError(f"{folder} {what}; give a folder that `fairgrad fit` has written")
+    known = _read_mark(path / MARK)
     grows_trees = known["settings"].get("model") == "lightgbm"
-    for file in trees.FILES if grows_trees else (MODEL,):
+    for file in TREE_FILES if grows_trees else (MODEL,):
         if not (path / file).is_file():
-            raise ValueError(f"{folder} holds no model ({file}); `fairgrad fit` writes one")
+            raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
     features = [TrainedFeature.from_dict(values) for values in known["features"]]
     check_columns(names, features)
     columns = ColumnRoles(
@@ -114,27 +122,93 @@ def load_model(folder: str | Path, names: list[str]) -> Model:
         positive=known["labels"][-1],
         use_sensitive=known["uses_sensitive"],
     )
-    pipeline = trees.load(path) if grows_trees else _network(path / MODEL)
-    return Model(pipeline, columns, features, known["labels"], known["settings"])
+    from fairgrad import persistence  # noqa: PLC0415 - PyTorch, after all quick checks
+
+    if not grows_trees:
+        pipeline = persistence.load(path / MODEL)
+    else:
+        try:
+            from fairgrad import lightgbm  # noqa: PLC0415 - optional
+        except ImportError:
+            raise ValueError(
+                f"{folder} needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
+            ) from None
+        pipeline = (persistence.load(path / ENCODER), lightgbm.load(path / TREES))
+    return SavedModel(pipeline, columns, features, known["labels"], known["settings"])
 
 
-def _network(path: Path) -> Any:
-    from fairgrad import persistence  # noqa: PLC0415 - torch, after all that can be refused without
+def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, Any]) -> None:
+    """Writes the file that says what a folder holds."""
+    head = {
+        "schema": schema,
+        "schema_version": schema_version,
+        "fairgrad_version": version("fairgrad"),
+    }
+    text = json.dumps(head | known, ensure_ascii=False, indent=2, allow_nan=False)
+    (folder / MARK).write_text(text + "\n", encoding="utf-8")
 
-    return persistence.load(path)
 
-
-def _read(path: Path) -> dict[str, Any]:
+def _read_mark(path: Path) -> dict[str, Any]:
     try:
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         schema, number = known["schema"], int(known["schema_version"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({' '.join(str(error).split())})") from error
     if schema != SCHEMA:
-        raise ValueError(f"{path.parent} holds no model, but {schema}")
+        raise ValueError(f"{path.parent} does not contain a model ({schema})")
     if number > SCHEMA_VERSION:
         raise ValueError(
             f"{path} was written by fairgrad {known.get('fairgrad_version')}, which is newer than "
-            f"this one ({version('fairgrad')}): upgrade it"
+            f"this version ({version('fairgrad')}): upgrade fairgrad"
         )
     return known
+
+
+def check_folder(folder: str | Path, *, force: bool) -> Path:
+    """Refuses to write where something else is, before any work is done.
+
+    Args:
+        folder: to be written.
+        force: whether earlier output of this program may be replaced.
+
+    Raises:
+        ValueError: if the folder cannot be written.
+    """
+    path = Path(folder).expanduser().absolute()
+    if path.is_file():
+        raise ValueError(f"{folder} is a file; give a folder to write to")
+    _check_parent(path)
+    if not path.exists() or not any(path.iterdir()):
+        return path
+    strangers = sorted({entry.name for entry in path.iterdir()} - OURS)
+    if strangers or not (path / MARK).is_file():
+        found = f", such as {strangers[0]!r}" if strangers else ""
+        raise ValueError(
+            f"{folder} contains files that fairgrad did not write{found}; choose another folder, "
+            "as they would be lost"
+        )
+    if not force:
+        raise ValueError(f"{folder} exists; use --force to replace it, or choose another folder")
+    return path
+
+
+def check_file(file: str | Path, *, force: bool) -> Path:
+    """Refuses to overwrite a file unless that was asked for.
+
+    Raises:
+        ValueError: if the file cannot be written.
+    """
+    path = Path(file).expanduser().absolute()
+    if path.is_dir():
+        raise ValueError(f"{file} is a folder; give a file to write to")
+    _check_parent(path)
+    if path.exists() and not force:
+        raise ValueError(f"{file} exists; use --force to replace it, or choose another file")
+    return path
+
+
+def _check_parent(path: Path) -> None:
+    """Refuses a place that cannot be written, before the work and not after it."""
+    above = next(parent for parent in path.parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ValueError(f"{path} cannot be written: {above} is not a writable folder")

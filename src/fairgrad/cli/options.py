@@ -1,4 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share.
+
+Nothing large is imported here, so that ``--help`` is quick.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ MEASURES = (
     "accuracy_parity",
     "four_fifths_rule",
 )
-"""As `fairgrad.measures.MEASURES`, which is not imported for --help's sake."""
+"""The keys of `fairgrad.measures.MEASURES`, written out because that module imports NumPy."""
 
 
-class Bins(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
-    """``age=25,60`` as a name and its edges."""
+class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+    """``age=25,60`` as a name and its cut points."""
 
-    name = "column=edge,edge"
+    name = "column=number,number"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, list[float]]:
-        """Splits at the last equals sign, as names may hold one."""
+        """Splits at the last equals sign, as a name may contain one."""
         if isinstance(value, tuple):
             return value
         column, sign, edges = str(value).rpartition("=")
@@ -36,14 +39,14 @@ class Bins(click.ParamType):  # type: ignore[type-arg]  # generic only in new ve
         except ValueError:
             numbers = []
         if not sign or not column or not numbers:
-            self.fail(f"{value!r} is not of the form column=25,60", param, ctx)
+            self.fail(f"{value!r} does not have the form column=25,60", param, ctx)
         return column, numbers
 
 
-class Sizes(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+class LayerSizesType(click.ParamType):  # type: ignore[type-arg]  # as above
     """``128,64,32`` as layer sizes."""
 
-    name = "units,units"
+    name = "size,size"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
         """Whole numbers above 0."""
@@ -58,13 +61,13 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]  # generic only in new v
         return sizes
 
 
-class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
+class ToleranceType(click.ParamType):  # type: ignore[type-arg]  # as above
     """A number, or the 80 % rule."""
 
     name = "number|four_fifths"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        """A share between 0 and 1, or "four_fifths"."""
+        """A number from 0 to 1, or "four_fifths"."""
         if value == "four_fifths":
             return "four_fifths"
         try:
@@ -90,24 +93,31 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 def people_options(*, required: bool = True) -> Callable[[F], F]:
     """What is predicted, and who is to be treated alike."""
     return together(
-        click.option("--target", metavar="COLUMN", required=required, help="Column to predict."),
+        click.option(
+            "--target",
+            metavar="COLUMN",
+            required=required,
+            help="Column to predict: the true values.",
+        ),
         click.option(
             "--sensitive",
             metavar="COLUMN",
             multiple=True,
             required=required,
-            help="Column whose groups are to be treated alike; repeat it for several.",
+            help="Column that defines the groups to treat alike (repeatable).",
         ),
         click.option(
-            "--positive",
+            "--desirable",
             metavar="VALUE",
-            help="The desirable value of the target [default: of two, the last in order].",
+            help="Desirable value of the target [default: of two values, the second in sorted "
+            "order].",
         ),
         click.option(
             "--bins",
-            type=Bins(),
+            type=BinsType(),
             multiple=True,
-            help='How to cut a sensitive column of numbers into groups: "age=25,60"; repeat.',
+            help='Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
+            "(repeatable).",
         ),
     )
 
@@ -115,12 +125,14 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
 def feature_options() -> Callable[[F], F]:
     """Which other columns are features, and how they are read."""
     return together(
-        click.option("--drop", metavar="COLUMN", multiple=True, help="Column not to use; repeat."),
+        click.option(
+            "--drop", metavar="COLUMN", multiple=True, help="Column to ignore (repeatable)."
+        ),
         click.option(
             "--categorical",
             metavar="COLUMN",
             multiple=True,
-            help="Column whose numbers are mere codes; repeat.",
+            help="Treat this numeric column as categorical (repeatable).",
         ),
     )
 
@@ -134,15 +146,15 @@ def training_options() -> Callable[[F], F]:
             metavar="MEASURE",
             default="equalized_odds",
             show_default=True,
-            help=f"What fair means: {', '.join(MEASURES)}.",
+            help=f"Fairness measure: {', '.join(MEASURES)}.",
         ),
         click.option(
             "--separate",
             is_flag=True,
-            help="Make each sensitive column fair by itself, not their combinations.",
+            help="Make each sensitive column fair by itself, instead of their combinations.",
         ),
         click.option(
-            "--use-sensitive", is_flag=True, help="Let the model see the sensitive columns."
+            "--use-sensitive", is_flag=True, help="Use the sensitive columns as features, too."
         ),
         click.option(
             "--model",
@@ -153,18 +165,18 @@ def training_options() -> Callable[[F], F]:
         ),
         click.option(
             "--hidden",
-            type=Sizes(),
+            type=LayerSizesType(),
             default="",
-            help="Units of hidden layers, such as 128,64,32 [default: a linear model].",
+            help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
         ),
         click.option(
             "--epochs",
             type=click.IntRange(1),
             metavar="NUMBER",
-            help="Passes over the rows; of boosted trees, how many there are.",
+            help="Passes over the training rows; with lightgbm, the number of trees.",
         ),
         click.option(
-            "--batch-size", type=click.IntRange(1), metavar="NUMBER", help="Rows per step."
+            "--batch-size", type=click.IntRange(1), metavar="NUMBER", help="Rows per training step."
         ),
         click.option(
             "--seed",
@@ -172,47 +184,52 @@ def training_options() -> Callable[[F], F]:
             metavar="NUMBER",
             default=0,
             show_default=True,
-            help="Of the split and the training; the same seed gives the same model.",
+            help="Random seed.",
         ),
     )
 
 
-def bound_options() -> Callable[[F], F]:
-    """Which model of a frontier to take."""
+def frontier_options(points: str) -> Callable[[F], F]:
+    """How many models to train, and which of them to take; `points` is the help of --points."""
     return together(
         click.option(
             "--max-unfairness",
             type=click.FloatRange(0, 1),
             metavar="NUMBER",
-            help="Take the most accurate of many models that is at most so unfair (mean |F|).",
+            help="Train several models and choose the most accurate whose unfairness (mean |F|) is "
+            "at most this.",
         ),
         click.option(
             "--min-accuracy",
             type=click.FloatRange(0, 1),
             metavar="NUMBER",
-            help="Take the fairest of many models that is at least so accurate.",
+            help="Train several models and choose the fairest whose accuracy is at least this.",
+        ),
+        click.option(
+            "--points",
+            type=click.IntRange(3),
+            metavar="NUMBER",
+            default=16,
+            show_default=True,
+            help=points,
         ),
     )
 
 
-def tolerance_option() -> Callable[[F], F]:
-    """What is still fair."""
-    return click.option(
-        "--tolerance",
-        type=Tolerance(),
-        default="0.05",
-        show_default=True,
-        help="The largest |F| still called fair; four_fifths for the 80 % rule on demographic "
-        "parity.",
-    )
-
-
+tolerance_option = click.option(
+    "--tolerance",
+    type=ToleranceType(),
+    default="0.05",
+    show_default=True,
+    help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
+    "parity.",
+)
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["unfair"]),
-    help="Leave with exit code 1 if the verdict is this; for automatic checks.",
+    help="Exit with code 1 if this is the verdict, for automatic checks.",
 )
-force_option = click.option("--force", is_flag=True, help="Replace an earlier output.")
+force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for machines instead of tables."
+    "--json", "as_json", is_flag=True, help="Print JSON instead of text and tables."
 )

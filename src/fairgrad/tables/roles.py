@@ -201,8 +201,9 @@ class ColumnRoles:
             return label
         names, last = list(label.cat.categories), self.positive
         if last not in names:
+            argument = f"{self.prefix}desirable" if self.prefix else "positive"
             raise ValueError(
-                f"{self.prefix}positive is {self.positive!r}; the values of {column.name!r} are "
+                f"{argument} is {self.positive!r}; the values of {column.name!r} are "
                 f"{', '.join(names)}"
             )
         return label.cat.reorder_categories([*(name for name in names if name != last), last])

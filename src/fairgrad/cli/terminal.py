@@ -1,4 +1,4 @@
-"""What the program prints: tables that fit a terminal, or JSON for machines."""
+"""What the program prints: tables that fit a terminal of 80 columns, or JSON."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from fairgrad.audit import phrases, wording
 from fairgrad.audit.frames import OVERALL
 from fairgrad.audit.names import printable
 from fairgrad.audit.summary import STYLES
+from fairgrad.cli.card import overall_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairgrad.audit import Audit, Finding
+    from fairgrad.cli.training import AuditedModel
 
 WIDTH, BETWEEN = 80, 2
 MOST_GROUPS = 12
@@ -37,11 +39,9 @@ RATES = {
 
 
 def screen() -> Console:
-    """Where results go; a pipe gets 80 columns, as a terminal of unknown width."""
+    """Where results go; a pipe gets 80 columns, like a terminal of unknown width."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
-    return console
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
 
 
 def show_json(found: dict[str, Any]) -> None:
@@ -49,27 +49,28 @@ def show_json(found: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
-def printable_lines(text: str) -> str:
-    """Several lines, none of which can steer the terminal."""
-    return "\n".join(printable(line) for line in text.splitlines())
-
-
-def tell(message: str) -> None:
-    """Says on the error output what is done; results go to the standard output."""
+def progress(message: str) -> None:
+    """Says on the error output what is done now; results go to the standard output."""
     Console(stderr=True, highlight=False).print(Text(printable(message), style="dim"))
 
 
-def silence(_: str) -> None:
-    """Says nothing, as machines do not listen."""
+def no_progress(_: str) -> None:
+    """No output with --json."""
 
 
 def say(text: str) -> None:
-    """Prints a line of the result; paths are not broken."""
-    screen().print(printable_lines(text), markup=False, soft_wrap=True)
+    """Prints lines of the result; long ones, such as paths, are not broken."""
+    lines = "\n".join(printable(line) for line in text.splitlines())
+    screen().print(lines, markup=False, soft_wrap=True)
+
+
+def say_paragraph(text: str, style: str | None = None) -> None:
+    """Prints a sentence of the result, wrapped to the width of the screen."""
+    screen().print(printable(text), markup=False, style=style)
 
 
 def notes(sentences: Iterable[str]) -> None:
-    """Says what the reader should know."""
+    """Says on the error output what the reader should know about the data."""
     console = Console(stderr=True, highlight=False)
     for sentence in sentences:
         console.print(Text(f"Note: {printable(sentence)}", style="yellow"))
@@ -99,21 +100,21 @@ def gains_table(audit: Audit) -> Table:
 
 
 def verdict_table(audit: Audit) -> Table:
-    """Unfairness by every measure, before and now, with the verdicts."""
-    audits = {"plain": audit.baseline, "now": audit} if audit.baseline else {"now": audit}
+    """Unfairness by every measure, of the plain and the fair model, with the verdicts."""
+    audits = {"plain": audit.baseline, "fair": audit} if audit.baseline else {"fair": audit}
     names = [heading for name in audits for heading in (name, "")]
     lines = []
     for findings in zip(*(one.findings for one in audits.values()), strict=True):
         cells = [cell for finding in findings for cell in _verdict_cells(finding)]
         lines.append([wording.title(findings[0].measure), findings[0].attribute, *cells])
-    title = "How unfair, mean |F| (0 is fair), and the verdicts"
+    title = "Unfairness (mean |F|; 0 is fair) and verdict of each model"
     return figures_table(title, ["Measure", "Groups by"], names, lines)
 
 
 def figures_table(
     title: str, texts: list[str], figures: list[str], lines: list[list[Any]]
 ) -> Table:
-    """Columns of users' texts, which give way, and of figures, which never do."""
+    """Columns of users' texts, which are shortened to fit, and of figures, which never are."""
     widths = [
         max(len(name), *(len(line[place]) for line in lines))
         for place, name in enumerate([*texts, *figures])
@@ -139,15 +140,15 @@ def figures_table(
 
 
 def points_table(points: pd.DataFrame, chosen: int | None) -> Table:
-    """The models of a frontier, those that nothing beats marked."""
-    table = simple_table("Accuracy against unfairness (mean |F|)")
-    for name in ("epsilon", "accuracy", "unfairness", "accuracy, test", "unfairness, test"):
+    """The models of a frontier; which is chosen, and which others dominate."""
+    table = simple_table("Accuracy and unfairness (mean |F|) on validation and test rows")
+    for name in ("epsilon", "accuracy", "unfairness", "test accuracy", "test unfairness"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", ratio=1, no_wrap=True)
     columns = [f"{part}_{figure}" for part in ("validation", "test") for figure in FIGURES]
     for position, row in enumerate(points.to_dict(orient="records")):
         epsilon = row["epsilon"]
-        remark = "chosen" if position == chosen else "" if row["on_frontier"] else "beaten"
+        remark = "chosen" if position == chosen else "" if row["on_frontier"] else "dominated"
         style = "bold" if position == chosen else None if row["on_frontier"] else "dim"
         table.add_row(
             "plain" if epsilon == float("inf") else f"{epsilon:.4f}",
@@ -158,8 +159,53 @@ def points_table(points: pd.DataFrame, chosen: int | None) -> Table:
     return table
 
 
+def desirable_line(outcome: AuditedModel) -> str:
+    """Which value of the target was taken as desirable."""
+    target, value = outcome.prepared.columns.target, outcome.prepared.desirable
+    return f"Desirable value of {target}: {'none named' if value is None else value}"
+
+
+def show_outcome(outcome: AuditedModel) -> None:
+    """Prints who gained what, how unfair the model is, and the verdict."""
+    console, audit, measure = screen(), outcome.audit, outcome.settings.measure
+    notes(outcome.notes)
+    say(desirable_line(outcome))
+    if audit.baseline is not None:
+        console.print(gains_table(audit))
+    console.print(verdict_table(audit))
+    for change in audit.changes:
+        if change.after.measure == measure:
+            words = phrases.who_gained(change)
+            say_paragraph(f"{wording.title(measure)}, {change.after.attribute}: {words}")
+    for notice in audit.warnings:
+        say_paragraph(f"! {notice.message}", style="yellow")
+    say_paragraph(f"Verdict on {measure.replace('_', ' ')}: {outcome.verdict}.", style="bold")
+
+
+def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
+    """A model and its audit as plain values."""
+    audit = outcome.audit
+    return {
+        "schema": "fairgrad.fit",
+        "schema_version": 1,
+        "out": out,
+        "files": files,
+        "rows": {
+            "training_and_validation": len(outcome.prepared.rest),
+            "test": len(outcome.prepared.test),
+        },
+        "desirable": outcome.prepared.desirable,
+        "accuracy": overall_accuracy(audit),
+        "plain_accuracy": None if audit.baseline is None else overall_accuracy(audit.baseline),
+        "settings": outcome.model.settings,
+        "verdict": outcome.verdict,
+        "notes": list(outcome.notes),
+        "audit": audit.to_dict(),
+    }
+
+
 def simple_table(title: str | None = None) -> Table:
-    """A table without frills."""
+    """A table with one line below its heading."""
     return Table(
         title=title,
         title_justify="left",
@@ -178,7 +224,7 @@ def _verdict_cells(finding: Finding) -> tuple[str, Text]:
 
 
 def _rate_columns(audit: Audit) -> dict[tuple[str, Any], str]:
-    """Of two labels the rates of the desirable one; of more the accuracy and some recalls."""
+    """Of two labels the rates of the desirable one; of more the accuracy and three recalls."""
     labels = [audit.label_value(index) for index in audit.shown_labels]
     if len(labels) == 1:
         return {(rate, None if rate == "accuracy" else labels[0]): RATES[rate] for rate in RATES}
@@ -193,5 +239,5 @@ def _arrow(row: dict[Any, Any]) -> str:
 
 
 def _percent(share: float) -> str:
-    """In %, with one digit where there is room for it."""
+    """In %, with one digit but for 100, which has no room for it."""
     return "100" if share > 0.9995 else f"{100 * share:.1f}"

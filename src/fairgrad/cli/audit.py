@@ -1,0 +1,251 @@
+"""``fairgrad audit``: how fair predictions are, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairgrad.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairgrad.audit import Audit
+    from fairgrad.tables.roles import ColumnRoles
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
+FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
+
+
+@click.command(short_help="Audit a model, or predictions of any system.")
+@click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
+@click.argument("table", required=False, metavar="[TABLE]", type=click.Path())
+@options.people_options(required=False)
+@click.option("--prediction", metavar="COLUMN", help="Column of predictions, if TABLE has one.")
+@click.option(
+    "--baseline", metavar="COLUMN", help="Column of another system's predictions to compare with."
+)
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="Column of probabilities of the desirable value, to check the threshold.",
+)
+@click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
+@click.option(
+    "--measure",
+    type=click.Choice(options.MEASURES),
+    metavar="MEASURE",
+    multiple=True,
+    help=f"Fairness measure: {', '.join(options.MEASURES)} (repeatable) [default: all but the "
+    "last].",
+)
+@options.tolerance_option
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="NUMBER",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals and verdicts.",
+)
+@click.option("--report", metavar="FILE", help="HTML file to write the report to.")
+@click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
+@options.force_option
+@options.fail_on_option
+@options.json_option
+def audit(**given: Any) -> int:
+    """Audit a model on a table, or a table that contains the predictions of any system.
+
+    \b
+      fairgrad audit model/ new.csv
+      fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
+
+    For a model, the target and the sensitive columns are those it was fitted with, unless
+    --sensitive names others; --fail-on looks at the measure it was trained for, unless --measure
+    names others.
+    """  # noqa: D301 - click reads the character, not its spelling
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.folder import check_file  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import exit_code, verdict_on  # noqa: PLC0415 - as above
+
+    targets = {
+        name: check_file(given[name], force=given["force"])
+        for name in ("out", "report")
+        if given[name] is not None
+    }
+    subject = _model_subject(given) if _is_model(given) else _table_subject(given)
+    found = _audit(subject, given)
+    judged = list(given["measure"]) or subject.judged
+    verdict = verdict_on(found, judged, separate=subject.separate) if judged else found.verdict
+    _write(found, subject, targets)
+    if given["as_json"]:
+        shown = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "verdict": verdict}
+        shown |= {"judged_by": judged or "all", "desirable": found.desirable}
+        terminal.show_json({**shown, "audit": found.to_dict()})
+    else:
+        terminal.screen().print(found)
+        if judged:
+            named = ", ".join(name.replace("_", " ") for name in judged)
+            terminal.say_paragraph(f"Verdict on {named}: {verdict}.", style="bold")
+        for path in targets.values():
+            terminal.progress(f"Written: {path}")
+    return exit_code(verdict, given["fail_on"])
+
+
+@dataclass(frozen=True, eq=False)
+class AuditSubject:
+    """What is to be audited.
+
+    Attributes:
+        table: the file.
+        columns: the role of each column.
+        asked: for the report.
+        predicted: (n,) predictions as texts; None if they are a column of the table.
+        score: probabilities of every label; None if not known.
+        labels: all labels, if they are known without the table.
+        judged: names of the measures that --fail-on looks at; none for all.
+        separate: whether only single attributes count there.
+    """
+
+    table: str
+    columns: ColumnRoles
+    asked: dict[str, str]
+    predicted: Any = None
+    score: Any = None
+    labels: list[str] | None = None
+    judged: tuple[str, ...] = ()
+    separate: bool = False
+
+
+def _is_model(given: Mapping[str, Any]) -> bool:
+    if given["table"] is None:
+        if Path(given["subject"]).is_dir():
+            raise ValueError(
+                f"{given['subject']} is a folder; add the table to audit this model on: "
+                f"fairgrad audit {given['subject']} table.csv"
+            )
+        return False
+    unfit = [name for name in ("prediction", "desirable", "bins", "target") if given[name]]
+    if unfit:
+        raise ValueError(f"--{unfit[0]} is for tables with predictions, not for models")
+    return True
+
+
+def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
+    """A model and a table that it predicts."""
+    import numpy as np  # noqa: PLC0415 - keeps --help quick
+
+    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
+    from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import column_names, pieces  # noqa: PLC0415 - as above
+    from fairgrad.tables.roles import ColumnRoles  # noqa: PLC0415 - as above
+
+    table = given["table"]
+    names = column_names(table)
+    model = load_model(given["subject"], names)
+    own, labels = model.columns, np.asarray(model.labels, dtype=object)
+    sensitive = tuple(given["sensitive"]) or own.sensitive
+    bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
+    desirable = model.settings["desirable"]
+    columns = ColumnRoles(own.target, sensitive, bins=bins, positive=desirable, prefix="--")
+    columns.check(names)
+    scores, odd = [], Oddities()
+    for piece in pieces(table):
+        found, strange = model.scores(piece[piece[own.target].notna()])
+        scores.append(found)
+        odd.add(strange)
+    terminal.notes(odd.sentences())
+    score = np.concatenate(scores)
+    return AuditSubject(
+        table=table,
+        columns=columns,
+        asked={"Model": Path(given["subject"]).name, "Trained for": model.measure},
+        predicted=labels[score.argmax(axis=1)],
+        score=score[:, np.argsort(labels.astype(str))],  # as the audit sorts its labels
+        labels=list(model.labels),
+        judged=(model.measure,),
+        separate=bool(model.settings["separate"]),
+    )
+
+
+def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
+    """A table that has predictions."""
+    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
+    from fairgrad.tables.roles import check_named  # noqa: PLC0415 - as above
+
+    for name in ("target", "prediction", "sensitive"):
+        if not given[name]:
+            raise ValueError(
+                f"--{name} is missing; to audit a table with predictions: fairgrad audit "
+                "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN"
+            )
+    table, columns = given["subject"], read_columns(given)
+    names = column_names(table)
+    columns.check(names)
+    for option in FURTHER_COLUMNS:
+        check_named([given[option]] if given[option] else [], names, f"--{option}")
+    return AuditSubject(table, columns, asked={})
+
+
+def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
+    import numpy as np  # noqa: PLC0415 - keeps --help quick
+    import pandas as pd  # noqa: PLC0415 - as above
+
+    from fairgrad.audit import Audit  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import audited_measures, read_tolerance  # noqa: PLC0415 - as above
+    from fairgrad.measures import desirable_labels  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import read_table  # noqa: PLC0415 - as above
+    from fairgrad.tables.roles import number_column  # noqa: PLC0415 - as above
+    from fairgrad.tables.values import as_categories  # noqa: PLC0415 - as above
+
+    columns = subject.columns
+    further = {name: given[name] for name in FURTHER_COLUMNS if given[name]}
+    frame = read_table(subject.table, [columns.target, *columns.sensitive, *further.values()])
+    frame = frame[frame[columns.target].notna()].reset_index(drop=True)
+    if not len(frame):
+        raise ValueError(f"{subject.table} has no row with a value of {columns.target}")
+
+    def texts(name: str) -> Any:
+        """Values by their names, so that 1, 1.0 and "1" are the same label."""
+        return np.asarray(as_categories(frame[name]), dtype=object)
+
+    def numbers(option: str) -> Any:
+        return number_column(frame, further[option], f"--{option}") if option in further else None
+
+    predicted, labels = subject.predicted, subject.labels
+    if labels is None:
+        predicted = texts(further["prediction"])
+        labels = columns.all_labels(frame, further["prediction"])
+    found = desirable_labels(labels, columns.positive)
+    desirable = labels[found[0]] if found else None
+    return Audit(
+        pd.Series(texts(columns.target), name=columns.target, dtype=object),
+        predicted,
+        columns.groups(frame),
+        measures=list(given["measure"]) or audited_measures(desirable, subject.judged),
+        tolerance=read_tolerance(given),
+        confidence=given["confidence"],
+        baseline=texts(further["baseline"]) if "baseline" in further else None,
+        y_score=numbers("score") if "score" in further else subject.score,
+        sample_weight=numbers("weight"),
+        y_desirable=desirable,
+        labels=labels,
+    )
+
+
+def _write(found: Audit, subject: AuditSubject, targets: Mapping[str, Path]) -> None:
+    for path in targets.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if "out" in targets:
+        found.to_json(targets["out"])
+    if "report" in targets:
+        from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
+
+        asked = {"Table": Path(subject.table).name, **subject.asked}
+        title = f"Fairness of predicting {subject.columns.target}"
+        Report(found, asked=asked, title=title).save(targets["report"])

@@ -1,1 +1,0 @@
-"""One file per command: its options, and what it does with them."""

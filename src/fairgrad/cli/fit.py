@@ -1,0 +1,72 @@
+"""``fairgrad fit``: from a table to a fair, audited model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairgrad.cli import options
+
+
+@click.command(short_help="Train a fair model on a table, and audit it.")
+@click.argument("table", type=click.Path())
+@options.people_options()
+@options.feature_options()
+@options.training_options()
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, 1),
+    metavar="NUMBER",
+    help="Largest |F| allowed in training [default: 0, exact fairness].",
+)
+@options.frontier_options("Number of models for --max-unfairness or --min-accuracy.")
+@click.option(
+    "--grid",
+    type=click.Choice(["paper"]),
+    help="Train the paper's 6 combinations and select one by the paper's rule.",
+)
+@click.option("--no-plain", is_flag=True, help="Do not train a plain model for comparison.")
+@options.tolerance_option
+@click.option("-o", "--out", metavar="FOLDER", required=True, help="Folder to write.")
+@options.force_option
+@options.fail_on_option
+@options.json_option
+def fit(**given: Any) -> int:
+    """Train a fair model on TABLE, a CSV, TSV or Parquet file.
+
+    The rows are split at random, with the same share of every label of every group: 60 % for
+    training, 20 % for validation (to choose the model) and 20 % for the test (to audit it).
+    Boosted trees also train on the validation rows, unless --max-unfairness or --min-accuracy
+    chooses among them.
+
+    Writes the model, the audit (JSON), MODEL_CARD.md and report.html into a folder. Sensitive
+    columns are not features (but see --use-sensitive), and are not needed to predict.
+    """
+    from fairgrad.cli.request import exit_code, read_request  # noqa: PLC0415 - keeps --help quick
+
+    request = read_request(given)
+    assert request.folder is not None  # noqa: S101 - the option is required
+    from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
+    from fairgrad.cli.files import write_outcome  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
+    from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
+
+    progress = terminal.no_progress if request.as_json else terminal.progress
+    progress(f"Reading {request.table}")
+    prepared = read_and_prepare(request)
+    trained = train(prepared, request.settings, with_plain=request.with_plain, progress=progress)
+    progress("Auditing the model on the test rows")
+    outcome = audit_models(prepared, request.settings, trained, request.tolerance)
+    with whole_folder(request.folder) as folder:
+        write_outcome(outcome, folder, request.table_name)
+        files = sorted(file.name for file in folder.iterdir())
+    if request.as_json:
+        terminal.show_json(terminal.outcome_json(outcome, given["out"], files))
+    else:
+        terminal.show_outcome(outcome)
+        terminal.say(f"\nWritten to {request.out}: {', '.join(files)}")
+        terminal.say(f"Open {Path(given['out']) / REPORT} in a browser.")
+    return exit_code(outcome.verdict, request.fail_on)

@@ -1,0 +1,97 @@
+"""``fairgrad frontier``: what fairness costs in accuracy, from exact fairness to none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairgrad.cli import options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairgrad.cli.training import AuditedModel
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.frontier", 1
+HOW_TO_READ = (
+    "Models are chosen by their figures on the validation rows; the test rows only judge them. "
+    "plain: trained for accuracy alone. dominated: another model is at least as good in both "
+    "figures, and better in one."
+)
+
+
+@click.command(short_help="Show what fairness costs in accuracy.")
+@click.argument("table", type=click.Path())
+@options.people_options()
+@options.feature_options()
+@options.training_options()
+@options.frontier_options("Number of models to train.")
+@options.tolerance_option
+@click.option(
+    "-o", "--out", metavar="FOLDER", help="Folder to write frontier.csv and report.html to."
+)
+@options.force_option
+@options.json_option
+def frontier(**given: Any) -> int:
+    """Train models on TABLE from exact fairness to none, and show what each step costs.
+
+    With --max-unfairness or --min-accuracy the model that meets the bound on the validation rows
+    is chosen, otherwise the fairest within 3 points of the best accuracy. The report contains the
+    audit of the chosen model. To keep a model, run `fairgrad fit` with the same options.
+    """
+    from fairgrad.cli.request import read_request  # noqa: PLC0415 - keeps --help quick
+
+    request = read_request(given)
+    from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
+    from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
+    from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
+
+    progress = terminal.no_progress if request.as_json else terminal.progress
+    progress(f"Reading {request.table}")
+    prepared = read_and_prepare(request)
+    trained = train(prepared, request.settings, as_frontier=True, progress=progress)
+    outcome = audit_models(prepared, request.settings, trained, request.tolerance)
+    assert trained.frontier is not None  # noqa: S101 - it was just trained
+    points = trained.frontier.points_
+    if request.folder is not None:
+        with whole_folder(request.folder) as folder:
+            _write(outcome, points, folder, request.table_name)
+    if request.as_json:
+        terminal.show_json(_as_json(outcome, points, request.out))
+        return 0
+    terminal.notes(outcome.notes)
+    terminal.say(terminal.desirable_line(outcome))
+    terminal.screen().print(terminal.points_table(points, trained.chosen))
+    terminal.say_paragraph(HOW_TO_READ)
+    if request.out is not None:
+        terminal.say(f"\nOpen {Path(request.out) / REPORT} in a browser.")
+    return 0
+
+
+def _write(outcome: AuditedModel, points: pd.DataFrame, folder: Path, table: str) -> None:
+    from fairgrad.cli.files import report_of  # noqa: PLC0415 - charts, only where they are asked for
+    from fairgrad.cli.folder import AUDIT, POINTS, REPORT, write_mark  # noqa: PLC0415 - as above
+
+    points.to_csv(folder / POINTS, index=False)
+    outcome.audit.to_json(folder / AUDIT)
+    report_of(outcome, table).save(folder / REPORT)
+    write_mark(folder, SCHEMA, SCHEMA_VERSION, {"settings": outcome.model.settings})
+
+
+def _as_json(outcome: AuditedModel, points: pd.DataFrame, out: str | None) -> dict[str, Any]:
+    shown = []
+    for row in points.to_dict(orient="records"):
+        # JSON has no infinity, which stands for the plain model here.
+        is_plain = row["epsilon"] == float("inf")
+        shown.append({**row, "epsilon": None if is_plain else row["epsilon"], "plain": is_plain})
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "out": out,
+        "desirable": outcome.prepared.desirable,
+        "chosen": outcome.trained.chosen,
+        "points": shown,
+    }

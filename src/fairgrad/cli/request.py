@@ -1,0 +1,252 @@
+"""What the user asks for, checked before the table is read and before anything is trained.
+
+Nothing here imports PyTorch: a misspelt column is reported at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairgrad.audit.settings import DEFAULT_MEASURES
+from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.cli.folder import check_folder
+from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
+from fairgrad.tables.reading import column_names
+from fairgrad.tables.roles import ColumnRoles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairgrad.audit import Audit
+
+UNFAIR_CODE = 1
+"""The exit code of --fail-on."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """How to train.
+
+    Attributes:
+        measure: the name of the fairness measure.
+        epsilon: slack of its constraints; None for exact fairness, or where a bound chooses it.
+        max_unfairness: take the most accurate of several models with at most this unfairness.
+        min_accuracy: take the fairest of several models with at least this accuracy.
+        separate: constrain each sensitive column by itself, instead of their combinations.
+        model: "network", or "lightgbm" for boosted trees.
+        hidden: sizes of the hidden layers; none is a linear model.
+        epochs: passes over the rows, or the number of trees; None for the estimator's default.
+        batch_size: rows per step; None for the estimator's default.
+        paper_grid: train the paper's six combinations and select as the paper does.
+        points: number of models of the frontier, where one is trained.
+        seed: of the split, the initial weights and the shuffling.
+        verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
+    """
+
+    measure: str = "equalized_odds"
+    epsilon: float | None = None
+    max_unfairness: float | None = None
+    min_accuracy: float | None = None
+    separate: bool = False
+    model: str = "network"
+    hidden: tuple[int, ...] = ()
+    epochs: int | None = None
+    batch_size: int | None = None
+    paper_grid: bool = False
+    points: int = 16
+    seed: int = 0
+    verbose: bool | str = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measure", ALIASES.get(self.measure, self.measure))
+        if self.measure not in MEASURES:
+            raise ValueError(f"--measure is {self.measure!r}; expected {', '.join(MEASURES)}")
+        bounds = {
+            "--epsilon": self.epsilon,
+            "--max-unfairness": self.max_unfairness,
+            "--min-accuracy": self.min_accuracy,
+        }
+        given = [name for name, value in bounds.items() if value is not None]
+        given += ["--grid paper"] if self.paper_grid and self.by_frontier else []
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other; use only one of them")
+        if self.paper_grid and self.batch_size is not None:
+            raise ValueError("--grid paper tries batches of 64 and 512; leave out --batch-size")
+        for_networks = {
+            "--hidden": self.hidden,
+            "--batch-size": self.batch_size,
+            "--grid paper": self.paper_grid,
+        }
+        unfit = [option for option, value in for_networks.items() if value]
+        if self.grows_trees and unfit:
+            raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
+
+    @property
+    def grows_trees(self) -> bool:
+        """Whether the model is boosted trees."""
+        return self.model == "lightgbm"
+
+    @property
+    def by_frontier(self) -> bool:
+        """Whether the model is chosen among those of a frontier."""
+        return self.max_unfairness is not None or self.min_accuracy is not None
+
+    def measure_on(self, attributes: Sequence[str]) -> Any:
+        """The measure as the estimator takes it."""
+        if self.separate and len(attributes) > 1:
+            return [On(name, self.measure) for name in attributes]
+        return self.measure
+
+    def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
+        """For people: what was asked."""
+        joined = " and ".join(attributes)
+        several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
+        words = {
+            "Fairness measure": self.measure.replace("_", " "),
+            "Groups by": several if len(attributes) > 1 else joined,
+            "Asked for": self._asked(),
+            "Model": self._model(),
+            "Random seed": str(self.seed),
+        }
+        if self.paper_grid:
+            words["Training"] = "the paper's grid of 6 combinations, selected on validation rows"
+        return words
+
+    def _model(self) -> str:
+        if self.grows_trees:
+            return "boosted trees (LightGBM)"
+        return f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+
+    def _asked(self) -> str:
+        if self.max_unfairness is not None:
+            return f"the most accurate model with an unfairness of at most {self.max_unfairness:g}"
+        if self.min_accuracy is not None:
+            return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
+        return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What to train on which table, and where to write it.
+
+    Attributes:
+        table: path of the table.
+        columns: the role of each column.
+        settings: how to train.
+        tolerance: what the audit calls fair.
+        out: the output folder as the user wrote it; None for none.
+        folder: the same, absolute.
+        as_json: whether to print JSON.
+        with_plain: whether to train a plain model as well.
+        fail_on: the verdict that means exit code 1.
+    """
+
+    table: str
+    columns: ColumnRoles
+    settings: ModelSettings
+    tolerance: Any
+    out: str | None
+    folder: Path | None
+    as_json: bool
+    with_plain: bool = True
+    fail_on: str | None = None
+
+    @property
+    def table_name(self) -> str:
+        """The file's name without its folders, which stay private."""
+        return Path(self.table).name
+
+
+def read_request(given: Mapping[str, Any]) -> FitRequest:
+    """The options of `fit` or `frontier`, with every check that needs no data.
+
+    Raises:
+        ValueError: naming the option, and what to do.
+    """
+    columns, out = read_columns(given), given["out"]
+    settings = ModelSettings(
+        measure=given["measure"],
+        epsilon=given.get("epsilon"),
+        max_unfairness=given["max_unfairness"],
+        min_accuracy=given["min_accuracy"],
+        separate=given["separate"],
+        model=given["model"],
+        hidden=given["hidden"],
+        epochs=given["epochs"],
+        batch_size=given["batch_size"],
+        paper_grid=given.get("grid") == "paper",
+        points=given["points"],
+        seed=given["seed"],
+    )
+    folder = None if out is None else check_folder(out, force=given["force"])
+    if settings.grows_trees and find_spec("lightgbm") is None:
+        raise ValueError(
+            "--model lightgbm needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
+        )
+    columns.check(column_names(given["table"]))
+    return FitRequest(
+        table=given["table"],
+        columns=columns,
+        settings=settings,
+        tolerance=read_tolerance(given),
+        out=out,
+        folder=folder,
+        as_json=given["as_json"],
+        with_plain=not given.get("no_plain", False),
+        fail_on=given.get("fail_on"),
+    )
+
+
+def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
+    """The role of each column."""
+    return ColumnRoles(
+        target=given["target"],
+        sensitive=tuple(dict.fromkeys(given["sensitive"])),
+        drop=tuple(given.get("drop", ())),
+        categorical=tuple(given.get("categorical", ())),
+        bins=dict(given["bins"]),
+        positive=given["desirable"],
+        use_sensitive=given.get("use_sensitive", False),
+        prefix="--",
+    )
+
+
+def read_tolerance(given: Mapping[str, Any]) -> Any:
+    """As the audit takes it: the 80 % rule is about demographic parity alone."""
+    tolerance = given["tolerance"]
+    return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
+
+
+def audited_measures(desirable: str | None, trained_for: Sequence[str] = ()) -> list[str]:
+    """The audit's own measures, without the one that needs a desirable label if there is none.
+
+    Args:
+        desirable: the desirable label, if there is one.
+        trained_for: measures that must be included.
+    """
+    usual = [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
+    return [*usual, *(name for name in trained_for if name not in usual)]
+
+
+def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False) -> str:
+    """The worst verdict on some measures.
+
+    Args:
+        audit: of all measures.
+        measures: names of those that count.
+        separate: whether only single attributes count, not their combinations.
+    """
+    found = [
+        finding.verdict
+        for finding in audit.findings
+        if finding.measure in measures and not (separate and " x " in finding.attribute)
+    ]
+    return next(word for word in (UNFAIR, UNDECIDED, FAIR) if word in (found or [audit.verdict]))
+
+
+def exit_code(verdict: str, fail_on: str | None) -> int:
+    """1 if the verdict is the one the user asked to fail on."""
+    return UNFAIR_CODE if fail_on is not None and verdict == fail_on else 0
