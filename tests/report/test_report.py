@@ -13,6 +13,7 @@ import pytest
 from fairgrad import Constraints
 from fairgrad.audit import Audit
 from fairgrad.report import FrontierData, Report
+from fairgrad.report import page as html_page
 from fairgrad.report.page import json_for_html
 
 
@@ -171,7 +172,7 @@ def test_bad_frontiers_are_named(points, options, said):
 def test_a_frame_of_points_is_a_frontier(samples):
     report = Report(samples.make_audit(), frontier=samples.make_frontier().points)
     assert "frontier" in {figure.id for figure in report.figures}
-    with pytest.raises(TypeError, match="frontier: expected FrontierData or a DataFrame"):
+    with pytest.raises(TypeError, match="frontier: expected a fitted Frontier, FrontierData or"):
         Report(samples.make_audit(), frontier=[1, 2])
 
 
@@ -206,3 +207,14 @@ def test_a_chart_stands_by_itself(report):
     chart = report.figures[0].standalone(width=300).to_dict()
     assert chart["width"] == 300
     assert "var(--" not in json.dumps(chart)
+
+
+def test_the_javascript_is_bundled_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(tmp_path / "cache"))
+    bundle = html_page.vega_bundle.__wrapped__()
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert kept.read_text(encoding="utf-8") in bundle
+    kept.write_text("window.vegaEmbed = 1;", encoding="utf-8")
+    assert html_page.vega_bundle.__wrapped__().endswith("window.vegaEmbed = 1;")
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(kept / "no folder"))
+    assert html_page.vega_bundle.__wrapped__() == bundle

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from fairgrad.report.colours import SERIES, var
-from fairgrad.report.figure import data, series
+from fairgrad.report.figure import SERIES, data, series, var
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

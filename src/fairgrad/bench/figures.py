@@ -11,9 +11,7 @@ import pandas as pd
 from fairgrad.bench.charts import OURS, PAPER, bars, scatter
 from fairgrad.bench.naming import MEASURES, METHODS, dataset_title, method_title
 from fairgrad.bench.pareto import CELL
-from fairgrad.report.colours import var
-from fairgrad.report.figure import Figure, data, number
-from fairgrad.report.images import save_figures
+from fairgrad.report.figure import ReportFigure, data, number, save_figures, var
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +27,7 @@ CLAIMS = {
 AXES = {"accuracy": "accuracy", "mean_abs_fairness": "unfairness (mean |F|)"}
 
 
-def figures_of(results: Results) -> list[Figure]:
+def figures_of(results: Results) -> list[ReportFigure]:
     """All figures that the results allow."""
     figures = []
     if not results.comparison.empty:
@@ -67,7 +65,7 @@ def all_methods(comparison: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys([METHODS["fairgrad"], *METHODS.values(), *sorted(marked)]))
 
 
-def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> Figure:
+def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> ReportFigure:
     """Accuracy against unfairness of all methods on one data set, model and measure."""
     points = []
     for row in rows.to_dict(orient="records"):
@@ -88,7 +86,7 @@ def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> Figure:
     return _figure(rows, chart, points, ("method", "source"), "", "Accuracy against unfairness")
 
 
-def over(rows: pd.DataFrame, setting: str, figure: str) -> Figure:
+def over(rows: pd.DataFrame, setting: str, figure: str) -> ReportFigure:
     """One figure over a setting, with the paper's points, or its claims, beside ours."""
     points = [
         {"series": source, "source": source, setting: row[setting], **bars(row, figure, prefix)}
@@ -142,12 +140,12 @@ def _figure(
     keys: Sequence[str],
     ending: str,
     title: str,
-) -> Figure:
+) -> ReportFigure:
     dataset, model, measure = (str(rows[key].iloc[0]) for key in CELL)
     case = f"{dataset_title(dataset)}, {model}, {MEASURES.get(measure, measure)}"
     name = re.sub(r"[^a-z0-9]+", "-", f"{dataset}-{model}-{measure}".lower())
     shown = [name for name in (*keys, *AXES) if name in points[0]]
-    return Figure(
+    return ReportFigure(
         id=f"{name}{ending}",
         title=f"{title}: {case}",
         chart=chart.properties(height=320),

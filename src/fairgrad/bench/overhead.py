@@ -22,8 +22,7 @@ from fairgrad.bench.markdown import frame_table
 from fairgrad.bench.paper import paper_overhead
 from fairgrad.datasets import load
 from fairgrad.files import write_whole
-from fairgrad.report.figure import Figure, number
-from fairgrad.report.images import save_figures
+from fairgrad.report.figure import ReportFigure, number, save_figures
 from fairgrad.torch import CrossEntropyLoss
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def _sizes(text: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in str(text).split()) if isinstance(text, str) else ()
 
 
-def _figure(frame: pd.DataFrame) -> Figure:
+def _figure(frame: pd.DataFrame) -> ReportFigure:
     points = []
     for row in frame.to_dict(orient="records"):
         own = {"parameters": row["parameters"], "series": OURS, "source": OURS}
@@ -176,7 +175,7 @@ def _figure(frame: pd.DataFrame) -> Figure:
         names=(OURS, PAPER),
         error_bars=("y",),
     )
-    return Figure(
+    return ReportFigure(
         id="overhead",
         title="What fairness costs in training time: Adult, batches of 512",
         chart=chart.properties(height=320),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from fairgrad.audit.markdown import escape
+from fairgrad.audit.text import escape
 
 if TYPE_CHECKING:
     from fairgrad.audit import Audit

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairgrad.cli.card import model_card
-from fairgrad.cli.history import history_frame
 from fairgrad.cli.output import AUDIT, CARD, POINTS, REPORT
 from fairgrad.report import Report
 
@@ -36,9 +35,6 @@ def write_outcome(outcome: Outcome, folder: Path, table: str, title: str = "") -
 def report_of(outcome: Outcome, table: str, title: str = "") -> Report:
     """The report of a training."""
     trained, columns = outcome.trained, outcome.prepared.columns
-    frontier: Any = None
-    if trained.frontier is not None:
-        frontier = trained.frontier.report_data("test", trained.chosen)
     asked = {
         "Table": f"{table}, {len(outcome.prepared.rest) + len(outcome.prepared.test):,} rows",
         "Predicted": columns.target,
@@ -48,8 +44,9 @@ def report_of(outcome: Outcome, table: str, title: str = "") -> Report:
     asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
     return Report(
         outcome.audit,
-        frontier=frontier,
-        history=history_frame(trained.fair),
+        frontier=trained.frontier,
+        history=trained.fair,
+        chosen=trained.chosen,
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
     )

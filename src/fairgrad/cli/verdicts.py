@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairgrad.audit.settings import DEFAULT_MEASURES
-from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.audit.audit import DEFAULT_MEASURES
+from fairgrad.audit.verdicts import gravest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,4 +38,4 @@ def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False)
         for finding in audit.findings
         if finding.measure in measures and not (separate and " x " in finding.attribute)
     ]
-    return next(word for word in (UNFAIR, UNDECIDED, FAIR) if word in (found or [audit.verdict]))
+    return gravest(found or [audit.verdict])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairgrad.audit.frames import OVERALL
+from fairgrad.audit.words import OVERALL
 from fairgrad.frontier.geometry import non_dominated
 from fairgrad.measures import measure_name
 from fairgrad.report.frontier import FrontierData

@@ -1,20 +1,96 @@
-"""A chart with everything that makes it accessible: words and the data as a table."""
+"""A chart with everything that makes it accessible: words, its data as a table, fit colours.
+
+Charts name colours as CSS variables, so that the page's light, dark and print styles recolour them
+without drawing them anew. Pictures outside the page get the light colours filled in.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import altair as alt
 
-from fairgrad.report.colours import LIGHT, SERIES, filled_in, var
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.StrokeDash)
+FORMATS = ("svg", "png")
+
+# The eight series colours follow Okabe and Ito's set, darkened on light ground and lightened on
+# dark ground where the original would be too faint to read.
+LIGHT = {
+    "ink": "#1b1f24",
+    "muted": "#57606a",
+    "grid": "#e3e6ea",
+    "page": "#ffffff",
+    "card": "#f6f8fa",
+    "band": "#dbe9f5",
+    "accent": "#0067a6",
+    "before": "#b25a00",
+    "good": "#00694e",
+    "bad": "#a62b00",
+    "open": "#7a5900",
+    "c1": "#0072b2",
+    "c2": "#d55e00",
+    "c3": "#009e73",
+    "c4": "#7a1f6b",
+    "c5": "#b98100",
+    "c6": "#2f8fc4",
+    "c7": "#5d6470",
+    "c8": "#7a6a00",
+}
+DARK = {
+    "ink": "#e8eaed",
+    "muted": "#a9b1bb",
+    "grid": "#353b43",
+    "page": "#14171b",
+    "card": "#1e2329",
+    "band": "#1d3a52",
+    "accent": "#62b8f0",
+    "before": "#f2a33a",
+    "good": "#4fd1a8",
+    "bad": "#ff9270",
+    "open": "#e9c34a",
+    "c1": "#62b8f0",
+    "c2": "#ff8a4c",
+    "c3": "#3ccfa0",
+    "c4": "#e29ac4",
+    "c5": "#f0b93a",
+    "c6": "#9ad4f7",
+    "c7": "#b5bcc6",
+    "c8": "#e0d05a",
+}
+SERIES = tuple(f"c{i}" for i in range(1, 9))
+
+
+def var(name: str) -> str:
+    """The CSS variable of a colour."""
+    if name not in LIGHT:
+        raise ValueError(f"name: expected one of {list(LIGHT)}, got {name!r}.")
+    return f"var(--{name})"
+
+
+def css(colours: dict[str, str]) -> str:
+    """The declarations of all variables."""
+    return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+
+def filled_in(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart with the light colours in place of the variables, for pictures."""
+    text = json.dumps(spec)
+    for name, value in LIGHT.items():
+        text = text.replace(f'"var(--{name})"', f'"{value}"')
+    filled: dict[str, Any] = json.loads(text)
+    return filled
+
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -51,7 +127,7 @@ CONFIG: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Figure:
+class ReportFigure:
     """A chart of the report.
 
     Attributes:
@@ -92,7 +168,7 @@ class Figure:
         return alt.Chart.from_dict(_standalone(self, width))
 
 
-def _standalone(figure: Figure, width: int) -> dict[str, Any]:
+def _standalone(figure: ReportFigure, width: int) -> dict[str, Any]:
     spec = {**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL}
     title = f"{figure.title} by {figure.by}" if figure.by else figure.title
     spec = {**spec, "width": width, "title": title, "padding": 12}
@@ -140,3 +216,68 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def save_figures(
+    figures: Sequence[ReportFigure],
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = FORMATS,
+    *,
+    width: int = 460,
+    scale: float = 3.0,
+) -> list[Path]:
+    """Writes every chart in every format; gives the files.
+
+    Args:
+        figures: the charts.
+        folder: made if it is not there.
+        formats: "svg", "png" or both.
+        width: of the plotting area, in pixels.
+        scale: PNG pixels per pixel of the chart.
+
+    Raises:
+        ValueError: if a format is not known.
+        ImportError: if vl-convert-python is not installed.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> from fairgrad.report import Report
+        >>> figures = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in save_figures(figures[:1], folder, ["svg"])]
+        ['level-0.svg']
+    """
+    strangers = [name for name in formats if name not in FORMATS]
+    if strangers:
+        raise ValueError(f"formats: expected some of {list(FORMATS)}, got {strangers[0]!r}.")
+    vl_convert = vl_convert_module("Pictures of charts")
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        spec = figure.standalone(width).to_json()
+        for name in formats:
+            content: Any = (
+                vl_convert.vegalite_to_svg(spec)
+                if name == "svg"
+                else vl_convert.vegalite_to_png(spec, scale=scale)
+            )
+            written.append(target / f"{figure.id}.{name}")
+            write_whole(written[-1], content)
+    return written
+
+
+def vl_convert_module(what: str) -> Any:
+    """The package that draws charts and brings their JavaScript.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415 - large, and needed for pages and pictures only
+    except ImportError as error:
+        raise ImportError(
+            f"{what} need the package vl-convert-python: pip install vl-convert-python"
+        ) from error
+    return vl_convert

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from fairgrad.report.colours import var
-from fairgrad.report.figure import Figure, data, number, percent, series
+from fairgrad.report.figure import ReportFigure, data, number, percent, series, var
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of the two charts: clicking a point of the first shows its rates in the second."""
@@ -68,27 +67,45 @@ class FrontierData:
                 raise ValueError(f"rates: expected positions of points from 0 to {last}.")
 
 
-def as_frontier(given: Any) -> FrontierData:
-    """A frontier, or a frame of its points alone."""
-    if isinstance(given, FrontierData):
-        return given
+def as_frontier(given: Any, chosen: int | None = None) -> FrontierData:
+    """A frontier for the report.
+
+    Args:
+        given: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
+            rows; `FrontierData`; or a frame of its points alone.
+        chosen: position of the model that was chosen.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if hasattr(given, "report_data"):
+        on = "test" if "test" in getattr(given, "audits_", ()) else "validation"
+        found: FrontierData = given.report_data(on, chosen)
+        return found
     if isinstance(given, pd.DataFrame):
-        return FrontierData(given)
+        return FrontierData(given, chosen=chosen)
+    if isinstance(given, FrontierData):
+        return given if chosen is None else replace(given, chosen=chosen)
     raise TypeError(
-        f"frontier: expected FrontierData or a DataFrame of points, got {type(given).__name__}."
+        "frontier: expected a fitted Frontier, FrontierData or a DataFrame of points, got "
+        f"{type(given).__name__}."
     )
 
 
-def frontier_figures(frontier: FrontierData) -> list[Figure]:
+def frontier_figures(frontier: Any) -> list[ReportFigure]:
     """The frontier, and the rates of the point last clicked (if rates are known).
+
+    Args:
+        frontier: a fitted `Frontier`, `FrontierData` or a frame of points: as in `Report`.
 
     Example:
         >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
         ...                        "unfairness": [0.01, 0.1]})
-        >>> [figure.title for figure in frontier_figures(FrontierData(points))]
+        >>> [figure.title for figure in frontier_figures(points)]
         ['Accuracy against unfairness']
     """
-    return [_frontier(frontier), *([] if frontier.rates is None else [_rates(frontier)])]
+    found = as_frontier(frontier)
+    return [_frontier(found), *([] if found.rates is None else [_rates(found)])]
 
 
 def point_names(frontier: FrontierData) -> list[str]:
@@ -100,7 +117,7 @@ def point_names(frontier: FrontierData) -> list[str]:
     ]
 
 
-def _frontier(frontier: FrontierData) -> Figure:
+def _frontier(frontier: FrontierData) -> ReportFigure:
     rows = [_point(i, row, frontier) for i, row in enumerate(_records(frontier.points))]
     methods = list(dict.fromkeys(row["series"] for row in rows))
     several = len(methods) > 1
@@ -130,7 +147,7 @@ def _frontier(frontier: FrontierData) -> Figure:
     )
     shown = alt.param(name="shown", value=_first(frontier))
     chart = alt.layer(*_whiskers(base, rows, colour), line, dots, ring, label).add_params(shown)
-    return Figure(
+    return ReportFigure(
         id=FRONTIER,
         title="Accuracy against unfairness",
         chart=chart.properties(width="container", height=340),
@@ -156,7 +173,7 @@ def _whiskers(base: alt.Chart, rows: list[dict[str, Any]], colour: Any) -> list[
     return parts
 
 
-def _rates(frontier: FrontierData) -> Figure:
+def _rates(frontier: FrontierData) -> ReportFigure:
     assert frontier.rates is not None  # noqa: S101 - the caller asked
     rows = [{**row, "rate_shown": percent(row["value"])} for row in _records(frontier.rates)]
     groups = list(dict.fromkeys(row["group"] for row in rows))
@@ -176,7 +193,7 @@ def _rates(frontier: FrontierData) -> Figure:
     )
     chart = chart.add_params(alt.param(name="shown", value=_first(frontier)))
     names = point_names(frontier)
-    return Figure(
+    return ReportFigure(
         id=POINT_RATES,
         title="Rates per group at the point shown",
         chart=chart.properties(width="container", height=max(30 * len(groups), 90)),

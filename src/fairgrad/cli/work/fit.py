@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.names import printable
-from fairgrad.audit.phrases import who_gained
-from fairgrad.audit.wording import title
+from fairgrad.audit.words import heading, printable, who_gained
 from fairgrad.cli import show
 from fairgrad.cli.card import overall_accuracy
 from fairgrad.cli.files import write_outcome
@@ -65,8 +63,8 @@ def show_outcome(outcome: Outcome) -> None:
     console.print(show.verdict_table(audit))
     for change in audit.changes:
         if change.after.measure == outcome.settings.measure:
-            words = f"{title(change.after.measure)}, {change.after.attribute}: {who_gained(change)}"
-            console.print(printable(words), markup=False)
+            said = f"{heading(change.after)}: {who_gained(change)}"
+            console.print(printable(said), markup=False)
     for notice in audit.warnings:
         console.print(f"! {printable(notice.message)}", markup=False, style="yellow")
     measure = outcome.settings.measure.replace("_", " ")

@@ -1,20 +1,19 @@
-"""Charts of the rates per group, alone and before and after."""
+"""Charts of an audit: rates per group, before and after, and levels against what is tolerated."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
 
-from fairgrad.audit import phrases, wording
-from fairgrad.audit.frames import OVERALL
-from fairgrad.report.colours import var
-from fairgrad.report.figure import Figure, data, percent, series, unique
+from fairgrad.audit import words
+from fairgrad.report.figure import ReportFigure, data, number, percent, series, unique, var
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairgrad.audit import Audit
+    from fairgrad.audit import Audit, Finding
 
 MOST_GROUPS = 40
 RATES = (
@@ -27,9 +26,12 @@ RATES = (
 )
 GROUPS = alt.Axis(grid=True, ticks=False, labelOverlap=False)
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
+MOST_LEVELS = 60
+AXIS = "← worse off · F · better off →"
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 
-def rate_figures(audit: Audit, view: str) -> list[Figure]:
+def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
     """One chart per rate: a dot per group with its interval, and a line at the overall rate."""
     frame = audit.to_frame("rates")
     frame = frame[frame["attribute"] == view]
@@ -40,7 +42,7 @@ def rate_figures(audit: Audit, view: str) -> list[Figure]:
     ]
 
 
-def change_figures(audit: Audit, view: str) -> list[Figure]:
+def change_figures(audit: Audit, view: str) -> list[ReportFigure]:
     """One chart per rate: every group's rate under the baseline and now."""
     frame = audit.to_frame("changes")
     frame = frame[frame["attribute"] == view]
@@ -66,10 +68,10 @@ def _labels(frame: pd.DataFrame, rate: str) -> list[Any]:
 
 def _rate_figure(
     audit: Audit, view: str, rate: str, label: Any, records: list[dict[Any, Any]]
-) -> Figure:
+) -> ReportFigure:
     names = _short(audit, view)
     shown = _shown(audit, view)
-    overall = next(row for row in records if row["group"] == OVERALL)
+    overall = next(row for row in records if row["group"] == words.OVERALL)
     rows = [{**row, "group": names[row["group"]]} for row in records if row["group"] in shown]
     base = alt.Chart(data([_tooltips(row) for row in rows])).encode(
         y=_groups_axis([names[group] for group in shown]), tooltip=_TOOLTIP
@@ -84,7 +86,7 @@ def _rate_figure(
     )
     title = _title(audit, rate, label)
     said = "; ".join(f"{row['group']} {_with_interval(row)}" for row in rows[:12])
-    return Figure(
+    return ReportFigure(
         id=f"rate-{_number(audit, view)}-{rate}-{_label_number(audit, label)}",
         title=title,
         chart=(line + rule + dot).properties(width="container", height=_height(len(rows))),
@@ -93,14 +95,14 @@ def _rate_figure(
         rows=[
             [names.get(row["group"], row["group"]), *map(percent, _ends(row))] for row in records
         ],
-        note=wording.RATES[rate],
+        note=words.RATES[rate],
         by=view,
     )
 
 
 def _change_figure(
     audit: Audit, view: str, rate: str, label: Any, records: list[dict[Any, Any]]
-) -> Figure:
+) -> ReportFigure:
     names = _short(audit, view)
     shown = _shown(audit, view)
     rows = [{**row, "group": names[row["group"]]} for row in records if row["group"] in shown]
@@ -135,7 +137,7 @@ def _change_figure(
     said = "; ".join(
         f"{row['group']} {percent(row['before'])} to {percent(row['after'])}" for row in rows[:12]
     )
-    return Figure(
+    return ReportFigure(
         id=f"change-{_number(audit, view)}-{rate}-{_label_number(audit, label)}",
         title=title,
         chart=(link + dots).properties(width="container", height=_height(len(rows))),
@@ -176,7 +178,7 @@ def _groups_axis(order: list[str]) -> alt.Y:
 
 def _short(audit: Audit, view: str) -> dict[str, str]:
     groups = audit.views[view].groups
-    return dict(zip(groups.names, unique(phrases.short_names(groups)), strict=True))
+    return dict(zip(groups.names, unique(words.short_names(groups)), strict=True))
 
 
 def _shown(audit: Audit, view: str) -> list[str]:
@@ -214,3 +216,106 @@ def _number(audit: Audit, view: str) -> int:
 
 def _label_number(audit: Audit, label: Any) -> int:
     return 0 if label is None else audit.labels.index(label)
+
+
+def level_figure(audit: Audit, position: int) -> ReportFigure:
+    """A dot per level with its simultaneous interval; a band where levels are tolerated."""
+    finding = audit.findings[position]
+    rows = _rows(finding)
+    shown = sorted(rows, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]
+    shown = [row for row in rows if row in shown]
+    order = list(dict.fromkeys(row["group"] for row in shown))
+    labels = list(dict.fromkeys(row["label"] for row in shown))
+    y = alt.Y("group:N", title=None, sort=order, axis=alt.Axis(grid=True, ticks=False))
+    base = alt.Chart(data([_level_tooltips(row) for row in shown])).encode(
+        y=y, tooltip=_LEVEL_TOOLTIP
+    )
+    if len(labels) > 1:
+        base = base.encode(yOffset=alt.YOffset("label:N", sort=labels))
+    rule = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=AXIS), x2="high:Q", color=_colour(labels)
+    )
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("level:Q", title=AXIS), color=_colour(labels), shape=_shape(labels)
+    )
+    title = f"{words.title(finding.measure)} by {finding.attribute}"
+    return ReportFigure(
+        id=f"level-{position}",
+        title=title,
+        chart=alt.layer(*_band(finding), _zero(), rule, dot).properties(
+            width="container", height=max(24 * len(order) * max(len(labels), 1), 60)
+        ),
+        alternative=_levels_in_words(title, rows),
+        columns=["level of", "F", "from", "to"],
+        rows=[[row["name"], *(number(row[k]) for k in ("level", "low", "high"))] for row in rows],
+    )
+
+
+def _rows(finding: Finding) -> list[dict[str, Any]]:
+    """The levels that are defined and asked for."""
+    comparison, (low, high) = finding.comparison, finding.level_intervals
+    shorts = unique(words.short_names(finding.table.groups))
+    values, name = finding.table.groups.labels.tolist(), finding.table.groups.label_name
+    asked = getattr(comparison.map, "applies", None)
+    rows = []
+    for j, level in enumerate(finding.levels):
+        group, label = int(comparison.group[j]), int(comparison.label[j])
+        is_asked = asked is None or asked[j // len(shorts)]
+        if np.isfinite(level) and is_asked:
+            rows.append(
+                {
+                    "name": comparison.names[j],
+                    "group": shorts[group] if group >= 0 else comparison.names[j],
+                    "label": f"{name}={values[label]}" if label >= 0 else "",
+                    "level": float(level),
+                    "low": float(low[j]),
+                    "high": float(high[j]),
+                }
+            )
+    return rows
+
+
+def _band(finding: Finding) -> list[Any]:
+    """Where levels are tolerated; nothing where the verdict looks at something else."""
+    if finding.tolerance.kind != "level":
+        return []
+    ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
+    band = alt.Chart(data([ends])).mark_rect(color=var("band"), opacity=0.8)
+    return [band.encode(x=alt.X("from:Q", title=AXIS), x2="to:Q")]
+
+
+def _zero() -> Any:
+    line = alt.Chart(data([{"zero": 0.0}])).encode(x=alt.X("zero:Q", title=AXIS))
+    return line.mark_rule(color=var("muted"), strokeDash=[4, 3])
+
+
+_LEVEL_TOOLTIP = [
+    alt.Tooltip("name:N", title="level of"),
+    alt.Tooltip("level_shown:N", title="F"),
+    alt.Tooltip("interval_shown:N", title="interval"),
+]
+
+
+def _level_tooltips(row: dict[str, Any]) -> dict[str, Any]:
+    ends = f"{number(row['low'])} to {number(row['high'])}"
+    return {**row, "level_shown": number(row["level"]), "interval_shown": ends}
+
+
+def _colour(labels: list[str]) -> Any:
+    if len(labels) < 2:
+        return alt.value(var("accent"))
+    return series(alt.Color, "label", labels)
+
+
+def _shape(labels: list[str]) -> Any:
+    if len(labels) < 2:
+        return alt.value("circle")
+    return series(alt.Shape, "label", labels, range=SHAPES)
+
+
+def _levels_in_words(title: str, rows: list[dict[str, Any]]) -> str:
+    said = "; ".join(
+        f"{row['name']} {number(row['level'])} ({number(row['low'])} to {number(row['high'])})"
+        for row in rows[:12]
+    )
+    return f"Levels of {title}: {said}."

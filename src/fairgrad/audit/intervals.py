@@ -33,6 +33,10 @@ class Proportion(NamedTuple):
     total: Floats
     squares: Floats
 
+    def row(self, index: int) -> Proportion:
+        """One row of them; all for -1."""
+        return self if index < 0 else Proportion(*(part[index] for part in self))
+
     @property
     def value(self) -> Floats:
         """The shares, NaN where there are no rows."""
