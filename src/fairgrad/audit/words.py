@@ -123,6 +123,13 @@ def signed(verdict: str) -> str:
     return f"{SIGNS[verdict]} {verdict}"
 
 
+def counted(audit: Audit) -> str:
+    """How many comparisons have which verdict."""
+    verdicts = [finding.verdict for finding in audit.findings]
+    parts = [f"{verdicts.count(word)} {word}" for word in SIGNS if word in verdicts]
+    return f"Of {len(verdicts)} comparisons: {', '.join(parts)}."
+
+
 def intervals(audit: Audit) -> list[str]:
     """How the intervals are to be read."""
     level = f"{100 * audit.confidence:.4g} % confidence"

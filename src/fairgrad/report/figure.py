@@ -26,48 +26,30 @@ FORMATS = ("svg", "png")
 
 # The eight series colours follow Okabe and Ito's set, darkened on light ground and lightened on
 # dark ground where the original would be too faint to read.
-LIGHT = {
-    "ink": "#1b1f24",
-    "muted": "#57606a",
-    "grid": "#e3e6ea",
-    "page": "#ffffff",
-    "card": "#f6f8fa",
-    "band": "#dbe9f5",
-    "accent": "#0067a6",
-    "before": "#b25a00",
-    "good": "#00694e",
-    "bad": "#a62b00",
-    "open": "#7a5900",
-    "c1": "#0072b2",
-    "c2": "#d55e00",
-    "c3": "#009e73",
-    "c4": "#7a1f6b",
-    "c5": "#b98100",
-    "c6": "#2f8fc4",
-    "c7": "#5d6470",
-    "c8": "#7a6a00",
+COLOURS = {
+    "ink": ("#1b1f24", "#e8eaed"),
+    "muted": ("#57606a", "#a9b1bb"),
+    "grid": ("#e3e6ea", "#353b43"),
+    "page": ("#ffffff", "#14171b"),
+    "card": ("#f6f8fa", "#1e2329"),
+    "band": ("#dbe9f5", "#1d3a52"),
+    "accent": ("#0067a6", "#62b8f0"),
+    "before": ("#b25a00", "#f2a33a"),
+    "good": ("#00694e", "#4fd1a8"),
+    "bad": ("#a62b00", "#ff9270"),
+    "open": ("#7a5900", "#e9c34a"),
+    "c1": ("#0072b2", "#62b8f0"),
+    "c2": ("#d55e00", "#ff8a4c"),
+    "c3": ("#009e73", "#3ccfa0"),
+    "c4": ("#7a1f6b", "#e29ac4"),
+    "c5": ("#b98100", "#f0b93a"),
+    "c6": ("#2f8fc4", "#9ad4f7"),
+    "c7": ("#5d6470", "#b5bcc6"),
+    "c8": ("#7a6a00", "#e0d05a"),
 }
-DARK = {
-    "ink": "#e8eaed",
-    "muted": "#a9b1bb",
-    "grid": "#353b43",
-    "page": "#14171b",
-    "card": "#1e2329",
-    "band": "#1d3a52",
-    "accent": "#62b8f0",
-    "before": "#f2a33a",
-    "good": "#4fd1a8",
-    "bad": "#ff9270",
-    "open": "#e9c34a",
-    "c1": "#62b8f0",
-    "c2": "#ff8a4c",
-    "c3": "#3ccfa0",
-    "c4": "#e29ac4",
-    "c5": "#f0b93a",
-    "c6": "#9ad4f7",
-    "c7": "#b5bcc6",
-    "c8": "#e0d05a",
-}
+"""Every colour on light ground and on dark ground."""
+LIGHT = {name: light for name, (light, _) in COLOURS.items()}
+DARK = {name: dark for name, (_, dark) in COLOURS.items()}
 SERIES = tuple(f"c{i}" for i in range(1, 9))
 
 
@@ -76,11 +58,6 @@ def var(name: str) -> str:
     if name not in LIGHT:
         raise ValueError(f"name: expected one of {list(LIGHT)}, got {name!r}.")
     return f"var(--{name})"
-
-
-def css(colours: dict[str, str]) -> str:
-    """The declarations of all variables."""
-    return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
 def filled_in(spec: dict[str, Any]) -> dict[str, Any]:
@@ -165,15 +142,12 @@ class ReportFigure:
 
     def standalone(self, width: int = 460) -> AnyChart:
         """The chart by itself, on white and of a fixed width: for notebooks and papers."""
-        return alt.Chart.from_dict(_standalone(self, width))
-
-
-def _standalone(figure: ReportFigure, width: int) -> dict[str, Any]:
-    spec = {**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL}
-    title = f"{figure.title} by {figure.by}" if figure.by else figure.title
-    spec = {**spec, "width": width, "title": title, "padding": 12}
-    filled = filled_in(spec)
-    return {**filled, "config": {**filled["config"], "background": LIGHT["page"]}}
+        title = f"{self.title} by {self.by}" if self.by else self.title
+        config = {**CONFIG, "background": var("page")}
+        spec = {**self.spec(), "config": config, "$schema": alt.SCHEMA_URL}
+        return alt.Chart.from_dict(
+            filled_in({**spec, "width": width, "title": title, "padding": 12})
+        )
 
 
 def series(channel: type[Channel], field: str, order: Sequence[str], **scale: Any) -> Channel:
@@ -190,6 +164,11 @@ def series(channel: type[Channel], field: str, order: Sequence[str], **scale: An
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
     return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
+
+
+def tooltips(**titles: str) -> list[alt.Tooltip]:
+    """What is said of a mark when it is pointed at: fields of text and their titles."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
 def percent(value: float | None) -> str:
@@ -258,11 +237,8 @@ def save_figures(
     for figure in figures:
         spec = figure.standalone(width).to_json()
         for name in formats:
-            content: Any = (
-                vl_convert.vegalite_to_svg(spec)
-                if name == "svg"
-                else vl_convert.vegalite_to_png(spec, scale=scale)
-            )
+            options = {"scale": scale} if name == "png" else {}
+            content = getattr(vl_convert, f"vegalite_to_{name}")(spec, **options)
             written.append(target / f"{figure.id}.{name}")
             write_whole(written[-1], content)
     return written

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairgrad.datasets.places import cache_folder
 from fairgrad.files import write_whole
-from fairgrad.report.figure import CONFIG, DARK, LIGHT, css, vl_convert_module
+from fairgrad.report.figure import CONFIG, DARK, LIGHT, vl_convert_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,12 +40,16 @@ def render(context: Mapping[str, Any], figures: list[ReportFigure]) -> str:
     environment = Environment(
         loader=PackageLoader("fairgrad.report"), autoescape=True, undefined=StrictUndefined
     )
-    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{css(DARK)}}}}}"
+    light, dark = (
+        f":root{{{''.join(f'--{name}:{value};' for name, value in colours.items())}}}"
+        for colours in (LIGHT, DARK)
+    )
+    dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
     specs = {figure.id: figure.spec() for figure in figures}
     page = environment.get_template("report.html.j2").render(
         **context,
         policy=content_security_policy(scripts),
-        style=f":root{{{css(LIGHT)}}}{dark}{_asset('report.css')}",
+        style=f"{light}{dark}{_asset('report.css')}",
         scripts=scripts,
         charts=json_for_html({"config": CONFIG, "specs": specs}),
     )

@@ -17,7 +17,7 @@ from fairgrad.report.audit_figures import (
     rate_figures,
 )
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
-from fairgrad.report.frontier import as_frontier, frontier_figures, point_names
+from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
 from fairgrad.report.page import render
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.audit import Audit, Change, Finding
+    from fairgrad.audit import Audit, Finding
     from fairgrad.report.figure import ReportFigure
-    from fairgrad.report.frontier import FrontierData
 
 CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
 
@@ -88,14 +87,24 @@ class Report:
 
     def html(self) -> str:
         """The page."""
+        audit = self.audit
         context = {
             "title": self.title,
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
             "version": version("fairgrad"),
             "asked": self.asked,
-            "frontier": _frontier(self.frontier, self._by_section),
-            "history": self._by_section.get("history", []),
-            **_audit(self.audit, self._by_section),
+            "facts": _facts(audit),
+            "audit": audit,
+            "measures": dict.fromkeys(finding.measure for finding in audit.findings),
+            "groups": _groups(audit),
+            "named": _named_figures(audit),
+            "frontier": self.frontier,
+            "figures": self._by_section,
+            "most_groups": MOST_GROUPS,
+            "classes": CLASSES,
+            "words": words,
+            "number": number,
+            "gauge": _gauge,
         }
         return render(context, self.figures)
 
@@ -109,69 +118,6 @@ class Report:
     ) -> list[Path]:
         """Writes every chart as SVG and PNG into a folder; gives the files."""
         return save_figures(self.figures, folder, formats)
-
-
-def _audit(audit: Audit, figures: dict[str, list[ReportFigure]]) -> dict[str, Any]:
-    """Everything the page says about an audit."""
-    return {
-        "overall": _verdict(audit.verdict) | {"words": _overall(audit)},
-        "cards": [_card(finding) for finding in audit.findings],
-        "warnings": [notice.message for notice in audit.warnings],
-        "facts": _facts(audit),
-        "groups": _groups(audit),
-        "levels": _levels(audit, figures["levels"]),
-        "rates": _views(audit, figures, "rates"),
-        "changes": _views(audit, figures, "changes"),
-        "gains": [_gain(change) for change in audit.changes],
-        "figures": _named_figures(audit),
-        "reading": _reading(audit),
-    }
-
-
-def _verdict(word: str) -> dict[str, str]:
-    """A verdict with its sign and its style."""
-    return {"word": word, "sign": words.SIGNS[word], "style": CLASSES[word]}
-
-
-def _frontier(
-    given: FrontierData | None, figures: dict[str, list[ReportFigure]]
-) -> dict[str, Any] | None:
-    """The frontier's charts, its points as a list, and each point's rates for the reader."""
-    if given is None:
-        return None
-    return {
-        "figures": figures["frontier"],
-        "points": list(enumerate(point_names(given))),
-        "chosen": 0 if given.chosen is None else int(given.chosen),
-        "on": given.on,
-        "note": given.note,
-        "has_rates": given.rates is not None,
-    }
-
-
-def _overall(audit: Audit) -> str:
-    counts = {word: sum(f.verdict == word for f in audit.findings) for word in CLASSES}
-    parts = [f"{count} {word}" for word, count in counts.items() if count]
-    return f"Of {len(audit.findings)} comparisons: {', '.join(parts)}."
-
-
-def _card(finding: Finding) -> dict[str, Any]:
-    judgement = finding.judgement
-    return _verdict(finding.verdict) | {
-        "title": words.title(finding.measure),
-        "attribute": finding.attribute,
-        "judged": words.judged([finding]),
-        "value": number(judgement.value, 3),
-        "low": number(judgement.low, 3),
-        "high": number(judgement.high, 3),
-        "limit": words.limit(finding),
-        "unfairness": number(finding.unfairness),
-        "best": words.extreme(finding.best),
-        "worst": words.extreme(finding.worst),
-        "advice": words.advice(finding),
-        "undefined": finding.n_undefined,
-        "gauge": _gauge(finding),
-    }
 
 
 def _gauge(finding: Finding) -> dict[str, float] | None:
@@ -198,66 +144,18 @@ def _facts(audit: Audit) -> dict[str, str]:
     }
 
 
-def _groups(audit: Audit) -> list[dict[str, Any]]:
+def _groups(audit: Audit) -> dict[str, list[dict[str, Any]]]:
+    """By way of grouping: every group's name, rows and share."""
     frame = audit.to_frame("groups")
-    found = []
+    found = {}
     for name, view in audit.views.items():
         rows = frame[frame["attribute"] == name].to_dict(orient="records")
         shorts = words.short_names(view.groups)
-        found.append(
-            {
-                "view": name,
-                "rows": [
-                    {
-                        "name": short,
-                        "rows": f"{row['rows']:,}",
-                        "share": percent(row["share"]),
-                        "width": 100 * row["share"],
-                        "tiny": bool(row["tiny"]),
-                    }
-                    for short, row in zip(shorts, rows, strict=True)
-                ],
-            }
-        )
+        found[name] = [
+            {**row, "name": short, "said": percent(row["share"])}
+            for short, row in zip(shorts, rows, strict=True)
+        ]
     return found
-
-
-def _views(audit: Audit, figures: dict[str, list[ReportFigure]], part: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "view": name,
-            "figures": figures[f"{part} {name}"],
-            "left_out": max(len(view.size) - MOST_GROUPS, 0),
-        }
-        for name, view in audit.views.items()
-        if f"{part} {name}" in figures
-    ]
-
-
-def _gain(change: Change) -> dict[str, str]:
-    return {
-        "title": words.title(change.after.measure),
-        "attribute": change.after.attribute,
-        "before": number(change.before.unfairness),
-        "after": number(change.after.unfairness),
-        "before_verdict": words.signed(change.before.verdict),
-        "after_verdict": words.signed(change.after.verdict),
-        "words": words.who_gained(change),
-    }
-
-
-def _levels(audit: Audit, figures: list[ReportFigure]) -> list[dict[str, Any]]:
-    """By measure: what it asks, and its chart for each way of grouping."""
-    found: dict[str, dict[str, Any]] = {}
-    for finding, figure in zip(audit.findings, figures, strict=True):
-        start = {
-            "title": words.title(finding.measure),
-            "words": words.convention(finding.measure),
-            "charts": [],
-        }
-        part = found.setdefault(finding.measure, start)
-        part["charts"].append((_verdict(finding.verdict), figure))
-    return list(found.values())
 
 
 def _named_figures(audit: Audit) -> dict[str, Any]:
@@ -274,15 +172,4 @@ def _named_figures(audit: Audit) -> dict[str, Any]:
         "rows": [
             [f"{name}{label}", *cells, words.FIGURES[name]] for (name, label), cells in rows.items()
         ],
-    }
-
-
-def _reading(audit: Audit) -> dict[str, Any]:
-    measures = dict.fromkeys(finding.measure for finding in audit.findings)
-    return {
-        "levels": words.LEVELS,
-        "figures": words.FIGURES_NOTE,
-        "measures": [(words.title(name), words.convention(name)) for name in measures],
-        "rates": [(name.replace("_", " "), said) for name, said in words.RATES.items()],
-        "intervals": words.intervals(audit),
     }
