@@ -36,7 +36,10 @@ S = np.repeat(["a", "b"], 50)
         ({"measures": []}, "measures: expected at least one"),
         ({"measures": [On("age", "accuracy_parity")]}, "measures: got the attribute 'age'"),
         ({"tolerance": -0.1}, "tolerance: expected a number from 0 to 1"),
-        ({"tolerance": "80%"}, "tolerance: expected a number or 'four_fifths', got '80%'"),
+        (
+            {"tolerance": "80%"},
+            "tolerance: expected a number from 0 to 1 or 'four_fifths', got '80%'",
+        ),
         ({"tolerance": {"accuracy": 0.1}}, "tolerance: got 'accuracy'; the measures asked are"),
         ({"confidence": 95}, "confidence: expected a finite number above 0 and below 1, got 95"),
         ({"y_desirable": 3}, r"y_desirable: expected labels among \[0, 1\], got \[3\]"),

@@ -18,6 +18,7 @@ from fairgrad.audit.counts import (
     predicted_labels,
     read_rows,
 )
+from fairgrad.audit.notices import Notice
 from fairgrad.audit.verdicts import FOUR_FIFTHS, Change, Finding, VerdictRule, gravest
 from fairgrad.checks import check_number, is_number
 from fairgrad.columns import as_columns
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit.notices import Notice
     from fairgrad.groups import GroupedRows
 
 DEFAULT_MEASURES = (
@@ -67,6 +67,7 @@ class Audit:
         threshold: the score at which the model was trained to switch (0.5 for probabilities).
 
     Attributes:
+        labels: all labels, sorted.
         findings: one `Finding` per measure and attribute (or crossing).
         warnings: what to know before trusting the figures.
         views: the count tables by attribute.
@@ -103,26 +104,27 @@ class Audit:
         rows = read_rows(y_true, sensitive_features, sample_weight, labels)
         predicted = predicted_labels(rows, y_pred, "y_pred")
         desirable = _desirable(rows.groups.labels.tolist(), y_desirable)
-        left_out = [name for name in DEFAULT_MEASURES if uses_desirable(name) and not desirable]
-        if measures is None:
-            measures = [name for name in DEFAULT_MEASURES if name not in left_out]
-        else:
-            left_out = []
+        usual = [name for name in DEFAULT_MEASURES if desirable or not uses_desirable(name)]
+        left_out = set(DEFAULT_MEASURES) - set(usual) if measures is None else set()
+        measures = usual if measures is None else measures
         asked = _asked_measures(measures, tolerance, rows.groups.attributes)
         table = CountTable.from_rows(rows, predicted)
         self._set_up(table, asked, desirable, confidence, rows.weight is not None)
         self.baseline: Audit | None = self._audit_baseline(baseline, rows)
         finest = self.views[" x ".join(self.attributes)]
-        self.warnings: tuple[Notice, ...] = (
-            *notices.left_out(left_out, self.labels),
-            *notices.constant_predictions(finest),
-            *notices.levelling_down(self.changes),
-            *notices.unknown_values(table, self.attributes),
-            *notices.empty_groups(as_columns(sensitive_features, "sensitive_features"), finest),
-            *notices.few_rows(finest),
-            *notices.weights(self.is_weighted),
-            *notices.other_threshold(y_score, predicted, desirable, table.n_labels, threshold),
-        )
+        columns = as_columns(sensitive_features, "sensitive_features")
+        score = y_score, predicted, desirable, len(self.labels), threshold
+        said = [
+            ("desirable", notices.left_out(left_out, len(self.labels))),
+            ("constant", notices.constant_predictions(finest)),
+            *(("levelling_down", notices.levelling_down(change)) for change in self.changes),
+            ("unknown", notices.unknown_values(table, self.views)),
+            ("empty", notices.empty_groups(columns, finest)),
+            ("tiny", notices.few_rows(finest)),
+            ("weights", notices.WEIGHTS if self.is_weighted else ""),
+            ("threshold", notices.other_threshold(*score)),
+        ]
+        self.warnings: tuple[Notice, ...] = tuple(Notice(*one) for one in said if one[1])
 
     def _set_up(
         self,
@@ -133,11 +135,11 @@ class Audit:
         is_weighted: bool,
     ) -> None:
         self.table, self.confidence, self.is_weighted = table, confidence, is_weighted
-        self._asked, self._desirable = asked, desirable
-        attributes = table.groups.attributes
-        self.attributes: tuple[str, ...] = attributes
-        keys = [(name,) for name in attributes]
-        self._view_keys: list[tuple[str, ...]] = [*keys, *([attributes] if len(keys) > 1 else [])]
+        self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
+        self.labels: list[Any] = table.groups.labels.tolist()
+        self.attributes: tuple[str, ...] = table.groups.attributes
+        keys = [*((name,) for name in self.attributes), self.attributes]
+        self._view_keys = list(dict.fromkeys(keys))
         self.views: dict[str, CountTable] = {" x ".join(k): table.view(*k) for k in self._view_keys}
         self._check_comparable()
         self.findings: tuple[Finding, ...] = tuple(
@@ -167,37 +169,21 @@ class Audit:
         if baseline is None:
             return None
         if isinstance(baseline, Audit):
-            table = baseline.table
-            self._check_same_rows(table)
+            table, own = baseline.table, self.table
+            if (
+                own.groups.labels.tolist() != table.groups.labels.tolist()
+                or own.groups.names != table.groups.names
+                or not np.allclose(own.mass.sum(axis=2), table.mass.sum(axis=2))
+            ):
+                raise ValueError(
+                    "baseline: expected an audit of the same rows; labels, groups or their numbers "
+                    "of rows differ."
+                )
         else:
             table = CountTable.from_rows(rows, predicted_labels(rows, baseline, "baseline"))
         other = Audit.__new__(Audit)
         other._set_up(table, self._asked, self._desirable, self.confidence, self.is_weighted)  # noqa: SLF001 - its own class
         return other
-
-    def _check_same_rows(self, table: CountTable) -> None:
-        own, other = self.table, table
-        same = (
-            own.groups.labels.tolist() == other.groups.labels.tolist()
-            and own.groups.names == other.groups.names
-            and np.allclose(own.mass.sum(axis=2), other.mass.sum(axis=2))
-        )
-        if not same:
-            raise ValueError(
-                "baseline: expected an audit of the same rows; labels, groups or their numbers of "
-                "rows differ."
-            )
-
-    @property
-    def alpha(self) -> float:
-        """1 - confidence."""
-        return 1.0 - self.confidence
-
-    @property
-    def labels(self) -> list[Any]:
-        """All labels."""
-        values: list[Any] = self.table.groups.labels.tolist()
-        return values
 
     @property
     def desirable(self) -> list[Any]:
@@ -360,27 +346,18 @@ def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasu
 
 def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
     """The tolerance named for this measure, else its own slack, else the common one."""
-    is_ratio = name == "four_fifths_rule"
+    default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
     if isinstance(tolerance, Mapping):
         named = {ALIASES.get(key, key): value for key, value in tolerance.items()}
-        common = named.get(name)
-        own = own if common is None else None
-    else:
-        common = None if is_ratio else tolerance  # a common number is about levels, not ratios
-    chosen = common if own is None else own
-    return _check_tolerance(
-        (FOUR_FIFTHS if is_ratio else DEFAULT_TOLERANCE) if chosen is None else chosen
-    )
-
-
-def _check_tolerance(tolerance: Any) -> float | str:
-    if isinstance(tolerance, str):
-        if tolerance != FOUR_FIFTHS:
-            raise ValueError(f"tolerance: expected a number or {FOUR_FIFTHS!r}, got {tolerance!r}.")
-        return tolerance
-    if not is_number(tolerance) or not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance: expected a number from 0 to 1, got {tolerance!r}.")
-    return float(tolerance)
+        chosen = named.get(name, own)
+    else:  # a common number is about levels, not ratios
+        chosen = tolerance if own is None and default != FOUR_FIFTHS else own
+    chosen = default if chosen is None else chosen
+    if chosen != FOUR_FIFTHS and not (is_number(chosen) and 0 <= chosen <= 1):
+        raise ValueError(
+            f"tolerance: expected a number from 0 to 1 or {FOUR_FIFTHS!r}, got {chosen!r}."
+        )
+    return chosen if isinstance(chosen, str) else float(chosen)
 
 
 def _desirable(labels: list[Any], y_desirable: Any) -> tuple[int, ...]:

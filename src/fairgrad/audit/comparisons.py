@@ -9,7 +9,7 @@ constraints on the error rates of the cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
@@ -21,16 +21,6 @@ from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields a
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-class LevelMap(Protocol):
-    """A linear map from the rates of the cells (K,) to the levels (J,)."""
-
-    def levels(self, rate: Floats) -> Floats:
-        """The levels of these rates; NaN where they are not defined."""
-
-    def enclose(self, rate: Interval) -> Interval:
-        """The range of each level when every rate lies anywhere in its own interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +39,15 @@ class GapToMean:
     factor: float = 1.0
 
     def levels(self, rate: Floats) -> Floats:
-        """(R * G,) the levels."""
+        """(R * G,) the levels of these rates; NaN where they are not defined."""
         x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
         gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
         return self._defined(gap)
 
     def enclose(self, rate: Interval) -> Interval:
-        """Interval arithmetic: a group's own rate counts once, with what is left of it.
+        """The range of each level when every rate lies anywhere in its own interval.
 
+        A group's own rate counts once, with what is left of it:
         ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
         """
         low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
@@ -92,7 +83,7 @@ class MatrixMap:
         return levels
 
     def enclose(self, rate: Interval) -> Interval:
-        """Interval arithmetic: rises with the rates of positive coefficients, falls with others."""
+        """Its range: it rises with the rates of positive coefficients and falls with others."""
         rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
         return Interval(
             self.c0 + rising @ rate.low + falling @ rate.high,
@@ -127,7 +118,7 @@ class Comparison:
     cells: Proportion
     cell_group: Ints
     n_free: int
-    map: LevelMap
+    map: GapToMean | MatrixMap
     lower: Floats
     upper: Floats
     good: Floats
@@ -158,32 +149,27 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    cells = table.rates["accuracy"]
-    return _between_groups(table, "accuracy", _one_row(cells), labels=[-1])
+    return _between_groups(table, "accuracy", table.rates["accuracy"])
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    labels = range(table.n_labels)
-    return _between_groups(table, "recall", table.rates[POSITIVES], labels=labels)
+    return _between_groups(table, "recall", table.rates[POSITIVES])
 
 
 def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    cells, labels = table.rates[POSITIVES], range(table.n_labels)
-    return _between_groups(table, "recall", cells, labels=labels, applies=desirable)
+    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
-    cells, labels = table.rates["selection_rate"], range(table.n_labels)
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    return _between_groups(
-        table, "selection rate", cells, labels=labels, n_free=n_free, good=desirable
-    )
+    rates = table.rates["selection_rate"]
+    return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
 def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
@@ -193,10 +179,8 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
             "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
             f"{table.groups.labels.tolist()}, got {len(desirable)}."
         )
-    cells = _one_row(table.rates["selection_rate"].row(desirable[0]))
-    return _between_groups(
-        table, "selection rate", cells, labels=[-1], factor=0.8, upper=np.inf, good=[0]
-    )
+    rates = table.rates["selection_rate"].row(desirable[0])
+    return _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
 
 
 BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
@@ -209,13 +193,7 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
 
 
 def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
-    """What a measure compares on these data.
-
-    Args:
-        measure: a name, or any single measure `fairgrad.measures.constraints_of` takes.
-        table: of the groups to compare.
-        desirable: indices of the desirable labels.
-    """
+    """What a single measure compares on the groups of a table, by indices of desirable labels."""
     name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
@@ -227,30 +205,29 @@ def _between_groups(
     rate: str,
     cells: Proportion,
     *,
-    labels: Sequence[int],
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
     factor: float = 1.0,
     upper: float = 0.0,
     good: Sequence[int] | None = None,
 ) -> Comparison:
-    """Each group's rate against the mean over all groups, for each row (label) of the cells."""
-    n_rows, n_groups = cells.total.shape
-    total = cells.total.sum(axis=1, keepdims=True)
-    share = cells.total / np.where(total > 0, total, 1.0)
+    """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    by_label = cells.total.ndim == 2
+    total = np.atleast_2d(cells.total)
+    n_rows, n_groups = total.shape
+    everyone = total.sum(axis=1, keepdims=True)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
-    names = table.groups.cell_names(by_label=True) if labels[0] >= 0 else table.groups.names
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     row = good[0] if good is not None and len(good) == 1 else None
     return Comparison(
         rate=rate,
-        names=names,
+        names=table.groups.cell_names(by_label),
         group=np.tile(np.arange(n_groups), n_rows),
-        label=np.repeat(np.asarray(labels), n_groups),
+        label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=Proportion(*(np.asarray(part).ravel() for part in cells)),
         cell_group=np.tile(np.arange(n_groups), n_rows),
-        n_free=n_free or int((cells.total[applied] > 0).sum()),
-        map=GapToMean(share, applied, factor),
+        n_free=n_free or int((total[applied] > 0).sum()),
+        map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
         lower=np.zeros(n_rows * n_groups),
         upper=np.full(n_rows * n_groups, upper),
         good=np.repeat(is_good, n_groups).astype(np.float64),
@@ -290,7 +267,3 @@ def _errors(table: CountTable, by_label: bool) -> Proportion:
         wrong = sums.truth - sums.hit
         return Proportion(wrong.ravel(), sums.truth.ravel(), squares.truth.ravel())
     return Proportion(sums.total - sums.hit.sum(axis=0), sums.total, squares.total)
-
-
-def _one_row(cells: Proportion) -> Proportion:
-    return Proportion(*(part[None, :] for part in cells))

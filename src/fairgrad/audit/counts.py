@@ -139,11 +139,7 @@ def margins(table: Floats) -> Margins:
 
 
 def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any) -> GroupedRows:
-    """True labels and sensitive values as integers.
-
-    Raises:
-        ValueError: if lengths differ, a label is missing, or there is one label only.
-    """
+    """True labels and sensitive values as integers; of at least two labels."""
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
@@ -161,11 +157,7 @@ def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: 
 
 
 def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
-    """(N,) the index of each row's predicted label.
-
-    Raises:
-        ValueError: if lengths differ, a prediction is missing, or its label is not known.
-    """
+    """(N,) the index of each row's predicted label."""
     columns = list(as_columns(y_pred, argument).values())
     if len(columns) != 1:
         raise ValueError(f"{argument}: expected one label per row, got {len(columns)} columns.")

@@ -56,12 +56,8 @@ def renderable(audit: Audit) -> Group:
     parts.append(_figures(audit))
     parts += _against_baseline(audit)
     parts += [Text(f"! {printable(notice.message)}", style="yellow") for notice in audit.warnings]
-    reading = [
-        "± is half an interval, its wider side.",
-        words.LEVELS,
-        words.FIGURES_NOTE,
-        *words.intervals(audit),
-    ]
+    half = "± is half an interval, its wider side."
+    reading = [half, words.LEVELS, words.FIGURES_NOTE, *words.intervals(audit)]
     return Group(*parts, *(Text(sentence, style="dim") for sentence in reading))
 
 
@@ -76,19 +72,19 @@ def _opening(audit: Audit) -> Text:
 
 def _verdicts(audit: Audit) -> Table:
     judged = words.judged(audit.findings).replace("largest", "max")
+    rows = []
+    for finding in audit.findings:
+        value, low, high, verdict = finding.judgement
+        word = Text(f"{words.SIGNS[verdict]} {_short(verdict)}")
+        word.stylize(STYLES.get(verdict, "yellow"))
+        figures = [f"{finding.unfairness:.3f}", f"{value:.3f}", f"{low:.3f}-{high:.3f}"]
+        rows.append([*figures, words.limit(finding), word])
     heads = ["unfairness", judged, "interval", "fair if"]
-
-    def cells(position: int) -> list[Any]:
-        finding = audit.findings[position]
-        (value, low, high, verdict), limit = finding.judgement, words.limit(finding)
-        figures = [f"{finding.unfairness:.3f}", f"{value:.3f}", f"{low:.3f}-{high:.3f}", limit]
-        return [*figures, Text(_short(verdict, sign=True), style=STYLES.get(verdict, "yellow"))]
-
-    return _by_measure(audit, "Verdicts", heads, ["verdict"], cells)
+    return _by_measure(audit, "Verdicts", heads, ["verdict"], rows)
 
 
 def _by_measure(
-    audit: Audit, title: str, figures: list[str], texts: list[str], cells: Any
+    audit: Audit, title: str, figures: list[str], texts: list[str], rows: list[list[Any]]
 ) -> Table:
     """A row per finding; of several ways of grouping each is named below the measure."""
     attributes = dict.fromkeys(finding.attribute for finding in audit.findings)
@@ -100,19 +96,18 @@ def _by_measure(
     for name in texts:
         table.add_column(name, no_wrap=True)
     last = None
-    for position, finding in enumerate(audit.findings):
+    for finding, row in zip(audit.findings, rows, strict=True):
         name = words.title(finding.measure)
         if not by:
             if name != last:
                 table.add_row(Text(printable(name)))
             last, name = name, f"  {finding.attribute}"
-        table.add_row(Text(printable(name)), *cells(position))
+        table.add_row(Text(printable(name)), *row)
     return table
 
 
-def _short(verdict: str, *, sign: bool = False) -> str:
-    word = verdict.split(maxsplit=1)[0]
-    return f"{words.SIGNS[verdict]} {word}" if sign else word
+def _short(verdict: str) -> str:
+    return verdict.split(maxsplit=1)[0]
 
 
 def _remark(finding: Finding) -> Text:
@@ -187,14 +182,13 @@ def _figures(audit: Audit) -> Table:
 def _against_baseline(audit: Audit) -> list[Any]:
     if audit.baseline is None:
         return []
-
-    def cells(position: int) -> list[Any]:
-        before, after = audit.changes[position].before, audit.changes[position].after
-        moved = f"{before.unfairness:.3f} → {after.unfairness:.3f}"
-        return [moved, _short(before.verdict), _short(after.verdict)]
-
+    pairs = [(change.before, change.after) for change in audit.changes]
+    rows: list[list[Any]] = [
+        [f"{a.unfairness:.3f} → {b.unfairness:.3f}", _short(a.verdict), _short(b.verdict)]
+        for a, b in pairs
+    ]
     texts = ["verdict before", "verdict now"]
-    table = _by_measure(audit, "Against the baseline", ["unfairness"], texts, cells)
+    table = _by_measure(audit, "Against the baseline", ["unfairness"], texts, rows)
     said = dict.fromkeys(f"{words.heading(c.after)}: {words.who_gained(c)}" for c in audit.changes)
     return [table, *(Text(printable(sentence)) for sentence in said)]
 
@@ -276,7 +270,10 @@ def _card_rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> str:
     names = sorted(sizes, key=lambda name: -sizes[name])[:MOST_GROUPS_ON_CARD]
     left_out = len(sizes) - len(names)
     sizes[OVERALL] = view.n_rows
-    header = ["Group", "Rows", *(words.rate_title(rate, label, several) for rate, label in columns)]
+    header = ["Group", "Rows"]
+    for rate, label in columns:
+        of = f" ({label})" if several and label is not None else ""
+        header.append(f"{rate.replace('_', ' ')}{of}")
     rows = [
         [name, f"{int(sizes[name]):,}", *(_with_ends(cells[(name, *column)]) for column in columns)]
         for name in [*names, OVERALL]
@@ -294,16 +291,12 @@ def _card_changes(audit: Audit) -> list[str]:
     if audit.baseline is None:
         return []
     header = ["Measure", "Groups by", "Unfairness before", "Now", "Who gained, who lost"]
-    rows = [
-        [
-            words.title(change.after.measure),
-            change.after.attribute,
-            f"{change.before.unfairness:.4f}",
-            f"{change.after.unfairness:.4f}",
-            words.who_gained(change),
-        ]
-        for change in audit.changes
-    ]
+    rows = []
+    for change in audit.changes:
+        before, after = change.before, change.after
+        figures = [f"{before.unfairness:.4f}", f"{after.unfairness:.4f}"]
+        named = [words.title(after.measure), after.attribute]
+        rows.append([*named, *figures, words.who_gained(change)])
     return ["### Against the baseline", _card_table(header, rows)]
 
 

@@ -54,12 +54,10 @@ class VerdictRule:
     def settle(self, low: float, high: float) -> str:
         """The verdict on a figure known to lie between low and high."""
         if self.kind == "ratio":
-            low, high, limit = -high, -low, -self.value
+            is_fair, is_unfair = low >= self.value, high < self.value
         else:
-            limit = self.value
-        if high <= limit:
-            return FAIR
-        return UNFAIR if low > limit else UNDECIDED
+            is_fair, is_unfair = high <= self.value, low > self.value
+        return FAIR if is_fair else UNFAIR if is_unfair else UNDECIDED
 
 
 class Judgement(NamedTuple):
@@ -74,10 +72,7 @@ class Judgement(NamedTuple):
 def rate_intervals(comparison: Comparison, alpha: float, growth: Floats | None = None) -> Interval:
     """Intervals of all cells' rates that hold at once with probability at least 1 - alpha.
 
-    Args:
-        comparison: whose cells.
-        alpha: the error allowed to all of them together.
-        growth: (G,) as if each group had this many times its rows, with the same rates.
+    With growth, (G,): as if each group had this many times its rows, with the same rates.
     """
     trials = comparison.cells.trials
     if growth is not None:
@@ -90,40 +85,10 @@ def judge(
 ) -> Judgement:
     """The verdict on a measure; arguments as for `rate_intervals`."""
     rate = rate_intervals(comparison, alpha, growth)
-    if rule.kind == "ratio":
-        value, low, high = _ratio(comparison, rate)
-    else:
-        value, low, high = _largest_excess(comparison, rule, rate)
-    if np.isnan(value):  # no level is defined: nothing was compared
-        return Judgement(value, low, high, UNDECIDED)
-    return Judgement(value, low, high, rule.settle(low, high))
-
-
-def more_rows(comparison: Comparison, rule: VerdictRule, alpha: float, size: Floats) -> Floats:
-    """(G,) how many more rows of each group would settle an undecided verdict; NaN if none would.
-
-    The rates are assumed to stay as observed. Groups with fewer than N rows are brought up to N,
-    the smallest groups being what makes gaps uncertain; N is the least number that settles it.
-
-    Args:
-        comparison: the measure on the data.
-        rule: what is still called fair.
-        alpha: the error allowed.
-        size: (G,) rows of each group now.
-    """
-
-    def settled(log_rows: float) -> bool:
-        growth = np.maximum(np.exp(log_rows) / size, 1.0)
-        return judge(comparison, rule, alpha, growth).verdict != UNDECIDED
-
-    low, high = np.log(max(size.min(), 1.0)), np.log(MOST_ROWS)
-    if size.min() <= 0 or not settled(high):
-        return np.full(len(size), np.nan)
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (low, middle) if settled(middle) else (middle, high)
-    more: Floats = np.ceil(np.maximum(np.exp(high) - size, 0.0))
-    return more
+    is_ratio = rule.kind == "ratio"
+    figure = _ratio(comparison, rate) if is_ratio else _largest_excess(comparison, rule, rate)
+    nothing_compared = np.isnan(figure[0])  # no level is defined
+    return Judgement(*figure, UNDECIDED if nothing_compared else rule.settle(*figure[1:]))
 
 
 def _largest_excess(
@@ -248,19 +213,29 @@ class Finding:
 
     @cached_property
     def more_rows(self) -> dict[str, int] | None:
-        """For an undecided verdict: rows to add per group to settle it, rates as observed.
+        """For an undecided verdict: how many more rows of each group would settle it.
 
-        None where no number would: the figure is too close to the tolerance, or not defined.
+        The rates are assumed to stay as observed. Groups with fewer than N rows are brought up to
+        N, as the smallest groups are what makes gaps uncertain; N is the least number that settles
+        it. None where no number would: the figure is too close to the tolerance, or not defined.
         """
         if self.verdict != UNDECIDED:
             return {}
-        if np.isnan(self.judgement.value):
+        size = self.table.size
+
+        def settled(log_rows: float) -> bool:
+            growth = np.maximum(np.exp(log_rows) / size, 1.0)
+            return judge(self.comparison, self.tolerance, self.alpha, growth).verdict != UNDECIDED
+
+        low, high = np.log(max(size.min(), 1.0)), np.log(MOST_ROWS)
+        if np.isnan(self.judgement.value) or size.min() <= 0 or not settled(high):
             return None
-        rows = more_rows(self.comparison, self.tolerance, self.alpha, self.table.size)
-        if np.isnan(rows).any():
-            return None
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            low, high = (low, middle) if settled(middle) else (middle, high)
+        more = np.ceil(np.exp(high) - size)
         names = self.table.groups.names
-        return {name: int(n) for name, n in zip(names, rows, strict=True) if n > 0}
+        return {name: int(n) for name, n in zip(names, more, strict=True) if n > 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +259,7 @@ class Change:
     before: Finding
     after: Finding
 
-    @property
+    @cached_property
     def gains(self) -> Floats:
         """(K,) by how much the people in each cell are better off, NaN where nobody is."""
         comparison = self.after.comparison
@@ -306,28 +281,21 @@ class Change:
         gains = self.gains[~np.isnan(self.gains)]
         return bool(self.is_fairer and (gains <= NEGLIGIBLE).all() and (gains < -NEGLIGIBLE).any())
 
-    def group_gains(self) -> list[tuple[str, Floats]]:
-        """Each group's name with the gains in its cells."""
-        cell_group = self.after.comparison.cell_group
-        names = self.after.table.groups.names
-        return [(name, self.gains[cell_group == g]) for g, name in enumerate(names)]
-
     def gained(self) -> list[str]:
         """The groups that gained in one of their rates and lost in none."""
-        return [name for name, gains in self.group_gains() if _gained(gains) and not _lost(gains)]
+        return self._groups(gained=True, lost=False)
 
     def lost(self) -> list[str]:
         """The groups that lost in one of their rates and gained in none."""
-        return [name for name, gains in self.group_gains() if _lost(gains) and not _gained(gains)]
+        return self._groups(gained=False, lost=True)
 
     def mixed(self) -> list[str]:
         """The groups that gained in one of their rates and lost in another."""
-        return [name for name, gains in self.group_gains() if _lost(gains) and _gained(gains)]
+        return self._groups(gained=True, lost=True)
 
-
-def _gained(gains: Floats) -> bool:
-    return bool((gains > NEGLIGIBLE).any())
-
-
-def _lost(gains: Floats) -> bool:
-    return bool((gains < -NEGLIGIBLE).any())
+    def _groups(self, *, gained: bool, lost: bool) -> list[str]:
+        names, cell_group = self.after.table.groups.names, self.after.comparison.cell_group
+        up, down = np.zeros((2, len(names)), dtype=bool)
+        np.logical_or.at(up, cell_group, self.gains > NEGLIGIBLE)
+        np.logical_or.at(down, cell_group, self.gains < -NEGLIGIBLE)
+        return [names[g] for g in np.flatnonzero((up == gained) & (down == lost))]

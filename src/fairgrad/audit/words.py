@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 
@@ -140,12 +140,6 @@ def intervals(audit: Audit) -> list[str]:
 def desirable(audit: Audit) -> str:
     """The labels taken as desirable."""
     return ", ".join(str(label) for label in audit.desirable) or "none named"
-
-
-def rate_title(rate: str, label: Any, several: bool) -> str:
-    """A rate's name, with its label where there are several."""
-    name = rate.replace("_", " ")
-    return f"{name} ({label})" if several and label is not None else name
 
 
 def short_names(groups: Groups) -> list[str]:
