@@ -349,7 +349,7 @@ def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
     default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
     if isinstance(tolerance, Mapping):
         named = {ALIASES.get(key, key): value for key, value in tolerance.items()}
-        chosen = named.get(name, own)
+        chosen: Any = named.get(name, own)
     else:  # a common number is about levels, not ratios
         chosen = tolerance if own is None and default != FOUR_FIFTHS else own
     chosen = default if chosen is None else chosen

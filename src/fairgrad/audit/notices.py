@@ -68,7 +68,7 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
     for name, column in columns.items():
         if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
             series = pd.Series(column)
-            unused = series.cat.categories.difference(series.dropna().unique())
+            unused = series.cat.categories.difference(list(series.dropna().unique()))
             names += [f"{name}={value}" for value in unused]
     return f"Nothing can be said about groups without rows: {listed(names)}." if names else ""
 

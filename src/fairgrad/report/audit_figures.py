@@ -237,7 +237,7 @@ def _levels(finding: Finding) -> list[dict[str, Any]]:
         if np.isnan(level) or (asked is not None and not asked[j // len(shorts)]):
             continue
         name, group, label = comparison.names[j], comparison.group[j], comparison.label[j]
-        row = {
+        row: dict[str, Any] = {
             "name": name,
             "group": shorts[group] if group >= 0 else name,
             "label": f"{groups.label_name}={groups.labels[label]}" if label >= 0 else "",

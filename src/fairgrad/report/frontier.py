@@ -204,7 +204,7 @@ def _words(frontier: FrontierData) -> str:
 
 
 def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
-    rows = [
+    rows: list[dict[Any, Any]] = [
         {**row, "rate": row["rate"].replace("_", " "), "said": percent(row["value"])}
         for row in rates.to_dict(orient="records")
     ]

@@ -144,7 +144,7 @@ def _facts(audit: Audit) -> dict[str, str]:
     }
 
 
-def _groups(audit: Audit) -> dict[str, list[dict[str, Any]]]:
+def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
     """By way of grouping: every group's name, rows and share."""
     frame = audit.to_frame("groups")
     found = {}
