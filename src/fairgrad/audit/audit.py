@@ -11,13 +11,7 @@ import numpy as np
 
 from fairgrad.audit import notices, tables, text, words
 from fairgrad.audit.comparisons import Comparison, compare
-from fairgrad.audit.counts import (
-    CountTable,
-    GroupGap,
-    group_gaps,
-    predicted_labels,
-    read_rows,
-)
+from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.verdicts import FOUR_FIFTHS, Change, Finding, VerdictRule, gravest
 from fairgrad.checks import check_number, is_number

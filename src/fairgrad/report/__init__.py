@@ -1,6 +1,15 @@
-"""Turns audits, frontiers and training histories into charts and one self-contained page."""
+"""Turns audits, frontiers and training histories into charts and one self-contained page.
 
+Names imported under their own name are for those who draw figures of their own, as the benchmark
+does; they are not in the reference.
+"""
+
+from fairgrad.report.figure import SERIES as SERIES
 from fairgrad.report.figure import ReportFigure, save_figures
+from fairgrad.report.figure import data as data
+from fairgrad.report.figure import number as number
+from fairgrad.report.figure import series as series
+from fairgrad.report.figure import var as var
 from fairgrad.report.frontier import FrontierData, frontier_figures
 from fairgrad.report.history import history_figures
 from fairgrad.report.report import Report

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
 from fairgrad.files import write_whole
-from fairgrad.report.audit_figures import (
-    MOST_GROUPS,
-    change_figures,
-    level_figure,
-    rate_figures,
-)
+from fairgrad.report.audit_figures import MOST_GROUPS, change_figures, level_figure, rate_figures
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
