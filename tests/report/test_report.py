@@ -193,6 +193,21 @@ def test_bad_histories_are_named(samples):
         Report(samples.make_audit(), history=samples.make_history().assign(quantity="loss"))
 
 
+def test_the_page_says_which_label_was_taken_as_desirable():
+    rng = np.random.default_rng(0)
+    y, pred = rng.choice(["no", "yes"], size=(2, 300))
+    html = Report(Audit(y, pred, rng.choice(["a", "b"], 300))).html()
+    assert "about the desirable label, <bdi>yes</bdi>" in html
+    assert "<dt>Desirable label</dt><dd><bdi>yes</bdi></dd>" in html
+
+
+def test_a_plain_model_of_a_frontier_is_called_so(samples):
+    points = samples.make_frontier().points.assign(epsilon=[0, 0.1, 0.2, 0.3, 0.4, np.inf])
+    report = Report(samples.make_audit(), frontier=points, chosen=5)
+    assert report.frontier.names[5].startswith("plain model: accuracy 82.2 %")
+    assert "ε = 0.4000" in report.frontier.names[4]
+
+
 def test_measures_of_ones_own_make_a_page():
     rng = np.random.default_rng(0)
     y, pred = rng.integers(2, size=(2, 300))

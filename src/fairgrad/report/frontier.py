@@ -13,6 +13,7 @@ from fairgrad.report.figure import ReportFigure, data, number, percent, series, 
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of the two charts: clicking a point of the first shows its rates in the second."""
+PLAIN = "plain model"
 NEEDED = ("epsilon", "accuracy", "unfairness")
 RATES_NEEDED = ("point", "group", "rate", "value")
 
@@ -75,7 +76,8 @@ class FrontierData:
     def names(self) -> list[str]:
         """Each point in words, for the list beside the chart."""
         return [
-            f"{row['series']}{', ' if row['series'] else ''}{row['epsilon_said']}: accuracy "
+            f"{row['series']}{', ' if row['series'] else ''}"
+            f"{'' if row['epsilon_said'] == PLAIN else 'ε = '}{row['epsilon_said']}: accuracy "
             f"{row['accuracy_said']}, unfairness {row['unfairness_said']}"
             f"{' (chosen)' if row['is_chosen'] else ''}"
             for row in self.records
@@ -91,9 +93,7 @@ class FrontierData:
                 **row,
                 "point": position,
                 "is_chosen": position == self.chosen,
-                "epsilon_said": "plain model"
-                if np.isinf(row["epsilon"])
-                else f"ε = {number(row['epsilon'])}",
+                "epsilon_said": number(row["epsilon"]).replace("inf", PLAIN),
                 "accuracy_said": percent(row["accuracy"]),
                 "unfairness_said": number(row["unfairness"]),
             }
