@@ -45,7 +45,9 @@ class CompiledStep(BuildHookInterface):
                 command.ensure_finalized()
                 command.run()
             except Exception as error:  # noqa: BLE001 - whatever a foreign compiler may raise
-                self.app.display_warning(f"fairgrad: no compiled step ({error}); it will be slower.")
+                self.app.display_warning(
+                    f"fairgrad: no compiled step ({error}); it will be slower."
+                )
                 return None
             (built,) = Path(folder).glob("_step*.so") or Path(folder).glob("_step*.pyd")
             target = source.with_name(built.name)

@@ -8,9 +8,8 @@ from typing import Any
 import vl_convert
 from altair import TopLevelMixin
 
-from fairgrad.report import Figure
-from fairgrad.report.colours import LIGHT, filled_in
-from fairgrad.report.figure import CONFIG
+from fairgrad.report import ReportFigure
+from fairgrad.report.figure import CONFIG, LIGHT, filled_in
 
 WIDTH = 560
 """Of a report's figure in a page, in pixels."""
@@ -18,7 +17,7 @@ WIDTH = 560
 
 def as_spec(value: Any) -> dict[str, Any] | None:
     """The Vega-Lite specification of a chart or a report's figure; None of anything else."""
-    if isinstance(value, Figure):
+    if isinstance(value, ReportFigure):
         value = value.standalone(WIDTH)
     if not isinstance(value, TopLevelMixin):
         return None

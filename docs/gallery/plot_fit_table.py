@@ -44,15 +44,7 @@ pd.DataFrame(rows).round(3)
 # The history holds the levels and multipliers of every epoch. The levels start apart and meet at 0
 # while the multipliers settle at what it takes to hold them there: the price of each constraint.
 
-history = pd.DataFrame(
-    [
-        {"epoch": epoch + 1, "quantity": kind, "name": name, "value": value}
-        for kind, key in {"level": "levels", "multiplier": "multipliers"}.items()
-        for epoch, values in enumerate(model.history_[key])
-        for name, value in zip(model.constraint_names_, values, strict=True)
-    ]
-)
-levels, multipliers = history_figures(history)
+levels, multipliers, *_ = history_figures(model)
 levels
 
 # %%

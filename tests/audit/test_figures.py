@@ -10,8 +10,8 @@ from sklearn import metrics as sk
 
 from fairgrad import Groups, fairness_levels
 from fairgrad.audit import Audit
-from fairgrad.audit.levels import GapToMean, Matrix
-from fairgrad.audit.proportions import Interval
+from fairgrad.audit.comparisons import GapToMean, MatrixMap
+from fairgrad.audit.intervals import Interval
 from fairgrad.measures import constraints_of
 
 NAMED = [
@@ -146,7 +146,7 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     d = draw(6, n_groups=4)
     (finding,) = Audit(d.y, d.pred, d.s, measures=measure).findings
     asked = constraints_of(measure, Groups.from_data(d.y, d.s))
-    own, matrix = finding.comparison.map, Matrix(asked.c0, asked.C)
+    own, matrix = finding.comparison.map, MatrixMap(asked.c0, asked.C)
     assert isinstance(own, GapToMean)
     rate = finding.comparison.cells.value
     np.testing.assert_allclose(own.levels(rate), matrix.levels(1 - rate), atol=1e-12)
@@ -165,3 +165,25 @@ def test_a_measure_of_ones_own_is_judged_by_its_bounds(draw):
     errors = [wrong[(d.y == 0) & (d.s == r)].mean() for r in (0, 1)]
     assert finding.levels[0] == pytest.approx(errors[0] - errors[1])
     assert finding.judgement.low <= abs(finding.levels[0]) <= finding.judgement.high
+
+
+def test_the_four_fifths_rule_is_unfair_only_where_it_is_broken(draw):
+    s = np.repeat([0, 1, 2], 100)
+    y = np.tile([0, 1], 150)
+    (equal,) = Audit(y, y, s, measures="four_fifths_rule").findings
+    assert equal.unfairness == 0
+    assert equal.unfairness_interval.low == 0
+    pred = (np.arange(300) % 100 < np.repeat([60, 60, 10], 100)) * 1
+    (broken,) = Audit(y, pred, s, measures="four_fifths_rule").findings
+    assert broken.unfairness == pytest.approx((0.8 * 1.3 / 3 - 0.1) / 3)
+    low, high = broken.unfairness_interval
+    assert 0 < low < broken.unfairness < high
+    # Wherever the levels lie in their intervals, so does the unfairness in its own.
+    ends = broken.level_intervals
+    drawn = np.random.default_rng(0).uniform(ends.low, ends.high, size=(1000, 3))
+    unfair = np.maximum(-drawn, 0).mean(axis=1)
+    assert low - 1e-12 <= unfair.min()
+    assert unfair.max() <= high + 1e-12
+    d = draw(8)
+    (two_sided,) = Audit(d.y, d.pred, d.s, measures="equalized_odds").findings
+    assert two_sided.unfairness == pytest.approx(np.abs(two_sided.levels).mean())

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairgrad import fairness_levels
 from fairgrad.audit import Audit
 from fairgrad.measures import On
 
@@ -18,7 +19,7 @@ S = np.repeat(["a", "b"], 50)
         ({"y_pred": Y[:-1]}, r"y_pred: expected one value per row of y_true \(100\), got 99"),
         (
             {"sensitive_features": S[:-1]},
-            r"sensitive_features \(sensitive_features\): expected one",
+            r"sensitive_features: expected one value per row of y_true \(100\), got 99",
         ),
         ({"baseline": Y[:-1]}, "baseline: expected one value per row"),
         ({"y_pred": np.where(Y == 1, 2, 0)}, r"y_pred: row 1 has the label 2, .* \[0, 1\]"),
@@ -35,13 +36,19 @@ S = np.repeat(["a", "b"], 50)
         ({"measures": []}, "measures: expected at least one"),
         ({"measures": [On("age", "accuracy_parity")]}, "measures: got the attribute 'age'"),
         ({"tolerance": -0.1}, "tolerance: expected a number from 0 to 1"),
-        ({"tolerance": "80%"}, "tolerance: expected a number or 'four_fifths', got '80%'"),
+        (
+            {"tolerance": "80%"},
+            "tolerance: expected a number from 0 to 1 or 'four_fifths', got '80%'",
+        ),
         ({"tolerance": {"accuracy": 0.1}}, "tolerance: got 'accuracy'; the measures asked are"),
-        ({"confidence": 95}, "confidence: expected a number between 0 and 1, got 95"),
+        ({"confidence": 95}, "confidence: expected a finite number above 0 and below 1, got 95"),
         ({"y_desirable": 3}, r"y_desirable: expected labels among \[0, 1\], got \[3\]"),
         ({"y_desirable": [0, 1]}, "y_desirable: expected one of the two labels"),
         ({"sample_weight": -Y}, "sample_weight: expected finite weights"),
-        ({"sample_weight": np.where(S == "a", 1.0, 0.0)}, "only 1 has rows with known values"),
+        (
+            {"sample_weight": np.where(S == "a", 1.0, 0.0)},
+            "at least two groups, got the value 'a' alone",
+        ),
     ],
 )
 def test_bad_input_is_named(changed, said):
@@ -58,11 +65,42 @@ def test_ratios_need_one_desirable_label():
         Audit(y, y, S, measures="equalized_odds", tolerance="four_fifths")
 
 
-def test_the_desirable_of_two_words_must_be_named():
-    y = np.where(Y == 1, "approve", "deny")
-    with pytest.raises(ValueError, match="y_desirable: the labels are"):
-        Audit(y, y, S)
-    assert Audit(y, y, S, y_desirable="approve").desirable == ["approve"]
+@pytest.mark.parametrize(
+    ("labels", "taken"), [((0, 1), 1), ((1, 2), 2), (("no", "yes"), "yes"), ((-1, 1), 1)]
+)
+def test_of_two_labels_the_second_is_desirable_unless_one_is_named(labels, taken):
+    y = np.array(labels, dtype=object)[Y]
+    pred = np.array(labels, dtype=object)[(np.arange(100) % 3 == 0) * 1]
+    audit = Audit(y, pred, S)
+    assert audit.desirable == [taken]
+    core = fairness_levels(y, pred, S, "equality_of_opportunity")
+    assert core.desirable == (taken,)
+    found = next(f for f in audit.findings if f.measure == "equality_of_opportunity")
+    np.testing.assert_allclose(found.levels, core.values)
+    selected = audit.to_frame().set_index(["group", "rate"])["value"]["overall", "selection_rate"]
+    assert selected == np.mean(pred == taken)
+    assert Audit(y, pred, S, y_desirable=labels[0]).desirable == [labels[0]]
+
+
+def test_of_more_labels_one_must_be_named_where_a_measure_needs_it():
+    y = np.arange(100) % 3
+    audit = Audit(y, y, S)
+    assert audit.desirable == []
+    assert [f.measure for f in audit.findings] == [
+        "demographic_parity",
+        "equalized_odds",
+        "accuracy_parity",
+    ]
+    assert audit.warnings[0].kind == "desirable"
+    assert "y_desirable=" in audit.warnings[0].message
+    with pytest.raises(ValueError) as here:  # noqa: PT011 - the message is compared
+        Audit(y, y, S, measures="equal_opportunity")
+    with pytest.raises(ValueError) as core:  # noqa: PT011 - the message is compared
+        fairness_levels(y, y, S, "equality_of_opportunity")
+    assert str(here.value) == str(core.value)
+    named = Audit(y, y, S, y_desirable=2)
+    assert "equality_of_opportunity" in {f.measure for f in named.findings}
+    assert "desirable" not in {notice.kind for notice in named.warnings}
 
 
 def test_labels_that_happen_not_to_occur():

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from fairgrad.audit import Audit
-from fairgrad.audit.markdown import escape
+from fairgrad.audit.text import escape
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -104,3 +104,27 @@ def test_many_labels_have_a_summary_too():
 
 def test_repr_says_the_verdict(audit):
     assert repr(audit) == f"<Audit of 600 rows by kind |<b>, sex: {audit.verdict}>"
+
+
+def test_the_desirable_label_is_shown_wherever_results_are():
+    rng = np.random.default_rng(2)
+    y, pred = rng.choice(["no", "yes"], size=(2, 300))
+    audit = Audit(y, pred, rng.choice(["a", "b"], 300))
+    assert "(desirable: yes)" in audit.summary()
+    assert "desirable: yes" in audit.to_markdown()
+    assert audit.to_dict()["desirable"] == ["yes"]
+
+
+def test_the_summary_of_several_attributes_keeps_names_whole():
+    rng = np.random.default_rng(3)
+    y, pred, before = rng.integers(2, size=(3, 900))
+    frame = pd.DataFrame(
+        {"Sex": rng.choice(["F", "M"], 900), "ethnicity": rng.choice(["Inuit", "White"], 900)}
+    )
+    lines = Audit(y, pred, frame, baseline=before).summary(80).splitlines()
+    for name in ("Demographic parity", "  Sex", "  ethnicity", "  Sex x ethnicity", "F, Inuit"):
+        assert any(line.startswith(f" {name}") for line in lines), name
+    assert not any("…" in line for line in lines)
+    one = Audit(y, pred, frame["Sex"], baseline=before).summary(80)
+    assert "Verdicts by Sex" in one
+    assert "Against the baseline by Sex" in one

@@ -5,9 +5,9 @@ import pytest
 
 from fairgrad import Constraints, On
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
-from fairgrad.audit.comparisons import comparison_of
-from fairgrad.audit.table import Table
-from fairgrad.audit.verdicts import Tolerance, judge, rate_intervals
+from fairgrad.audit.comparisons import compare
+from fairgrad.audit.counts import CountTable
+from fairgrad.audit.verdicts import VerdictRule, judge, rate_intervals
 from fairgrad.groups import Groups
 
 MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
@@ -17,7 +17,7 @@ CHANCE = np.array([[0.15, 0.7], [0.1, 0.85], [0.4, 0.6]])  # of predicting 1
 
 def table_of(counts):
     groups = Groups.from_data([0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2])
-    return Table(groups, counts, counts, counts)
+    return CountTable(groups, counts, counts, counts)
 
 
 def drawn_tables(n, seed):
@@ -33,11 +33,11 @@ def expected_table():
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_intervals_of_levels_hold_at_once_as_often_as_promised(measure, confidence):
-    true = comparison_of(measure, table_of(expected_table()), [1])
+    true = compare(measure, table_of(expected_table()), [1])
     levels = true.map.levels(true.cells.value)
     held = []
     for counts in drawn_tables(1500, seed=1):
-        found = comparison_of(measure, table_of(counts), [1])
+        found = compare(measure, table_of(counts), [1])
         low, high = found.map.enclose(rate_intervals(found, 1 - confidence))
         held.append(np.all((low <= levels + 1e-12) & (levels - 1e-12 <= high)))
     assert np.mean(held) >= confidence
@@ -47,14 +47,14 @@ def test_intervals_of_levels_hold_at_once_as_often_as_promised(measure, confiden
 def test_wrong_verdicts_are_rarer_than_the_error_allowed(measure):
     """The hardest case: the truth lies exactly at the tolerance, on either side of it."""
     ratio = measure == "four_fifths_rule"
-    true = comparison_of(measure, table_of(expected_table()), [1])
+    true = compare(measure, table_of(expected_table()), [1])
     kind = "ratio" if ratio else "level"
-    at = judge(true, Tolerance(kind, 0.5), 0.2).value
-    beyond, within = Tolerance(kind, at - 1e-9), Tolerance(kind, at + 1e-9)
+    at = judge(true, VerdictRule(kind, 0.5), 0.2).value
+    beyond, within = VerdictRule(kind, at - 1e-9), VerdictRule(kind, at + 1e-9)
     beyond, within = (within, beyond) if ratio else (beyond, within)
     wrong = []
     for counts in drawn_tables(800, seed=2):
-        found = comparison_of(measure, table_of(counts), [1])
+        found = compare(measure, table_of(counts), [1])
         wrong.append(
             judge(found, beyond, 0.2).verdict == FAIR or judge(found, within, 0.2).verdict == UNFAIR
         )

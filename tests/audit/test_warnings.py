@@ -73,6 +73,14 @@ def test_another_threshold_than_the_trained_one():
     assert "one threshold" in message(Audit(Y, by_group, S, y_score=score), "threshold")
 
 
+def test_a_threshold_that_everybody_passes_is_told_too():
+    score = np.linspace(0.2, 1, 400)
+    everybody = Audit(Y, np.ones(400, dtype=int), S, y_score=score)
+    assert "switch at a score of about 0.2, but" in message(everybody, "threshold")
+    nobody = Audit(Y, np.zeros(400, dtype=int), S, y_score=score)
+    assert "switch at a score of about 1, but" in message(nobody, "threshold")
+
+
 def test_scores_of_many_labels():
     rng = np.random.default_rng(0)
     score, y = rng.random((400, 3)), np.arange(400) % 3

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairgrad.report.colours import DARK, LIGHT
+from fairgrad.report.figure import DARK, LIGHT
 
 DESKTOP = {"width": 1200, "height": 900}
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fairgrad.report.colours import DARK, LIGHT, SERIES, filled_in, var
+from fairgrad.report.figure import DARK, LIGHT, SERIES, filled_in, var
 
 # How protanopes and deuteranopes see linear RGB (Viénot, Brettel and Mollon 1999).
 TO_LMS = np.array(

@@ -13,6 +13,7 @@ import pytest
 from fairgrad import Constraints
 from fairgrad.audit import Audit
 from fairgrad.report import FrontierData, Report
+from fairgrad.report import page as html_page
 from fairgrad.report.page import json_for_html
 
 
@@ -171,7 +172,7 @@ def test_bad_frontiers_are_named(points, options, said):
 def test_a_frame_of_points_is_a_frontier(samples):
     report = Report(samples.make_audit(), frontier=samples.make_frontier().points)
     assert "frontier" in {figure.id for figure in report.figures}
-    with pytest.raises(TypeError, match="frontier: expected FrontierData or a DataFrame"):
+    with pytest.raises(TypeError, match="frontier: expected a fitted Frontier, FrontierData or"):
         Report(samples.make_audit(), frontier=[1, 2])
 
 
@@ -192,6 +193,21 @@ def test_bad_histories_are_named(samples):
         Report(samples.make_audit(), history=samples.make_history().assign(quantity="loss"))
 
 
+def test_the_page_says_which_label_was_taken_as_desirable():
+    rng = np.random.default_rng(0)
+    y, pred = rng.choice(["no", "yes"], size=(2, 300))
+    html = Report(Audit(y, pred, rng.choice(["a", "b"], 300))).html()
+    assert "about the desirable label, <bdi>yes</bdi>" in html
+    assert "<dt>Desirable label</dt><dd><bdi>yes</bdi></dd>" in html
+
+
+def test_a_plain_model_of_a_frontier_is_called_so(samples):
+    points = samples.make_frontier().points.assign(epsilon=[0, 0.1, 0.2, 0.3, 0.4, np.inf])
+    report = Report(samples.make_audit(), frontier=points, chosen=5)
+    assert report.frontier.names[5].startswith("plain model: accuracy 82.2 %")
+    assert "ε = 0.4000" in report.frontier.names[4]
+
+
 def test_measures_of_ones_own_make_a_page():
     rng = np.random.default_rng(0)
     y, pred = rng.integers(2, size=(2, 300))
@@ -206,3 +222,14 @@ def test_a_chart_stands_by_itself(report):
     chart = report.figures[0].standalone(width=300).to_dict()
     assert chart["width"] == 300
     assert "var(--" not in json.dumps(chart)
+
+
+def test_the_javascript_is_bundled_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(tmp_path / "cache"))
+    bundle = html_page.vega_bundle.__wrapped__()
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert kept.read_text(encoding="utf-8") in bundle
+    kept.write_text("window.vegaEmbed = 1;", encoding="utf-8")
+    assert html_page.vega_bundle.__wrapped__().endswith("window.vegaEmbed = 1;")
+    monkeypatch.setenv("FAIRGRAD_CACHE", str(kept / "no folder"))
+    assert html_page.vega_bundle.__wrapped__() == bundle

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
-from fairgrad.report import SERIES, Figure, data, number, save_figures, series, var
+from fairgrad.report import SERIES, ReportFigure, data, number, save_figures, series, var
 from fairgrad_bench.comparison import CELL
 from fairgrad_bench.paper import MEASURES, METHODS, dataset_title, method_title
 
@@ -59,7 +59,7 @@ def all_methods(comparison: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys([METHODS["fairgrad"], *METHODS.values(), *sorted(marked)]))
 
 
-def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> Figure:
+def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> ReportFigure:
     """Accuracy against unfairness of all methods on one data set, model and measure."""
     points = []
     for row in rows.to_dict(orient="records"):
@@ -80,7 +80,7 @@ def trade_off(rows: pd.DataFrame, names: Sequence[str]) -> Figure:
     return _figure(rows, chart, points, ("method", "source"), "", "Accuracy against unfairness")
 
 
-def over(rows: pd.DataFrame, setting: str, figure: str) -> Figure:
+def over(rows: pd.DataFrame, setting: str, figure: str) -> ReportFigure:
     """One figure over a setting, with the paper's points, or its claims, beside ours."""
     points = [
         {"series": source, "source": source, setting: row[setting], **bars(row, figure, prefix)}
@@ -134,12 +134,12 @@ def _figure(
     keys: Sequence[str],
     ending: str,
     title: str,
-) -> Figure:
+) -> ReportFigure:
     dataset, model, measure = (str(rows[key].iloc[0]) for key in CELL)
     case = f"{dataset_title(dataset)}, {model}, {MEASURES.get(measure, measure)}"
     name = re.sub(r"[^a-z0-9]+", "-", f"{dataset}-{model}-{measure}".lower())
     shown = [name for name in (*keys, *AXES) if name in points[0]]
-    return Figure(
+    return ReportFigure(
         id=f"{name}{ending}",
         title=f"{title}: {case}",
         chart=chart.properties(height=320),

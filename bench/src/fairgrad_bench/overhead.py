@@ -18,7 +18,7 @@ import torch
 
 from fairgrad.datasets import load
 from fairgrad.files import write_whole
-from fairgrad.report import Figure, number, save_figures
+from fairgrad.report import ReportFigure, number, save_figures
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad_bench.figures import OURS, PAPER, scatter
 from fairgrad_bench.paper import paper_overhead
@@ -139,7 +139,7 @@ def _sizes(text: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in str(text).split()) if isinstance(text, str) else ()
 
 
-def _figure(frame: pd.DataFrame) -> Figure:
+def _figure(frame: pd.DataFrame) -> ReportFigure:
     points = []
     for row in frame.to_dict(orient="records"):
         own = {"parameters": row["parameters"], "series": OURS, "source": OURS}
@@ -154,7 +154,7 @@ def _figure(frame: pd.DataFrame) -> Figure:
         names=(OURS, PAPER),
         error_bars=("y",),
     )
-    return Figure(
+    return ReportFigure(
         id="overhead",
         title="What fairness costs in training time: Adult, batches of 512",
         chart=chart.properties(height=320),

@@ -12,17 +12,83 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
 
-from fairgrad.audit.levels import GapToMean, LevelMap, Matrix
-from fairgrad.audit.proportions import Proportion
-from fairgrad.audit.table import Table, margins, rates
+from fairgrad import measures
+from fairgrad.audit.counts import POSITIVES, CountTable, margins
+from fairgrad.audit.intervals import Interval, Proportion, absolute
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
-from fairgrad.measures import ALIASES, MEASURES, constraints_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+
+@dataclass(frozen=True, eq=False)
+class GapToMean:
+    """``F_(l,r) = x_(l,r) - factor * sum_r' share_(l,r') x_(l,r')``, the library's own measures.
+
+    Attributes:
+        share: (R, G) the weight of each group in the mean of each row of rates; 0 for a group
+            without rows, whose level is not defined.
+        applies: (R,) whether a row is constrained; the levels of the others are 0.
+        factor: 1, or 0.8 for the four-fifths rule.
+    """
+
+    share: Floats
+    applies: NDArray[np.bool_]
+    factor: float = 1.0
+
+    def levels(self, rate: Floats) -> Floats:
+        """(R * G,) the levels of these rates; NaN where they are not defined."""
+        x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
+        gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
+        return self._defined(gap)
+
+    def enclose(self, rate: Interval) -> Interval:
+        """The range of each level when every rate lies anywhere in its own interval.
+
+        A group's own rate counts once, with what is left of it:
+        ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
+        """
+        low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
+        weight = self.factor * self.share
+        others_low, others_high = (
+            (weight * end).sum(axis=1, keepdims=True) - weight * end for end in (low, high)
+        )
+        return Interval(
+            self._defined((1 - weight) * low - others_high),
+            self._defined((1 - weight) * high - others_low),
+        )
+
+    def _defined(self, gap: Floats) -> Floats:
+        gap = np.where(self.share > 0, gap, np.nan)
+        return np.where(self.applies[:, None], gap, 0.0).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixMap:
+    """``F = c0 + C e``: any constraints on the error rates of the cells.
+
+    Attributes:
+        c0: (J,) constants, NaN where a level is not defined.
+        C: (J, K) coefficients.
+    """
+
+    c0: Floats
+    C: Floats
+
+    def levels(self, rate: Floats) -> Floats:
+        """(J,) the levels."""
+        levels: Floats = self.c0 + self.C @ np.nan_to_num(rate)
+        return levels
+
+    def enclose(self, rate: Interval) -> Interval:
+        """Its range: it rises with the rates of positive coefficients and falls with others."""
+        rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
+        return Interval(
+            self.c0 + rising @ rate.low + falling @ rate.high,
+            self.c0 + rising @ rate.high + falling @ rate.low,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +106,7 @@ class Comparison:
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
+        slack: (J,) by how much a user widened these bounds.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
     """
@@ -51,11 +118,25 @@ class Comparison:
     cells: Proportion
     cell_group: Ints
     n_free: int
-    map: LevelMap
+    map: GapToMean | MatrixMap
     lower: Floats
     upper: Floats
     good: Floats
+    slack: Floats | float = 0.0
     ratio_row: slice | None = None
+
+    def gaps(self, level: Interval) -> Interval:
+        """How unfair each level is when it lies anywhere in its interval: least and most.
+
+        As `Constraints.gaps`: ``|F|``, or, where there is one bound only, by how much it is broken.
+        """
+        lower, upper = self.lower + self.slack, self.upper - self.slack
+        broken = [np.maximum(np.maximum(lower - F, F - upper), 0.0) for F in level]
+        # What one bound is broken by is monotone in F, so its extremes lie at the ends.
+        low, high = np.minimum(*broken), np.maximum(*broken)
+        one_sided = np.isinf(lower) | np.isinf(upper)
+        near, far = absolute(level)
+        return Interval(np.where(one_sided, low, near), np.where(one_sided, high, far))
 
     @property
     def valued(self) -> NDArray[np.bool_]:
@@ -66,44 +147,43 @@ class Comparison:
         return np.ones(len(self.names), dtype=bool)
 
 
-def accuracy_parity(table: Table, _desirable: Sequence[int]) -> Comparison:
+def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    cells = rates(table)["accuracy"]
-    return _between_groups(table, "accuracy", _one_row(cells), labels=[-1])
+    return _between_groups(table, "accuracy", table.rates["accuracy"])
 
 
-def equalized_odds(table: Table, _desirable: Sequence[int]) -> Comparison:
+def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    labels = range(table.n_labels)
-    return _between_groups(table, "recall", rates(table)["true_positive_rate"], labels=labels)
+    return _between_groups(table, "recall", table.rates[POSITIVES])
 
 
-def equality_of_opportunity(table: Table, desirable: Sequence[int]) -> Comparison:
+def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
-    cells, labels = rates(table)["true_positive_rate"], range(table.n_labels)
-    return _between_groups(table, "recall", cells, labels=labels, applies=desirable)
+    if not desirable:
+        measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
+    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
 
 
-def demographic_parity(table: Table, desirable: Sequence[int]) -> Comparison:
+def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
-    cells, labels = rates(table)["selection_rate"], range(table.n_labels)
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    return _between_groups(
-        table, "selection rate", cells, labels=labels, n_free=n_free, good=desirable
-    )
+    rates = table.rates["selection_rate"]
+    return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
-def four_fifths_rule(table: Table, desirable: Sequence[int]) -> Comparison:
+def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates of the desirable label; a level is the rate less 0.8 of the overall rate."""
-    label = _the_desirable(table, desirable)
-    cells = _one_row(Proportion(*(part[label] for part in rates(table)["selection_rate"])))
-    return _between_groups(
-        table, "selection rate", cells, labels=[-1], factor=0.8, upper=np.inf, good=[0]
-    )
+    if len(desirable) != 1:
+        raise ValueError(
+            "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
+            f"{table.groups.labels.tolist()}, got {len(desirable)}."
+        )
+    rates = table.rates["selection_rate"].row(desirable[0])
+    return _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
 
 
-BUILT_IN: dict[str, Callable[[Table, Sequence[int]], Comparison]] = {
+BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
     "accuracy_parity": accuracy_parity,
     "equalized_odds": equalized_odds,
     "equality_of_opportunity": equality_of_opportunity,
@@ -112,49 +192,42 @@ BUILT_IN: dict[str, Callable[[Table, Sequence[int]], Comparison]] = {
 }
 
 
-def comparison_of(measure: Any, table: Table, desirable: Sequence[int]) -> Comparison:
-    """What a measure compares on these data.
-
-    Args:
-        measure: a name, or any single measure `fairgrad.measures.constraints_of` takes.
-        table: of the groups to compare.
-        desirable: indices of the desirable labels.
-    """
-    name = ALIASES.get(measure, measure) if isinstance(measure, str) else None
+def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
+    """What a single measure compares on the groups of a table, by indices of desirable labels."""
+    name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
     return _user_defined(measure, table, desirable)
 
 
 def _between_groups(
-    table: Table,
+    table: CountTable,
     rate: str,
     cells: Proportion,
     *,
-    labels: Sequence[int],
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
     factor: float = 1.0,
     upper: float = 0.0,
     good: Sequence[int] | None = None,
 ) -> Comparison:
-    """Each group's rate against the mean over all groups, for each row (label) of the cells."""
-    n_rows, n_groups = cells.total.shape
-    total = cells.total.sum(axis=1, keepdims=True)
-    share = cells.total / np.where(total > 0, total, 1.0)
+    """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    by_label = cells.total.ndim == 2
+    total = np.atleast_2d(cells.total)
+    n_rows, n_groups = total.shape
+    everyone = total.sum(axis=1, keepdims=True)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
-    names = table.groups.cell_names(by_label=True) if labels[0] >= 0 else table.groups.names
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     row = good[0] if good is not None and len(good) == 1 else None
     return Comparison(
         rate=rate,
-        names=names,
+        names=table.groups.cell_names(by_label),
         group=np.tile(np.arange(n_groups), n_rows),
-        label=np.repeat(np.asarray(labels), n_groups),
+        label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=Proportion(*(np.asarray(part).ravel() for part in cells)),
         cell_group=np.tile(np.arange(n_groups), n_rows),
-        n_free=n_free or int((cells.total[applied] > 0).sum()),
-        map=GapToMean(share, applied, factor),
+        n_free=n_free or int((total[applied] > 0).sum()),
+        map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
         lower=np.zeros(n_rows * n_groups),
         upper=np.full(n_rows * n_groups, upper),
         good=np.repeat(is_good, n_groups).astype(np.float64),
@@ -162,11 +235,11 @@ def _between_groups(
     )
 
 
-def _user_defined(measure: Any, table: Table, desirable: Sequence[int]) -> Comparison:
+def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Constraints on errors, with the frequencies of these data."""
     groups = table.groups
-    wanted = [groups.labels[index] for index in desirable]
-    asked = constraints_of(measure, groups, y_desirable=wanted or (1,))
+    wanted = groups.labels[list(desirable)] if desirable else None
+    asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
     cells = _errors(table, by_label)
     n_groups = groups.n_groups
@@ -180,34 +253,17 @@ def _user_defined(measure: Any, table: Table, desirable: Sequence[int]) -> Compa
         cells=cells,
         cell_group=np.tile(np.arange(n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
-        map=Matrix(asked.c0, asked.C),
+        map=MatrixMap(asked.c0, asked.C),
         lower=np.asarray(asked.lower),
         upper=np.asarray(asked.upper),
+        slack=np.where(np.isinf(asked.slack), 0.0, asked.slack),
         good=-used.astype(np.float64),
     )
 
 
-def _errors(table: Table, by_label: bool) -> Proportion:
+def _errors(table: CountTable, by_label: bool) -> Proportion:
     sums, squares = margins(table.mass), margins(table.squares)
     if by_label:
         wrong = sums.truth - sums.hit
         return Proportion(wrong.ravel(), sums.truth.ravel(), squares.truth.ravel())
     return Proportion(sums.total - sums.hit.sum(axis=0), sums.total, squares.total)
-
-
-def _one_row(cells: Proportion) -> Proportion:
-    return Proportion(*(part[None, :] for part in cells))
-
-
-def _the_desirable(table: Table, desirable: Sequence[int]) -> int:
-    if len(desirable) != 1:
-        raise ValueError(
-            "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
-            f"{table.groups.labels.tolist()}, got {len(desirable)}."
-        )
-    return desirable[0]
-
-
-def known_measures() -> list[str]:
-    """The names a measure may have."""
-    return [*MEASURES, *ALIASES]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from fairgrad.audit.names import listed
-from fairgrad.audit.table import margins
+from fairgrad.audit.counts import CountTable, margins
+from fairgrad.audit.words import heading, listed, title
+from fairgrad.columns import as_array
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from fairgrad.audit.changes import Change
-    from fairgrad.audit.table import Table
+    from numpy.typing import NDArray
 
+    from fairgrad.audit.verdicts import Change
+    from fairgrad.groups import Floats, Ints
+
+WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approximate."
 TINY = 30
 """Groups, and labels within groups, with fewer rows are flagged: their rates are very uncertain."""
 
@@ -23,8 +28,8 @@ class Notice(NamedTuple):
     """A warning.
 
     Attributes:
-        kind: "unknown", "empty", "tiny", "constant", "weights", "threshold", "levelling_down" or
-            "crossing".
+        kind: "desirable", "constant", "levelling_down", "unknown", "empty", "tiny", "weights" or
+            "threshold".
         message: what it is, in words.
 
     Example:
@@ -38,82 +43,134 @@ class Notice(NamedTuple):
     message: str
 
 
-def unknown_values(table: Table, attributes: Sequence[str]) -> list[Notice]:
+def left_out(measures: Collection[str], n_labels: int) -> str:
+    """Measures of the default set that need a desirable label where none is known."""
+    names = " and ".join(title(name) for name in measures)
+    return names and (
+        f"{names} was left out: there are {n_labels} labels, and none is named as the desirable "
+        "one. Name it to include this measure (y_desirable=)."
+    )
+
+
+def unknown_values(table: CountTable, views: Mapping[str, CountTable]) -> str:
     """Rows set aside because their sensitive value is not known."""
-    total, found = table.size.sum(), []
-    for name in attributes:
-        missing = int(total - table.view(name).size.sum())
-        if missing:
-            found.append(f"{missing:,} of {int(total):,} rows have no known {name}")
-    if not found:
-        return []
-    return [Notice("unknown", f"{listed(found)}; they are in no group and no comparison of it.")]
+    missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
+    found = [
+        f"{n:,} of {table.n_rows:,} rows have no known {name}" for name, n in missing.items() if n
+    ]
+    return f"{listed(found)}; they are left out of its groups and comparisons." if found else ""
 
 
-def empty_groups(declared: Sequence[str], table: Table) -> list[Notice]:
-    """Groups without any row, or without any weight."""
-    weightless = table.mass.sum(axis=(1, 2)) <= 0
-    names = [*declared, *(n for n, no in zip(table.groups.names, weightless, strict=True) if no)]
-    if not names:
-        return []
-    return [Notice("empty", f"Nothing can be said about groups without rows: {listed(names)}.")]
+def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
+    """Groups without any weight, and values that a column declares as a category but no row has."""
+    weightless = np.flatnonzero(table.mass.sum(axis=(1, 2)) <= 0)
+    names = [table.groups.names[g] for g in weightless]
+    for name, column in columns.items():
+        if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+            series = pd.Series(column)
+            unused = series.cat.categories.difference(list(series.dropna().unique()))
+            names += [f"{name}={value}" for value in unused]
+    return f"Nothing can be said about groups without rows: {listed(names)}." if names else ""
 
 
-def tiny_cells(table: Table) -> list[Notice]:
+def few_rows(table: CountTable) -> str:
     """Groups, and labels within groups, with few rows."""
-    few_groups = [
-        f"{name} ({int(n)})"
-        for name, n in zip(table.groups.names, table.size, strict=True)
-        if 0 < n < TINY
-    ]
+    names, cell_names = table.groups.names, table.groups.cell_names(by_label=True)
     cells = margins(table.rows).truth.ravel()
-    large = np.tile(table.size >= TINY, table.n_labels)
-    few_cells = [
-        f"{name} ({int(n)})"
-        for name, n, ok in zip(table.groups.cell_names(by_label=True), cells, large, strict=True)
-        if ok and n < TINY
-    ]
-    parts = [f"groups {listed(few_groups)}"] if few_groups else []
-    parts += [f"labels within groups {listed(few_cells)}"] if few_cells else []
-    if not parts:
-        return []
-    return [Notice("tiny", f"Fewer than {TINY} rows, so rates are uncertain: {', '.join(parts)}.")]
+    is_large = np.tile(table.size >= TINY, table.n_labels)
+    groups = np.flatnonzero((table.size > 0) & (table.size < TINY))
+    labels = np.flatnonzero(is_large & (cells < TINY))
+    found = {
+        "groups": [f"{names[g]} ({table.size[g]:.0f})" for g in groups],
+        "labels within groups": [f"{cell_names[k]} ({cells[k]:.0f})" for k in labels],
+    }
+    parts = [f"{what} {listed(few)}" for what, few in found.items() if few]
+    return f"Fewer than {TINY} rows, so rates are uncertain: {', '.join(parts)}." if parts else ""
 
 
-def constant_predictions(table: Table) -> list[Notice]:
+def constant_predictions(table: CountTable) -> str:
     """Predictions that are the same for everybody, or for everybody in a group."""
-    predicted = margins(table.rows).predicted
-    labels = table.groups.labels
+    predicted, labels = margins(table.rows).predicted, table.groups.labels
     everyone = predicted.sum(axis=1)
     if (everyone > 0).sum() == 1:
-        label = labels[int(everyone.argmax())]
-        return [
-            Notice(
-                "constant",
-                f"Every row is predicted {label}: a constant prediction is equal for all groups "
-                "and of no use to any of them.",
-            )
-        ]
-    one = (predicted > 0).sum(axis=0) == 1
-    names = [
-        f"{name} ({labels[int(column.argmax())]})"
-        for name, column, same in zip(table.groups.names, predicted.T, one, strict=True)
-        if same and column.sum() >= TINY
-    ]
-    if not names:
-        return []
-    return [Notice("constant", f"Everybody gets the same prediction in: {listed(names)}.")]
-
-
-def levelling_down(changes: Sequence[Change]) -> list[Notice]:
-    """Fairness that came from taking away, not from giving."""
-    return [
-        Notice(
-            "levelling_down",
-            f"Levelling down: {change.after.measure} on {change.after.attribute} improved although "
-            f"no group has a better {change.after.comparison.rate} than under the baseline and "
-            f"some have a worse one ({listed(change.lost())}).",
+        return (
+            f"Every row is predicted {labels[everyone.argmax()]}: a constant prediction is equal "
+            "for all groups and of no use to any of them."
         )
-        for change in changes
-        if change.is_levelling_down
+    constant = ((predicted > 0).sum(axis=0) == 1) & (table.size >= TINY)
+    names = [
+        f"{table.groups.names[g]} ({labels[predicted[:, g].argmax()]})"
+        for g in np.flatnonzero(constant)
     ]
+    return f"Everybody gets the same prediction in: {listed(names)}." if names else ""
+
+
+def levelling_down(change: Change) -> str:
+    """Fairness that came from taking away, not from giving."""
+    if not change.is_levelling_down:
+        return ""
+    return (
+        f"Levelling down: {heading(change.after)} improved although no group has a better "
+        f"{change.after.comparison.rate} than under the baseline and some have a worse one "
+        f"({listed(change.lost())})."
+    )
+
+
+def other_threshold(
+    y_score: Any, predicted: Ints, desirable: Sequence[int], n_labels: int, threshold: float
+) -> str:
+    """What to say if the predictions do not follow from the scores as the model was trained.
+
+    Scores are (N,) of the desirable label (two labels only), or (N, L) one per label.
+    """
+    if y_score is None:
+        return ""
+    score = _checked(y_score, len(predicted), n_labels)
+    if n_labels > 2:
+        return _not_the_largest(score, predicted)
+    positive = desirable[0]
+    score = score[:, positive] if score.ndim == 2 else score
+    return _moved_threshold(score, predicted == positive, threshold)
+
+
+def _checked(y_score: Any, n_rows: int, n_labels: int) -> Floats:
+    score = as_array(y_score).astype(np.float64)
+    shapes = [(n_rows, n_labels)] if n_labels > 2 else [(n_rows,), (n_rows, 2)]
+    if score.shape not in shapes:
+        allowed = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(
+            f"y_score: expected the shape {allowed} for {n_rows} rows and {n_labels} labels, got "
+            f"{score.shape}."
+        )
+    if not np.isfinite(score).all():
+        row = int(np.flatnonzero(~np.isfinite(score.reshape(n_rows, -1)).all(axis=1))[0])
+        raise ValueError(f"y_score: expected finite scores; row {row} has {score[row]}.")
+    return score
+
+
+def _not_the_largest(score: Floats, predicted: Ints) -> str:
+    off = score[np.arange(len(score)), predicted] < score.max(axis=1)
+    if not off.any():
+        return ""
+    return (
+        f"{off.mean():.1%} of the predictions are not the label with the largest score: thresholds "
+        "were moved after training. What holds for them may not hold for the model as trained."
+    )
+
+
+def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float) -> str:
+    highest_no = score[~is_positive].max(initial=-np.inf)
+    lowest_yes = score[is_positive].min(initial=np.inf)
+    if highest_no > lowest_yes:
+        return (
+            "The predictions do not come from one threshold on the scores given (a score of "
+            f"{lowest_yes:.4g} is predicted positive and one of {highest_no:.4g} is not): groups "
+            "may have thresholds of their own. The figures hold for these predictions only."
+        )
+    if highest_no <= threshold <= lowest_yes:
+        return ""
+    where = np.mean([end for end in (highest_no, lowest_yes) if np.isfinite(end)])
+    return (
+        f"The predictions switch at a score of about {where:.4g}, but the model was trained for "
+        f"{threshold:.4g}: it was made fair for that threshold only."
+    )

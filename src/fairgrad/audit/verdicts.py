@@ -1,4 +1,4 @@
-"""Verdicts: what the data allow to say about a measure, and how many more rows would settle it.
+"""Findings and verdicts: what the data allow to say about a measure, and what has changed.
 
 Every cell's rate gets a Clopper-Pearson interval at the Bonferroni level ``(1 - confidence) / K``,
 so that all K hold at once with the confidence asked for; interval arithmetic carries them over to
@@ -9,25 +9,38 @@ each cell is, is taken as given: the intervals are about the model's rates, not 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairgrad.audit.proportions import Interval, clopper_pearson, smallest_ratio
+from fairgrad.audit.intervals import Interval, clopper_pearson, smallest_ratio
+from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairgrad.audit.comparisons import Comparison
+    from fairgrad.audit.counts import CountTable
     from fairgrad.groups import Floats
 
 FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
 FOUR_FIFTHS = "four_fifths"
 MOST_ROWS = 1e9
 """Beyond this many rows per group, more of them are no honest advice."""
+NEGLIGIBLE = 0.001
+"""Changes of a rate up to a tenth of a percentage point count as none."""
+
+
+def gravest(verdicts: Iterable[str]) -> str:
+    """The verdict that stands for several: unfair before undecided before fair."""
+    found = set(verdicts)
+    return next((verdict for verdict in (UNFAIR, UNDECIDED) if verdict in found), FAIR)
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """What is still called fair.
+class VerdictRule:
+    """What is still called fair, and which figure decides it.
 
     Attributes:
         kind: "level" (largest distance of a level from 0), "ratio" (smallest to largest rate) or
@@ -41,12 +54,10 @@ class Tolerance:
     def settle(self, low: float, high: float) -> str:
         """The verdict on a figure known to lie between low and high."""
         if self.kind == "ratio":
-            low, high, limit = -high, -low, -self.value
+            is_fair, is_unfair = low >= self.value, high < self.value
         else:
-            limit = self.value
-        if high <= limit:
-            return FAIR
-        return UNFAIR if low > limit else UNDECIDED
+            is_fair, is_unfair = high <= self.value, low > self.value
+        return FAIR if is_fair else UNFAIR if is_unfair else UNDECIDED
 
 
 class Judgement(NamedTuple):
@@ -61,10 +72,7 @@ class Judgement(NamedTuple):
 def rate_intervals(comparison: Comparison, alpha: float, growth: Floats | None = None) -> Interval:
     """Intervals of all cells' rates that hold at once with probability at least 1 - alpha.
 
-    Args:
-        comparison: whose cells.
-        alpha: the error allowed to all of them together.
-        growth: (G,) as if each group had this many times its rows, with the same rates.
+    With growth, (G,): as if each group had this many times its rows, with the same rates.
     """
     trials = comparison.cells.trials
     if growth is not None:
@@ -73,51 +81,21 @@ def rate_intervals(comparison: Comparison, alpha: float, growth: Floats | None =
 
 
 def judge(
-    comparison: Comparison, tolerance: Tolerance, alpha: float, growth: Floats | None = None
+    comparison: Comparison, rule: VerdictRule, alpha: float, growth: Floats | None = None
 ) -> Judgement:
     """The verdict on a measure; arguments as for `rate_intervals`."""
     rate = rate_intervals(comparison, alpha, growth)
-    if tolerance.kind == "ratio":
-        value, low, high = _ratio(comparison, rate)
-    else:
-        value, low, high = _largest_excess(comparison, tolerance, rate)
-    if np.isnan(value):  # no level is defined: nothing was compared
-        return Judgement(value, low, high, UNDECIDED)
-    return Judgement(value, low, high, tolerance.settle(low, high))
-
-
-def more_rows(comparison: Comparison, tolerance: Tolerance, alpha: float, size: Floats) -> Floats:
-    """(G,) how many more rows of each group would settle an undecided verdict; NaN if none would.
-
-    The rates are assumed to stay as observed. Groups with fewer than N rows are brought up to N,
-    the smallest groups being what makes gaps uncertain; N is the least number that settles it.
-
-    Args:
-        comparison: the measure on the data.
-        tolerance: what is still called fair.
-        alpha: the error allowed.
-        size: (G,) rows of each group now.
-    """
-
-    def settled(log_rows: float) -> bool:
-        growth = np.maximum(np.exp(log_rows) / size, 1.0)
-        return judge(comparison, tolerance, alpha, growth).verdict != UNDECIDED
-
-    low, high = np.log(max(size.min(), 1.0)), np.log(MOST_ROWS)
-    if size.min() <= 0 or not settled(high):
-        return np.full(len(size), np.nan)
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (low, middle) if settled(middle) else (middle, high)
-    more: Floats = np.ceil(np.maximum(np.exp(high) - size, 0.0))
-    return more
+    is_ratio = rule.kind == "ratio"
+    figure = _ratio(comparison, rate) if is_ratio else _largest_excess(comparison, rule, rate)
+    nothing_compared = np.isnan(figure[0])  # no level is defined
+    return Judgement(*figure, UNDECIDED if nothing_compared else rule.settle(*figure[1:]))
 
 
 def _largest_excess(
-    comparison: Comparison, tolerance: Tolerance, rate: Interval
+    comparison: Comparison, rule: VerdictRule, rate: Interval
 ) -> tuple[float, float, float]:
     """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
-    own = tolerance.kind == "bounds"
+    own = rule.kind == "bounds"
     lower, upper = (comparison.lower, comparison.upper) if own else (0.0, 0.0)
     level = comparison.map.levels(comparison.cells.value)
     if np.isnan(level).all():
@@ -140,3 +118,184 @@ def _ratio(comparison: Comparison, rate: Interval) -> tuple[float, float, float]
         return np.nan, 0.0, 1.0
     low, high = smallest_ratio(Interval(*(end[row][seen] for end in rate)))
     return float(np.nanmin(values) / np.nanmax(values)), float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """How fair the predictions are by one measure.
+
+    Attributes:
+        measure: its name.
+        attribute: whose groups are compared: an attribute, or several crossed ("sex x race").
+        table: the counts it rests on.
+        comparison: what is compared.
+        tolerance: what is still called fair.
+        alpha: 1 - confidence.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 400, ["a", "a", "b", "b"] * 200
+        >>> finding = Audit(y, y, s, measures="accuracy_parity").findings[0]
+        >>> finding.measure, finding.verdict, round(finding.judgement.high, 3)
+        ('accuracy_parity', 'fair within tolerance', 0.005)
+    """
+
+    measure: str
+    attribute: str
+    table: CountTable
+    comparison: Comparison
+    tolerance: VerdictRule
+    alpha: float
+
+    @cached_property
+    def levels(self) -> Floats:
+        """(J,) the levels: above 0 advantaged, below 0 disadvantaged, NaN without rows."""
+        return self.comparison.map.levels(self.comparison.cells.value)
+
+    @cached_property
+    def level_intervals(self) -> Interval:
+        """Intervals of all levels that hold at once with the audit's confidence."""
+        return self.comparison.map.enclose(rate_intervals(self.comparison, self.alpha))
+
+    @property
+    def unfairness(self) -> float:
+        """Mean of |F| over the levels that are defined: the paper's unfairness.
+
+        Of a measure with one bound only, such as the four-fifths rule: the mean of what its levels
+        break that bound by.
+        """
+        return float(unfairness(self.comparison.gaps(Interval(self.levels, self.levels)).low))
+
+    @property
+    def unfairness_interval(self) -> Interval:
+        """Where the unfairness lies, with the audit's confidence."""
+        if not self.n_defined:
+            return Interval(np.asarray(0.0), np.asarray(1.0))
+        low, high = self.comparison.gaps(self.level_intervals)
+        return Interval(unfairness(low), unfairness(high))
+
+    @property
+    def n_defined(self) -> int:
+        """How many levels are defined."""
+        return int((~np.isnan(self.levels)).sum())
+
+    @property
+    def n_undefined(self) -> int:
+        """How many levels are left out because their cell has no rows."""
+        return len(self.levels) - self.n_defined
+
+    @property
+    def best(self) -> tuple[str, float]:
+        """The most advantaged cell and its level: of the desirable label where there is one."""
+        return self._extreme(1.0)
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The most disadvantaged cell and its level: of the desirable label where there is one."""
+        return self._extreme(-1.0)
+
+    def _extreme(self, sign: float) -> tuple[str, float]:
+        levels = np.where(self.comparison.valued, self.levels, np.nan)
+        if np.isnan(levels).all():
+            return "", float("nan")
+        j = int(np.nanargmax(sign * levels))
+        return self.comparison.names[j], float(self.levels[j])
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """The figure the verdict rests on, with its interval, and the verdict."""
+        return judge(self.comparison, self.tolerance, self.alpha)
+
+    @property
+    def verdict(self) -> str:
+        """Fair within tolerance, unfair or undecided."""
+        return self.judgement.verdict
+
+    @cached_property
+    def more_rows(self) -> dict[str, int] | None:
+        """For an undecided verdict: how many more rows of each group would settle it.
+
+        The rates are assumed to stay as observed. Groups with fewer than N rows are brought up to
+        N, as the smallest groups are what makes gaps uncertain; N is the least number that settles
+        it. None where no number would: the figure is too close to the tolerance, or not defined.
+        """
+        if self.verdict != UNDECIDED:
+            return {}
+        size = self.table.size
+
+        def settled(log_rows: float) -> bool:
+            growth = np.maximum(np.exp(log_rows) / size, 1.0)
+            return judge(self.comparison, self.tolerance, self.alpha, growth).verdict != UNDECIDED
+
+        low, high = np.log(max(size.min(), 1.0)), np.log(MOST_ROWS)
+        if np.isnan(self.judgement.value) or size.min() <= 0 or not settled(high):
+            return None
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            low, high = (low, middle) if settled(middle) else (middle, high)
+        more = np.ceil(np.exp(high) - size)
+        names = self.table.groups.names
+        return {name: int(n) for name, n in zip(names, more, strict=True) if n > 0}
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One finding before (the baseline's predictions) and after (those audited).
+
+    Attributes:
+        before: on the baseline's predictions.
+        after: on the audited predictions.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [1] * 400, ["a", "b"] * 200
+        >>> before, after = [1, 0] * 200, [1, 1, 0, 0] * 100
+        >>> audit = Audit(y, after, s, measures="accuracy_parity", baseline=before, labels=[0, 1])
+        >>> change = audit.changes[0]
+        >>> change.is_fairer, change.gained(), change.lost()
+        (True, ['sensitive_features=b'], ['sensitive_features=a'])
+    """
+
+    before: Finding
+    after: Finding
+
+    @cached_property
+    def gains(self) -> Floats:
+        """(K,) by how much the people in each cell are better off, NaN where nobody is."""
+        comparison = self.after.comparison
+        change = comparison.cells.value - self.before.comparison.cells.value
+        return np.where(comparison.good == 0, np.nan, comparison.good * change)
+
+    @property
+    def is_fairer(self) -> bool:
+        """Whether the figure of this measure came down (a ratio: went up)."""
+        before, after = self.before, self.after
+        if after.tolerance.kind == "level":
+            return after.unfairness < before.unfairness
+        sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
+        return sign * after.judgement.value < sign * before.judgement.value
+
+    @property
+    def is_levelling_down(self) -> bool:
+        """Fairer though no group is better off and some group is worse off."""
+        gains = self.gains[~np.isnan(self.gains)]
+        return bool(self.is_fairer and (gains <= NEGLIGIBLE).all() and (gains < -NEGLIGIBLE).any())
+
+    def gained(self) -> list[str]:
+        """The groups that gained in one of their rates and lost in none."""
+        return self._groups(gained=True, lost=False)
+
+    def lost(self) -> list[str]:
+        """The groups that lost in one of their rates and gained in none."""
+        return self._groups(gained=False, lost=True)
+
+    def mixed(self) -> list[str]:
+        """The groups that gained in one of their rates and lost in another."""
+        return self._groups(gained=True, lost=True)
+
+    def _groups(self, *, gained: bool, lost: bool) -> list[str]:
+        names, cell_group = self.after.table.groups.names, self.after.comparison.cell_group
+        up, down = np.zeros((2, len(names)), dtype=bool)
+        np.logical_or.at(up, cell_group, self.gains > NEGLIGIBLE)
+        np.logical_or.at(down, cell_group, self.gains < -NEGLIGIBLE)
+        return [names[g] for g in np.flatnonzero((up == gained) & (down == lost))]

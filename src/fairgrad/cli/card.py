@@ -1,15 +1,22 @@
-"""MODEL_CARD.md: what the model is, what it is for, how fair it is, how to use it."""
+"""What a training leaves in its folder: model, audit, report, frontier, and MODEL_CARD.md.
+
+The card says what the model is, what it is for, how fair it is and how to use it.
+"""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from fairgrad.audit.markdown import escape
+from fairgrad.audit.text import escape
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
+    from fairgrad.report import Report
 
 USE = """\
 - The figures below hold for people like those in the table, and for decisions taken exactly as the
@@ -101,3 +108,43 @@ def _data(outcome: AuditedModel, table: str) -> str:
     )
     lines = [rows, target, sensitive, *(escape(note) for note in outcome.notes)]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
+    """Writes everything.
+
+    Args:
+        outcome: the model and its audit.
+        folder: to write into.
+        table: the name of the file it was trained on.
+        title: of the report.
+    """
+    outcome.model.save(folder)
+    outcome.audit.to_json(folder / AUDIT)
+    (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
+    report_of(outcome, table, title).save(folder / REPORT)
+    frontier = outcome.trained.frontier
+    if frontier is not None:
+        frontier.points_.to_csv(folder / POINTS, index=False)
+
+
+def report_of(outcome: AuditedModel, table: str, title: str = "") -> Report:
+    """The report of a training."""
+    from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
+
+    trained, columns = outcome.trained, outcome.prepared.columns
+    asked = {
+        "Table": f"{table}, {len(outcome.prepared.rest) + len(outcome.prepared.test):,} rows",
+        "Predicted": columns.target,
+        **outcome.settings.in_words(list(columns.sensitive)),
+        "Audited on": f"{len(outcome.prepared.test):,} rows held out",
+    }
+    asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
+    return Report(
+        outcome.audit,
+        frontier=trained.frontier,
+        history=trained.fair,
+        chosen=trained.chosen,
+        title=title or f"Fairness of predicting {columns.target}",
+        asked=asked,
+    )

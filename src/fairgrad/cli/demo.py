@@ -42,7 +42,7 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     """
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
-    from fairgrad.cli.files import write_outcome  # noqa: PLC0415 - as above
+    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT, SAMPLE, check_folder  # noqa: PLC0415 - as above
     from fairgrad.cli.request import ModelSettings  # noqa: PLC0415 - as above
     from fairgrad.cli.training import audit_models, prepare, train  # noqa: PLC0415 - as above

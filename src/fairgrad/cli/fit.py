@@ -49,7 +49,7 @@ def fit(**given: Any) -> int:
     request = read_request(given)
     assert request.folder is not None  # noqa: S101 - the option is required
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
-    from fairgrad.cli.files import write_outcome  # noqa: PLC0415 - as above
+    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
     from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above

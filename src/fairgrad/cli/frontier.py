@@ -72,7 +72,7 @@ def frontier(**given: Any) -> int:
 
 
 def _write(outcome: AuditedModel, points: pd.DataFrame, folder: Path, table: str) -> None:
-    from fairgrad.cli.files import report_of  # noqa: PLC0415 - charts, only where they are asked for
+    from fairgrad.cli.card import report_of  # noqa: PLC0415 - charts, only where they are asked for
     from fairgrad.cli.folder import AUDIT, POINTS, REPORT, write_mark  # noqa: PLC0415 - as above
 
     points.to_csv(folder / POINTS, index=False)

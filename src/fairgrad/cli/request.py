@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.settings import DEFAULT_MEASURES
-from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.audit.audit import DEFAULT_MEASURES
+from fairgrad.audit.verdicts import gravest
 from fairgrad.cli.folder import check_folder
 from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
 from fairgrad.tables.reading import column_names
@@ -244,7 +244,7 @@ def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False)
         for finding in audit.findings
         if finding.measure in measures and not (separate and " x " in finding.attribute)
     ]
-    return next(word for word in (UNFAIR, UNDECIDED, FAIR) if word in (found or [audit.verdict]))
+    return gravest(found or [audit.verdict])
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:

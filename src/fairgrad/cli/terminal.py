@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fairgrad.audit import phrases, wording
-from fairgrad.audit.frames import OVERALL
-from fairgrad.audit.names import printable
-from fairgrad.audit.summary import STYLES
+from fairgrad.audit import words
+from fairgrad.audit.text import STYLES
+from fairgrad.audit.words import OVERALL, printable
 from fairgrad.cli.card import overall_accuracy
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def gains_table(audit: Audit) -> Table:
     cells = {(row["group"], row["rate"], row["label"]): _arrow(row) for row in rows}
     columns, groups = _rate_columns(audit), audit.views[view].groups
     sizes = audit.views[view].size
-    shorts = phrases.short_names(groups)
+    shorts = words.short_names(groups)
 
     def line(shown: str, group: str, size: float) -> list[str]:
         return [shown, f"{int(size):,}", *(cells[group, rate, label] for rate, label in columns)]
@@ -106,7 +105,7 @@ def verdict_table(audit: Audit) -> Table:
     lines = []
     for findings in zip(*(one.findings for one in audits.values()), strict=True):
         cells = [cell for finding in findings for cell in _verdict_cells(finding)]
-        lines.append([wording.title(findings[0].measure), findings[0].attribute, *cells])
+        lines.append([words.title(findings[0].measure), findings[0].attribute, *cells])
     title = "Unfairness (mean |F|; 0 is fair) and verdict of each model"
     return figures_table(title, ["Measure", "Groups by"], names, lines)
 
@@ -175,8 +174,7 @@ def show_outcome(outcome: AuditedModel) -> None:
     console.print(verdict_table(audit))
     for change in audit.changes:
         if change.after.measure == measure:
-            words = phrases.who_gained(change)
-            say_paragraph(f"{wording.title(measure)}, {change.after.attribute}: {words}")
+            say_paragraph(f"{words.heading(change.after)}: {words.who_gained(change)}")
     for notice in audit.warnings:
         say_paragraph(f"! {notice.message}", style="yellow")
     say_paragraph(f"Verdict on {measure.replace('_', ' ')}: {outcome.verdict}.", style="bold")
@@ -218,7 +216,7 @@ def simple_table(title: str | None = None) -> Table:
 
 def _verdict_cells(finding: Finding) -> tuple[str, Text]:
     verdict = finding.verdict
-    word = Text(f"{phrases.SIGNS[verdict]} {verdict.split()[0]}")
+    word = Text(f"{words.SIGNS[verdict]} {verdict.split()[0]}")
     word.stylize(STYLES.get(verdict, "yellow"))
     return f"{finding.unfairness:.3f}", word
 

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit
-from fairgrad.audit.frames import OVERALL
-from fairgrad.audit.proportions import Interval, absolute, clopper_pearson
-from fairgrad.audit.table import rates
-from fairgrad.evaluate import unfairness
+from fairgrad.audit.intervals import clopper_pearson
+from fairgrad.audit.words import OVERALL
 from fairgrad.measures import On, measure_name
 
 if TYPE_CHECKING:
@@ -20,10 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.audit import Finding
     from fairgrad.frontier.frontier import Frontier
     from fairgrad.frontier.models import FrontierRows
-    from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
@@ -77,19 +73,22 @@ class FrontierJudge:
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness encloses the
         mean of |F| when every rate lies in its own such interval, all at once.
         """
-        accuracy = rates(audit.table.together())["accuracy"]
+        accuracy = audit.table.together().rates["accuracy"]
         low, high = clopper_pearson(accuracy.value, accuracy.trials, 1 - self.confidence)
-        found, ends = (
-            unfairness(np.concatenate([_gaps(f, *interval(f)) for f in audit.findings], axis=1))
-            for interval in (lambda f: (f.levels, f.levels), lambda f: f.level_intervals)
+        found = [finding for finding in audit.findings if finding.n_defined]
+        # One mean over the levels of all measures, not a mean of means.
+        unfair = np.average(
+            [(f.unfairness, *f.unfairness_interval) for f in found],
+            axis=0,
+            weights=[f.n_defined for f in found],
         )
         return {
             "accuracy": float(accuracy.value[0]),
             "accuracy_low": float(low[0]),
             "accuracy_high": float(high[0]),
-            "unfairness": float(found[0]),
-            "unfairness_low": float(ends[0]),
-            "unfairness_high": float(ends[1]),
+            "unfairness": float(unfair[0]),
+            "unfairness_low": float(unfair[1]),
+            "unfairness_high": float(unfair[2]),
         }
 
 
@@ -97,21 +96,6 @@ def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
     """Every part of a measure with the attributes it speaks of: by default all of them, crossed."""
     parts = measure if isinstance(measure, list) else [measure]
     return [part if isinstance(part, On) else On(attributes, part) for part in parts]
-
-
-def _gaps(finding: Finding, low: Floats, high: Floats) -> Floats:
-    """(2, J) least and greatest |F| when F lies between low and high.
-
-    For a constraint with one bound only, its violation takes the place of |F|.
-    """
-    lower, upper = finding.comparison.lower, finding.comparison.upper
-    one_sided = np.isinf(lower) | np.isinf(upper)
-    at_low, at_high = (np.maximum(np.maximum(lower - F, F - upper), 0.0) for F in (low, high))
-    # A one-sided violation is monotone in F, so its extremes lie at the ends.
-    violation = np.sort(np.stack([at_low, at_high]), axis=0)
-    plain = np.stack(absolute(Interval(low, high)))
-    found: Floats = np.where(one_sided, violation, plain)
-    return found
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:

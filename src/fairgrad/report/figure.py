@@ -1,20 +1,73 @@
-"""A chart with everything that makes it accessible: words and the data as a table."""
+"""A chart with everything that makes it accessible: words, its data as a table, fit colours.
+
+Charts name colours as CSS variables, so that the page's light, dark and print styles recolour them
+without drawing them anew. Pictures outside the page get the light colours filled in.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import altair as alt
 
-from fairgrad.report.colours import LIGHT, SERIES, filled_in, var
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.StrokeDash)
+FORMATS = ("svg", "png")
+
+# The eight series colours follow Okabe and Ito's set, darkened on light ground and lightened on
+# dark ground where the original would be too faint to read.
+COLOURS = {
+    "ink": ("#1b1f24", "#e8eaed"),
+    "muted": ("#57606a", "#a9b1bb"),
+    "grid": ("#e3e6ea", "#353b43"),
+    "page": ("#ffffff", "#14171b"),
+    "card": ("#f6f8fa", "#1e2329"),
+    "band": ("#dbe9f5", "#1d3a52"),
+    "accent": ("#0067a6", "#62b8f0"),
+    "before": ("#b25a00", "#f2a33a"),
+    "good": ("#00694e", "#4fd1a8"),
+    "bad": ("#a62b00", "#ff9270"),
+    "open": ("#7a5900", "#e9c34a"),
+    "c1": ("#0072b2", "#62b8f0"),
+    "c2": ("#d55e00", "#ff8a4c"),
+    "c3": ("#009e73", "#3ccfa0"),
+    "c4": ("#7a1f6b", "#e29ac4"),
+    "c5": ("#b98100", "#f0b93a"),
+    "c6": ("#2f8fc4", "#9ad4f7"),
+    "c7": ("#5d6470", "#b5bcc6"),
+    "c8": ("#7a6a00", "#e0d05a"),
+}
+"""Every colour on light ground and on dark ground."""
+LIGHT = {name: light for name, (light, _) in COLOURS.items()}
+DARK = {name: dark for name, (_, dark) in COLOURS.items()}
+SERIES = tuple(f"c{i}" for i in range(1, 9))
+
+
+def var(name: str) -> str:
+    """The CSS variable of a colour."""
+    if name not in LIGHT:
+        raise ValueError(f"name: expected one of {list(LIGHT)}, got {name!r}.")
+    return f"var(--{name})"
+
+
+def filled_in(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart with the light colours in place of the variables, for pictures."""
+    text = json.dumps(spec)
+    for name, value in LIGHT.items():
+        text = text.replace(f'"var(--{name})"', f'"{value}"')
+    filled: dict[str, Any] = json.loads(text)
+    return filled
+
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -51,7 +104,7 @@ CONFIG: dict[str, Any] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Figure:
+class ReportFigure:
     """A chart of the report.
 
     Attributes:
@@ -89,15 +142,12 @@ class Figure:
 
     def standalone(self, width: int = 460) -> AnyChart:
         """The chart by itself, on white and of a fixed width: for notebooks and papers."""
-        return alt.Chart.from_dict(_standalone(self, width))
-
-
-def _standalone(figure: Figure, width: int) -> dict[str, Any]:
-    spec = {**figure.spec(), "config": CONFIG, "$schema": alt.SCHEMA_URL}
-    title = f"{figure.title} by {figure.by}" if figure.by else figure.title
-    spec = {**spec, "width": width, "title": title, "padding": 12}
-    filled = filled_in(spec)
-    return {**filled, "config": {**filled["config"], "background": LIGHT["page"]}}
+        title = f"{self.title} by {self.by}" if self.by else self.title
+        config = {**CONFIG, "background": var("page")}
+        spec = {**self.spec(), "config": config, "$schema": alt.SCHEMA_URL}
+        return alt.Chart.from_dict(
+            filled_in({**spec, "width": width, "title": title, "padding": 12})
+        )
 
 
 def series(channel: type[Channel], field: str, order: Sequence[str], **scale: Any) -> Channel:
@@ -114,6 +164,11 @@ def series(channel: type[Channel], field: str, order: Sequence[str], **scale: An
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
     return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
+
+
+def tooltips(**titles: str) -> list[alt.Tooltip]:
+    """What is said of a mark when it is pointed at: fields of text and their titles."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
 def percent(value: float | None) -> str:
@@ -140,3 +195,65 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def save_figures(
+    figures: Sequence[ReportFigure],
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = FORMATS,
+    *,
+    width: int = 460,
+    scale: float = 3.0,
+) -> list[Path]:
+    """Writes every chart in every format; gives the files.
+
+    Args:
+        figures: the charts.
+        folder: made if it is not there.
+        formats: "svg", "png" or both.
+        width: of the plotting area, in pixels.
+        scale: PNG pixels per pixel of the chart.
+
+    Raises:
+        ValueError: if a format is not known.
+        ImportError: if vl-convert-python is not installed.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> from fairgrad.report import Report
+        >>> figures = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in save_figures(figures[:1], folder, ["svg"])]
+        ['level-0.svg']
+    """
+    strangers = [name for name in formats if name not in FORMATS]
+    if strangers:
+        raise ValueError(f"formats: expected some of {list(FORMATS)}, got {strangers[0]!r}.")
+    vl_convert = vl_convert_module("Pictures of charts")
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        spec = figure.standalone(width).to_json()
+        for name in formats:
+            options = {"scale": scale} if name == "png" else {}
+            content = getattr(vl_convert, f"vegalite_to_{name}")(spec, **options)
+            written.append(target / f"{figure.id}.{name}")
+            write_whole(written[-1], content)
+    return written
+
+
+def vl_convert_module(what: str) -> Any:
+    """The package that draws charts and brings their JavaScript.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415 - large, and needed for pages and pictures only
+    except ImportError as error:
+        raise ImportError(
+            f"{what} need the package vl-convert-python: pip install vl-convert-python"
+        ) from error
+    return vl_convert

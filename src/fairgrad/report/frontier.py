@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from fairgrad.report.colours import var
-from fairgrad.report.figure import Figure, data, number, percent, series
+from fairgrad.report.figure import ReportFigure, data, number, percent, series, tooltips, var
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of the two charts: clicking a point of the first shows its rates in the second."""
+PLAIN = "plain model"
 NEEDED = ("epsilon", "accuracy", "unfairness")
 RATES_NEEDED = ("point", "group", "rate", "value")
 
@@ -67,169 +67,166 @@ class FrontierData:
             if not self.rates["point"].between(0, last).all():
                 raise ValueError(f"rates: expected positions of points from 0 to {last}.")
 
+    @property
+    def first(self) -> int:
+        """Position of the model whose rates are shown at first."""
+        return 0 if self.chosen is None else int(self.chosen)
 
-def as_frontier(given: Any) -> FrontierData:
-    """A frontier, or a frame of its points alone."""
-    if isinstance(given, FrontierData):
-        return given
+    @property
+    def names(self) -> list[str]:
+        """Each point in words, for the list beside the chart."""
+        return [
+            f"{row['series']}{', ' if row['series'] else ''}"
+            f"{'' if row['epsilon_said'] == PLAIN else 'ε = '}{row['epsilon_said']}: accuracy "
+            f"{row['accuracy_said']}, unfairness {row['unfairness_said']}"
+            f"{' (chosen)' if row['is_chosen'] else ''}"
+            for row in self.records
+        ]
+
+    @property
+    def records(self) -> list[dict[Any, Any]]:
+        """The points with what the chart and its table need."""
+        return [
+            {
+                "series": "",
+                "on_frontier": True,
+                **row,
+                "point": position,
+                "is_chosen": position == self.chosen,
+                "epsilon_said": number(row["epsilon"]).replace("inf", PLAIN),
+                "accuracy_said": percent(row["accuracy"]),
+                "unfairness_said": number(row["unfairness"]),
+            }
+            for position, row in enumerate(self.points.to_dict(orient="records"))
+        ]
+
+
+def as_frontier(given: Any, chosen: int | None = None) -> FrontierData:
+    """A frontier for the report.
+
+    Args:
+        given: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
+            rows; `FrontierData`; or a frame of its points alone.
+        chosen: position of the model that was chosen.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if hasattr(given, "report_data"):
+        on = "test" if "test" in getattr(given, "audits_", ()) else "validation"
+        found: FrontierData = given.report_data(on, chosen)
+        return found
     if isinstance(given, pd.DataFrame):
-        return FrontierData(given)
+        return FrontierData(given, chosen=chosen)
+    if isinstance(given, FrontierData):
+        return given if chosen is None else replace(given, chosen=chosen)
     raise TypeError(
-        f"frontier: expected FrontierData or a DataFrame of points, got {type(given).__name__}."
+        "frontier: expected a fitted Frontier, FrontierData or a DataFrame of points, got "
+        f"{type(given).__name__}."
     )
 
 
-def frontier_figures(frontier: FrontierData) -> list[Figure]:
+def frontier_figures(frontier: Any) -> list[ReportFigure]:
     """The frontier, and the rates of the point last clicked (if rates are known).
+
+    Args:
+        frontier: a fitted `Frontier`, `FrontierData` or a frame of points: as in `Report`.
 
     Example:
         >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
         ...                        "unfairness": [0.01, 0.1]})
-        >>> [figure.title for figure in frontier_figures(FrontierData(points))]
+        >>> [figure.title for figure in frontier_figures(points)]
         ['Accuracy against unfairness']
     """
-    return [_frontier(frontier), *([] if frontier.rates is None else [_rates(frontier)])]
+    found = as_frontier(frontier)
+    return [_frontier(found), *([] if found.rates is None else [_rates(found, found.rates)])]
 
 
-def point_names(frontier: FrontierData) -> list[str]:
-    """Each point in words, for the list beside the chart."""
-    return [
-        f"{_series(row)}ε = {number(row['epsilon'])}: accuracy {percent(row['accuracy'])}, "
-        f"unfairness {number(row['unfairness'])}{' (chosen)' if i == frontier.chosen else ''}"
-        for i, row in enumerate(_records(frontier.points))
-    ]
-
-
-def _frontier(frontier: FrontierData) -> Figure:
-    rows = [_point(i, row, frontier) for i, row in enumerate(_records(frontier.points))]
+def _frontier(frontier: FrontierData) -> ReportFigure:
+    rows = frontier.records
     methods = list(dict.fromkeys(row["series"] for row in rows))
-    several = len(methods) > 1
+    shown = {f"{name}_said": name for name in NEEDED}
+    if len(methods) > 1:
+        shown["series"] = "method"
     base = alt.Chart(data(rows)).encode(
         x=alt.X("unfairness:Q", title=f"unfairness ({frontier.measure})"),
         y=alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format=".1%")).scale(zero=False),
+        color=series(alt.Color, "series", methods)
+        if len(methods) > 1
+        else alt.value(var("accent")),
     )
-    line = base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7)
+    parts = []
+    rule = base.mark_rule(strokeOpacity=0.4)  # intervals, where they are given
+    if "accuracy_low" in rows[0]:
+        ends = alt.Y("accuracy_low:Q", title="accuracy")
+        parts.append(rule.encode(y=ends, y2="accuracy_high:Q"))
+    if "unfairness_low" in rows[0]:
+        parts.append(rule.encode(x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q"))
     dots = base.mark_point(filled=True, opacity=1, cursor="pointer").encode(
         size=alt.when("datum.point === shown").then(alt.value(190)).otherwise(alt.value(80)),
-        tooltip=[
-            alt.Tooltip("epsilon_shown:N", title="epsilon"),
-            alt.Tooltip("accuracy_shown:N", title="accuracy"),
-            alt.Tooltip("unfairness_shown:N", title="unfairness"),
-            *([alt.Tooltip("series:N", title="method")] if several else []),
-        ],
+        tooltip=tooltips(**shown),
     )
-    colour: Any = series(alt.Color, "series", methods) if several else alt.value(var("accent"))
-    line, dots = line.encode(color=colour), dots.encode(color=colour)
-    if several:
+    if len(methods) > 1:
         dots = dots.encode(shape=series(alt.Shape, "series", methods))
-    ring = base.transform_filter("datum.is_chosen").mark_point(
-        size=330, strokeWidth=2, color=var("ink"), filled=False, opacity=1
-    )
-    label = base.transform_filter("datum.is_chosen").mark_text(
-        text="chosen", dy=-18, color=var("ink"), fontWeight="bold"
-    )
-    shown = alt.param(name="shown", value=_first(frontier))
-    chart = alt.layer(*_whiskers(base, rows, colour), line, dots, ring, label).add_params(shown)
-    return Figure(
+    chosen = base.transform_filter("datum.is_chosen").encode(color=alt.value(var("ink")))
+    parts += [
+        base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7),
+        dots,
+        chosen.mark_point(size=330, strokeWidth=2, filled=False, opacity=1),
+        chosen.mark_text(text="chosen", dy=-18, fontWeight="bold"),
+    ]
+    chart = alt.layer(*parts).add_params(alt.param(name="shown", value=frontier.first))
+    return ReportFigure(
         id=FRONTIER,
         title="Accuracy against unfairness",
         chart=chart.properties(width="container", height=340),
         alternative=_words(frontier),
-        columns=["epsilon", "accuracy", "unfairness", *(["method"] if several else []), "remark"],
-        rows=[_table_row(row, several) for row in rows],
+        columns=[*shown.values(), "remark"],
+        rows=[[*(str(row[name]) for name in shown), _remark(row)] for row in rows],
         note=frontier.note,
     )
 
 
-def _whiskers(base: alt.Chart, rows: list[dict[str, Any]], colour: Any) -> list[alt.Chart]:
-    """Intervals of both figures, where they are given."""
-    parts = []
-    if "accuracy_low" in rows[0]:
-        ends = {"y": alt.Y("accuracy_low:Q", title="accuracy"), "y2": "accuracy_high:Q"}
-        parts.append(base.mark_rule(strokeOpacity=0.4).encode(**ends, color=colour))
-    if "unfairness_low" in rows[0]:
-        parts.append(
-            base.mark_rule(strokeOpacity=0.4).encode(
-                x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q", color=colour
-            )
-        )
-    return parts
+def _remark(row: dict[Any, Any]) -> str:
+    remarks = ["chosen"] if row["is_chosen"] else []
+    remarks += [] if row["on_frontier"] else ["another model is fairer and more accurate"]
+    return "; ".join(remarks)
 
 
-def _rates(frontier: FrontierData) -> Figure:
-    assert frontier.rates is not None  # noqa: S101 - the caller asked
-    rows = [{**row, "rate_shown": percent(row["value"])} for row in _records(frontier.rates)]
-    groups = list(dict.fromkeys(row["group"] for row in rows))
-    kinds = list(dict.fromkeys(row["rate"].replace("_", " ") for row in rows))
-    rows = [{**row, "rate": row["rate"].replace("_", " ")} for row in rows]
-    base = alt.Chart(data(rows)).transform_filter("datum.point === shown")
-    chart = base.mark_point(filled=True, size=80, opacity=1).encode(
+def _words(frontier: FrontierData) -> str:
+    accuracy, unfairness = frontier.points["accuracy"], frontier.points["unfairness"]
+    chosen = f" Chosen: {frontier.names[frontier.first]}." if frontier.chosen is not None else ""
+    return (
+        f"Accuracy against unfairness of {len(accuracy)} models on {frontier.on}: accuracy from "
+        f"{percent(accuracy.min())} to {percent(accuracy.max())}, unfairness from "
+        f"{number(unfairness.min())} to {number(unfairness.max())}.{chosen}"
+    )
+
+
+def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
+    rows: list[dict[Any, Any]] = [
+        {**row, "rate": row["rate"].replace("_", " "), "said": percent(row["value"])}
+        for row in rates.to_dict(orient="records")
+    ]
+    groups, kinds = (list(dict.fromkeys(row[key] for row in rows)) for key in ("group", "rate"))
+    dots = alt.Chart(data(rows)).mark_point(filled=True, size=80, opacity=1)
+    chart = dots.transform_filter("datum.point === shown").encode(
         x=alt.X("value:Q", title=None, axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(grid=True, ticks=False)),
         color=series(alt.Color, "rate", kinds),
         shape=series(alt.Shape, "rate", kinds),
-        tooltip=[
-            alt.Tooltip("group:N", title="group"),
-            alt.Tooltip("rate:N", title="rate"),
-            alt.Tooltip("rate_shown:N", title="value"),
-        ],
+        tooltip=tooltips(group="group", rate="rate", said="value"),
     )
-    chart = chart.add_params(alt.param(name="shown", value=_first(frontier)))
-    names = point_names(frontier)
-    return Figure(
+    chart = chart.add_params(alt.param(name="shown", value=frontier.first))
+    names = frontier.names
+    return ReportFigure(
         id=POINT_RATES,
         title="Rates per group at the point shown",
         chart=chart.properties(width="container", height=max(30 * len(groups), 90)),
         alternative="Rates per group of one model of the frontier; the table holds all of them.",
         columns=["model", "group", "rate", "value"],
-        rows=[[names[row["point"]], row["group"], row["rate"], row["rate_shown"]] for row in rows],
+        rows=[[names[row["point"]], row["group"], row["rate"], row["said"]] for row in rows],
     )
-
-
-def _point(position: int, row: dict[Any, Any], frontier: FrontierData) -> dict[str, Any]:
-    return {
-        "series": "",
-        "on_frontier": True,
-        **row,
-        "point": position,
-        "is_chosen": position == frontier.chosen,
-        "epsilon_shown": number(row["epsilon"]),
-        "accuracy_shown": percent(row["accuracy"]),
-        "unfairness_shown": number(row["unfairness"]),
-    }
-
-
-def _table_row(row: dict[str, Any], several: bool) -> list[str]:
-    remarks = ["chosen"] if row["is_chosen"] else []
-    remarks += [] if row["on_frontier"] else ["another model is fairer and more accurate"]
-    figures = [row["epsilon_shown"], row["accuracy_shown"], row["unfairness_shown"]]
-    return [*figures, *([str(row["series"])] if several else []), "; ".join(remarks)]
-
-
-def _words(frontier: FrontierData) -> str:
-    points = frontier.points
-    chosen = (
-        "" if frontier.chosen is None else f" Chosen: {point_names(frontier)[frontier.chosen]}."
-    )
-    return (
-        f"Accuracy against unfairness of {len(points)} models on {frontier.on}: accuracy from "
-        f"{percent(points['accuracy'].min())} to {percent(points['accuracy'].max())}, unfairness "
-        f"from {number(points['unfairness'].min())} to {number(points['unfairness'].max())}."
-        f"{chosen}"
-    )
-
-
-def _first(frontier: FrontierData) -> int:
-    return 0 if frontier.chosen is None else int(frontier.chosen)
-
-
-def _series(row: dict[Any, Any]) -> str:
-    return f"{row['series']}, " if row.get("series") else ""
-
-
-def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    records: list[dict[Any, Any]] = frame.to_dict(orient="records")
-    return records
 
 
 def _check_columns(frame: Any, needed: tuple[str, ...], argument: str) -> None:

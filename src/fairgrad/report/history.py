@@ -1,18 +1,22 @@
-"""Charts of a training history: levels, multipliers, weights, share of negative weights."""
+"""A training history: read off a fitted model, and its charts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
-from fairgrad.report.colours import var
-from fairgrad.report.figure import AnyChart, Figure, data, number, percent, series
+from fairgrad.measures import constraints_of
+from fairgrad.report.figure import AnyChart, ReportFigure, data, number, percent, series, var
 
 NEEDED = ("epoch", "quantity", "name", "value")
 TITLES = {
-    "level": ("Levels of fairness", "F on the training rows; 0 is fair."),
+    "level": (
+        "Levels of fairness",
+        "F on the validation rows, or on the training rows if there are none; 0 is fair.",
+    ),
     "multiplier": ("Multipliers", "How hard each constraint pushes; the sign says which way."),
     "weight": (
         "Weights",
@@ -20,41 +24,46 @@ TITLES = {
     ),
     "negative_share": (
         "Share of negative weights",
-        "Part of the cells (of the rows, if their shares are known) with a weight below 0.",
+        "Part of the rows (of the cells, if their sizes are not known) with a weight below 0.",
     ),
 }
 MOST_ROWS = 3000
+MOST_EPOCHS = 60
+"""More would not be told apart on a chart."""
 
 
-def as_history(given: Any) -> pd.DataFrame:
-    """A history in long form, with the share of negative weights.
+def as_history(given: Any) -> pd.DataFrame | None:
+    """A history in long form, with the share of negative weights; None where there is none.
 
     Args:
-        given: a frame with the columns epoch, quantity ("level", "multiplier", "weight" or
-            "negative_share"), name (of the constraint or cell) and value; optional is share (of
-            the rows in a cell).
+        given: a fitted model (or a Pipeline that ends in one), of which plain models and boosted
+            trees have no history; or a frame with the columns epoch, quantity ("level",
+            "multiplier", "weight" or "negative_share"), name (of the constraint or cell) and
+            value; optional is share (of the rows in a cell).
 
     Raises:
-        ValueError: if a column is missing, or a quantity is not known.
+        TypeError: if it is something else.
+        ValueError: if the model is not fitted, a column is missing, or a quantity is not known.
     """
     if not isinstance(given, pd.DataFrame):
-        raise TypeError(f"history: expected a DataFrame, got {type(given).__name__}.")
+        return _history_of_model(given)
     missing = [name for name in NEEDED if name not in given.columns]
     if missing:
         raise ValueError(f"history: expected the columns {list(NEEDED)}; {missing} are missing.")
     strangers = sorted({str(q) for q in given["quantity"]} - set(TITLES))
     if strangers:
         raise ValueError(f"history: expected quantities {list(TITLES)}, got {strangers[0]!r}.")
-    if (given["quantity"] == "negative_share").any():
-        return given
     weights = given[given["quantity"] == "weight"]
-    if weights.empty:
+    if weights.empty or (given["quantity"] == "negative_share").any():
         return given
     return pd.concat([given, _negative_share(weights)], ignore_index=True)
 
 
-def history_figures(history: pd.DataFrame) -> list[Figure]:
+def history_figures(history: Any) -> list[ReportFigure]:
     """One chart per quantity there is.
+
+    Args:
+        history: a fitted model, or a frame: as in `Report`.
 
     Example:
         >>> history = pd.DataFrame({"epoch": [1, 2], "quantity": "level", "name": "sex=F",
@@ -62,8 +71,53 @@ def history_figures(history: pd.DataFrame) -> list[Figure]:
         >>> [figure.title for figure in history_figures(history)]
         ['Levels of fairness']
     """
-    kinds = [kind for kind in TITLES if (history["quantity"] == kind).any()]
-    return [_figure(kind, history[history["quantity"] == kind]) for kind in kinds]
+    frame = as_history(history)
+    if frame is None:
+        return []
+    kinds = [kind for kind in TITLES if (frame["quantity"] == kind).any()]
+    return [_figure(kind, frame[frame["quantity"] == kind]) for kind in kinds]
+
+
+def _history_of_model(given: Any) -> pd.DataFrame | None:
+    """Levels, multipliers and weights after some epochs, first and last included.
+
+    The weights are those that the multipliers give, ``w_k = 1 + (C' lambda)_k / p_k``; the
+    proportional term, which comes on top in every step, vanishes as the levels settle.
+    """
+    model = given.steps[-1][1] if hasattr(given, "steps") else given
+    if not hasattr(model, "fit"):
+        raise TypeError(
+            f"history: expected a fitted model or a DataFrame, got {type(given).__name__}."
+        )
+    if not hasattr(model, "classes_"):
+        raise ValueError(f"history: this {type(model).__name__} is not fitted yet.")
+    groups = getattr(model, "groups_", None)
+    if groups is None or not hasattr(model, "history_"):
+        return None
+    n = len(model.history_["accuracy"])
+    epochs = np.unique(np.linspace(0, n - 1, min(n, MOST_EPOCHS)).round().astype(int))
+    levels, multipliers = (model.history_[name][epochs] for name in ("levels", "multipliers"))
+    constraints = constraints_of(model.fairness_measure, groups, y_desirable=model.y_desirable)
+    mass = groups.cell_mass(constraints.by_label)
+    share = mass / mass.sum()
+    pull = multipliers @ np.nan_to_num(constraints.C)
+    weights = 1 + np.divide(pull, share, out=np.zeros_like(pull), where=share > 0)
+
+    def long(kind: str, names: Any, values: Any) -> pd.DataFrame:
+        columns = {
+            "epoch": np.repeat(epochs + 1, len(names)),
+            "quantity": kind,
+            "name": np.tile(np.asarray(names, dtype=object), len(epochs)),
+            "value": values.ravel(),
+        }
+        return pd.DataFrame(columns)
+
+    parts = [
+        long("level", model.constraint_names_, levels),
+        long("multiplier", model.constraint_names_, multipliers),
+        long("weight", model.cell_names_, weights).assign(share=np.tile(share, len(epochs))),
+    ]
+    return as_history(pd.concat(parts, ignore_index=True).dropna(subset="value"))
 
 
 def _negative_share(weights: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +134,7 @@ def _negative_share(weights: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _figure(kind: str, frame: pd.DataFrame) -> Figure:
+def _figure(kind: str, frame: pd.DataFrame) -> ReportFigure:
     title, note = TITLES[kind]
     is_share = kind == "negative_share"
     shown = percent if is_share else number
@@ -91,7 +145,7 @@ def _figure(kind: str, frame: pd.DataFrame) -> Figure:
         f"{row['name']} {shown(row['value'])}".strip() for row in rows if row["epoch"] == last
     )
     table = rows if len(rows) <= MOST_ROWS else [row for row in rows if row["epoch"] == last]
-    return Figure(
+    return ReportFigure(
         id=f"history-{kind.replace('_', '-')}",
         title=title,
         chart=_chart(rows, names, is_share),

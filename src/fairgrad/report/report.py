@@ -8,21 +8,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
 from fairgrad.files import write_whole
-from fairgrad.report import sections
+from fairgrad.report.audit_figures import MOST_GROUPS, change_figures, level_figure, rate_figures
+from fairgrad.report.figure import FORMATS, number, percent, save_figures
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
-from fairgrad.report.images import FORMATS, save_figures
-from fairgrad.report.levels import level_figure
 from fairgrad.report.page import render
-from fairgrad.report.rates import change_figures, rate_figures
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.audit import Audit
-    from fairgrad.report.figure import Figure
+    from fairgrad.audit import Audit, Finding
+    from fairgrad.report.figure import ReportFigure
+
+CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
 
 
 class Report:
@@ -30,9 +31,12 @@ class Report:
 
     Args:
         audit: what to report; give it a baseline to show before and after.
-        frontier: `FrontierData`, or a frame of its points (epsilon, accuracy, unfairness).
-        history: a frame with the columns epoch, quantity ("level", "multiplier", "weight"), name
-            and value.
+        frontier: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
+            rows; `FrontierData`; or a frame of its points (epsilon, accuracy, unfairness).
+        history: a fitted model, whose training is shown if it keeps a history (plain models and
+            boosted trees do not); or a frame with the columns epoch, quantity ("level",
+            "multiplier", "weight"), name and value.
+        chosen: position in the frontier of the model that was chosen.
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
 
@@ -49,16 +53,17 @@ class Report:
         *,
         frontier: Any = None,
         history: Any = None,
+        chosen: int | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
     ) -> None:
         self.audit, self.title = audit, title
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
-        self.frontier = None if frontier is None else as_frontier(frontier)
+        self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
 
     @cached_property
-    def _by_section(self) -> dict[str, list[Figure]]:
+    def _by_section(self) -> dict[str, list[ReportFigure]]:
         audit = self.audit
         figures = {"levels": [level_figure(audit, i) for i in range(len(audit.findings))]}
         figures |= {f"rates {view}": rate_figures(audit, view) for view in audit.views}
@@ -71,20 +76,30 @@ class Report:
         return figures
 
     @property
-    def figures(self) -> list[Figure]:
+    def figures(self) -> list[ReportFigure]:
         """All charts, in the order of the page."""
         return [figure for part in self._by_section.values() for figure in part]
 
     def html(self) -> str:
         """The page."""
+        audit = self.audit
         context = {
             "title": self.title,
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
             "version": version("fairgrad"),
             "asked": self.asked,
-            "frontier": sections.frontier(self.frontier, self._by_section),
-            "history": self._by_section.get("history", []),
-            **sections.of_audit(self.audit, self._by_section),
+            "facts": _facts(audit),
+            "audit": audit,
+            "measures": dict.fromkeys(finding.measure for finding in audit.findings),
+            "groups": _groups(audit),
+            "named": _named_figures(audit),
+            "frontier": self.frontier,
+            "figures": self._by_section,
+            "most_groups": MOST_GROUPS,
+            "classes": CLASSES,
+            "words": words,
+            "number": number,
+            "gauge": _gauge,
         }
         return render(context, self.figures)
 
@@ -98,3 +113,58 @@ class Report:
     ) -> list[Path]:
         """Writes every chart as SVG and PNG into a folder; gives the files."""
         return save_figures(self.figures, folder, formats)
+
+
+def _gauge(finding: Finding) -> dict[str, float] | None:
+    """Where interval, figure and limit stand on a line, in percent of its length."""
+    judgement, limit = finding.judgement, finding.tolerance
+    if limit.kind == "bounds" or judgement.value != judgement.value:
+        return None
+    end = 1.0 if limit.kind == "ratio" else max(judgement.high, limit.value) * 1.15 or 1.0
+    place = {"value": judgement.value, "low": judgement.low, "high": judgement.high}
+    gauge = {key: 100 * min(max(value / end, 0.0), 1.0) for key, value in place.items()}
+    gauge["limit"] = 100 * limit.value / end
+    return gauge | {"width": max(gauge["high"] - gauge["low"], 0.5), "ratio": limit.kind == "ratio"}
+
+
+def _facts(audit: Audit) -> dict[str, str]:
+    return {
+        "Rows": f"{audit.table.n_rows:,}",
+        "Labels": ", ".join(str(label) for label in audit.labels),
+        "Desirable label": words.desirable(audit),
+        "Sensitive attributes": ", ".join(audit.attributes),
+        "Confidence": f"{100 * audit.confidence:.4g} %",
+        "Sample weights": "yes, intervals are approximate" if audit.is_weighted else "none",
+        "Baseline": "given, compared below" if audit.baseline is not None else "none",
+    }
+
+
+def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
+    """By way of grouping: every group's name, rows and share."""
+    frame = audit.to_frame("groups")
+    found = {}
+    for name, view in audit.views.items():
+        rows = frame[frame["attribute"] == name].to_dict(orient="records")
+        shorts = words.short_names(view.groups)
+        found[name] = [
+            {**row, "name": short, "said": percent(row["share"])}
+            for short, row in zip(shorts, rows, strict=True)
+        ]
+    return found
+
+
+def _named_figures(audit: Audit) -> dict[str, Any]:
+    """One row per figure, one column per way of grouping, and what the figure is."""
+    several = len(audit.labels) > 2
+    rows: dict[tuple[str, str], list[str]] = {}
+    for gaps in audit.figures.values():
+        for gap in gaps:
+            label = f" ({audit.label_value(gap.label)})" if several and gap.label >= 0 else ""
+            value, low, high = (number(figure, 3) for figure in gap[2:])
+            rows.setdefault((gap.name, label), []).append(f"{value} ({low} to {high})")
+    return {
+        "columns": ["figure", *(f"by {view}" for view in audit.views), "what it is"],
+        "rows": [
+            [f"{name}{label}", *cells, words.FIGURES[name]] for (name, label), cells in rows.items()
+        ],
+    }

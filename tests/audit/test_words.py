@@ -1,4 +1,4 @@
-from fairgrad.audit.names import END, ISOLATE, in_sentence, listed, printable
+from fairgrad.audit.words import END, ISOLATE, in_sentence, listed, printable
 
 
 def test_plain_names_stay_as_they_are():

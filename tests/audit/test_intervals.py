@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from fairgrad.audit.proportions import (
+from fairgrad.audit.intervals import (
     Interval,
     Proportion,
     absolute,

@@ -33,6 +33,10 @@ class Proportion(NamedTuple):
     total: Floats
     squares: Floats
 
+    def row(self, index: int) -> Proportion:
+        """One row of them; all for -1."""
+        return self if index < 0 else Proportion(*(part[index] for part in self))
+
     @property
     def value(self) -> Floats:
         """The shares, NaN where there are no rows."""
@@ -57,11 +61,6 @@ def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
         value: observed proportions, NaN where there are no trials.
         trials: rows they rest on; fractions (effective sizes) make the interval approximate.
         alpha: the error allowed to each interval, shared equally by its two sides.
-
-    Example:
-        >>> low, high = clopper_pearson(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 0.05)
-        >>> low.round(4).tolist(), high.round(4).tolist()
-        ([0.0, 0.1871], [0.3085, 0.8129])
     """
     known = trials > 0
     n = np.where(known, trials, 1.0)

@@ -1,0 +1,240 @@
+"""Rows counted by group, true label and predicted label: every figure of an audit rests on this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fairgrad.audit.intervals import (
+    Interval,
+    Proportion,
+    clopper_pearson,
+    largest_difference,
+    smallest_ratio,
+)
+from fairgrad.columns import UNKNOWN, as_columns, encode
+from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+POSITIVES, FALSE_ALARMS = "true_positive_rate", "false_positive_rate"
+GAP_RATES = {
+    "demographic_parity": ("selection_rate",),
+    "equalized_odds": (POSITIVES, FALSE_ALARMS),
+    "equal_opportunity": (POSITIVES,),
+    "accuracy": ("accuracy",),
+}
+"""Each family of named differences and ratios, and the rates whose worst gap it reports."""
+
+
+class Margins(NamedTuple):
+    """Sums of a (G, L, L) table: all rows (G,), and by true, predicted, rightly predicted label."""
+
+    total: Floats
+    truth: Floats
+    predicted: Floats
+    hit: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """Rows by group, true label and predicted label.
+
+    Attributes:
+        groups: who the groups are.
+        rows: (G, L, L) number of rows.
+        mass: (G, L, L) sum of their sample weights; the same as `rows` without weights.
+        squares: (G, L, L) sum of the squared weights; the same as `rows` without weights.
+    """
+
+    groups: Groups
+    rows: Floats
+    mass: Floats
+    squares: Floats
+
+    @classmethod
+    def from_rows(cls, rows: GroupedRows, predicted: Ints) -> CountTable:
+        """Counts rows whose predicted labels are these."""
+        n_labels, n_groups = rows.groups.mass.shape
+        cell = (rows.group * n_labels + rows.label) * n_labels + predicted
+
+        def count(weight: Floats | None) -> Floats:
+            counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
+            return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
+
+        number = count(None)
+        if rows.weight is None:
+            return cls(rows.groups, number, number, number)
+        return cls(rows.groups, number, count(rows.weight), count(rows.weight**2))
+
+    @property
+    def n_labels(self) -> int:
+        """L."""
+        return int(self.rows.shape[1])
+
+    @cached_property
+    def size(self) -> Floats:
+        """(G,) rows of each group."""
+        size: Floats = self.rows.sum(axis=(1, 2))
+        return size
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all."""
+        return int(self.size.sum())
+
+    def view(self, *attributes: str) -> CountTable:
+        """The table by some of the attributes, without the rows of unknown value."""
+        coarse, parent = self.groups.marginal(*attributes), self.groups.parents(*attributes)
+
+        def merge(fine: Floats) -> Floats:
+            merged = np.zeros((coarse.n_groups, *fine.shape[1:]))
+            np.add.at(merged, parent, fine)
+            return merged[coarse.is_known]
+
+        return CountTable(coarse.known(), *map(merge, (self.rows, self.mass, self.squares)))
+
+    def together(self) -> CountTable:
+        """The same rows as one single group, for the overall rates."""
+        mass = self.groups.mass.sum(axis=1, keepdims=True)
+        one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
+        parts = (part.sum(axis=0, keepdims=True) for part in (self.rows, self.mass, self.squares))
+        return CountTable(one, *parts)
+
+    @cached_property
+    def rates(self) -> dict[str, Proportion]:
+        """The rates of each group: accuracy (G,), all others (L, G), each label against the rest.
+
+        base_rate ``P(y = l)``, selection_rate ``P(h = l)``, true_positive_rate
+        ``P(h = l | y = l)``, false_positive_rate ``P(h = l | y != l)``, precision
+        ``P(y = l | h = l)``.
+        """
+        sums, squares = margins(self.mass), margins(self.squares)
+        zeros = np.zeros_like(sums.truth)
+        everyone = sums.total + zeros, squares.total + zeros
+        return {
+            "accuracy": Proportion(sums.hit.sum(axis=0), sums.total, squares.total),
+            "base_rate": Proportion(sums.truth, *everyone),
+            "selection_rate": Proportion(sums.predicted, *everyone),
+            POSITIVES: Proportion(sums.hit, sums.truth, squares.truth),
+            FALSE_ALARMS: Proportion(
+                sums.predicted - sums.hit, sums.total - sums.truth, squares.total - squares.truth
+            ),
+            "precision": Proportion(sums.hit, sums.predicted, squares.predicted),
+        }
+
+
+def margins(table: Floats) -> Margins:
+    """Sums of a (G, L, L) table; all but the first are (L, G)."""
+    return Margins(
+        total=table.sum(axis=(1, 2)),
+        truth=table.sum(axis=2).T,
+        predicted=table.sum(axis=1).T,
+        hit=np.diagonal(table, axis1=1, axis2=2).T,
+    )
+
+
+def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any) -> GroupedRows:
+    """True labels and sensitive values as integers; of at least two labels."""
+    rows = group_rows(
+        y_true,
+        as_columns(sensitive_features, "sensitive_features"),
+        sample_weight,
+        labels=labels,
+        arguments=("y_true", "sensitive_features", "sample_weight"),
+    )
+    known = rows.groups.labels.tolist()
+    if len(known) < 2:
+        raise ValueError(
+            f"y_true: expected at least two labels, got {known} alone; name all labels in labels= "
+            "if the others happen not to occur."
+        )
+    return rows
+
+
+def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
+    """(N,) the index of each row's predicted label."""
+    columns = list(as_columns(y_pred, argument).values())
+    if len(columns) != 1:
+        raise ValueError(f"{argument}: expected one label per row, got {len(columns)} columns.")
+    codes, values = encode(columns[0], argument, unknown=None)
+    if len(codes) != len(rows):
+        raise ValueError(
+            f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(codes)}."
+        )
+    if (codes == UNKNOWN).any():
+        row = int(np.flatnonzero(codes == UNKNOWN)[0])
+        raise ValueError(f"{argument}: every row needs a label; row {row} has none (or NaN).")
+    known = rows.groups.labels.tolist()
+    place = {label: index for index, label in enumerate(known)}
+    index: Ints = np.asarray([place.get(value, UNKNOWN) for value in values.tolist()])[codes]
+    if (index == UNKNOWN).any():
+        row = int(np.flatnonzero(index == UNKNOWN)[0])
+        shown = f"[{', '.join(map(repr, known[:10]))}{', ...' if len(known) > 10 else ''}]"
+        raise ValueError(
+            f"{argument}: row {row} has the label {values.tolist()[codes[row]]!r}, which is not "
+            f"among the labels {shown}; name all labels in labels= if it is one."
+        )
+    return index
+
+
+class GroupGap(NamedTuple):
+    """A difference or ratio between groups that is known by name, with its simultaneous interval.
+
+    Groups are compared with each other (largest less smallest, smallest over largest), where levels
+    compare each group with everyone: the two never agree, and should not be mixed.
+
+    Attributes:
+        name: as fairlearn calls it.
+        label: index of the label it treats as positive, -1 for none.
+        value: NaN if fewer than two groups have the rate.
+        low: lower end of the interval.
+        high: upper end.
+    """
+
+    name: str
+    label: int
+    value: float
+    low: float
+    high: float
+
+
+def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[GroupGap]:
+    """All named differences and ratios, for each of these labels as the positive one."""
+    found = []
+    for family, names in GAP_RATES.items():
+        for label in [-1] if family == "accuracy" else labels:
+            rows = [table.rates[name].row(label) for name in names]
+            found += _worst_gaps(family, label, rows, alpha)
+    return found
+
+
+def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -> list[GroupGap]:
+    """The worst difference and the worst ratio over the rates of a family."""
+    rows = [Proportion(*(part[row.total > 0] for part in row)) for row in rows]
+    rows = [row for row in rows if len(row.total) > 1]
+    cell_alpha = alpha / max(sum(len(row.total) for row in rows), 1)
+    ends = [clopper_pearson(row.value, row.trials, cell_alpha) for row in rows]
+    values = [row.value for row in rows]
+    differences = [float(value.max() - value.min()) for value in values]
+    # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
+    ratios = [float(v.min() / v.max()) if v.max() > 0 else float("nan") for v in values]
+    difference_ends = [largest_difference(end) for end in ends]
+    ratio_ends = [smallest_ratio(end) for end in ends]
+    return [
+        GroupGap(f"{family}_difference", label, *_worst(differences, difference_ends, np.nanmax)),
+        GroupGap(f"{family}_ratio", label, *_worst(ratios, ratio_ends, np.nanmin)),
+    ]
+
+
+def _worst(
+    values: list[float], ends: list[Interval], choose: Callable[..., Any]
+) -> tuple[float, ...]:
+    if not values or np.isnan(values).all():
+        return float("nan"), 0.0, 1.0
+    low, high = (choose([end[side] for end in ends]) for side in (0, 1))
+    return float(choose(values)), float(low), float(high)

@@ -1,0 +1,212 @@
+"""An audit as data frames, one row per figure, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.audit import words
+from fairgrad.audit.intervals import clopper_pearson
+from fairgrad.audit.notices import TINY
+from fairgrad.files import write_whole
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from fairgrad.audit.audit import Audit
+    from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.verdicts import Finding
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 1
+
+
+def verdicts_frame(audit: Audit) -> pd.DataFrame:
+    """One row per measure and attribute: unfairness, extremes, verdict."""
+    return pd.DataFrame([_verdict(finding) for finding in audit.findings])
+
+
+def groups_frame(audit: Audit) -> pd.DataFrame:
+    """Who the groups are: rows, share of the rows compared, and whether there are very few."""
+    frames = []
+    for name, view in audit.views.items():
+        mass = view.mass.sum(axis=(1, 2))
+        columns = {
+            "attribute": name,
+            "group": view.groups.names,
+            "rows": view.size.astype(np.int64),
+            "share": mass / mass.sum(),
+            "tiny": view.size < TINY,
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def rates_frame(audit: Audit) -> pd.DataFrame:
+    """The rates of every group and overall, each with its own interval."""
+    frames = []
+    for name, view in audit.views.items():
+        frames += _rates(name, view, view.groups.names, audit)
+        frames += _rates(name, view.together(), [words.OVERALL], audit)
+    return pd.concat(frames, ignore_index=True)
+
+
+def levels_frame(audit: Audit) -> pd.DataFrame:
+    """The levels of every measure with their simultaneous intervals."""
+    return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
+
+
+def figures_frame(audit: Audit) -> pd.DataFrame:
+    """Differences and ratios by their known names, with simultaneous intervals."""
+    gaps = [(name, gap) for name, found in audit.figures.items() for gap in found]
+    return pd.DataFrame(
+        {
+            "attribute": [name for name, _ in gaps],
+            # Labels as they are: pandas would turn integers beside None into floats.
+            "label": pd.Series([audit.label_value(gap.label) for _, gap in gaps], dtype=object),
+            "figure": [gap.name for _, gap in gaps],
+            "value": [gap.value for _, gap in gaps],
+            "low": [gap.low for _, gap in gaps],
+            "high": [gap.high for _, gap in gaps],
+        }
+    )
+
+
+def changes_frame(audit: Audit) -> pd.DataFrame:
+    """Rates of every group under the baseline and now; no rows without a baseline."""
+    keys = ["attribute", "group", "label", "rate"]
+    if audit.baseline is None:
+        return pd.DataFrame(columns=[*keys, "before", "after", "change"])
+    before, after = rates_frame(audit.baseline), rates_frame(audit)
+    frame = after[keys].assign(before=before["value"], after=after["value"])
+    return frame.assign(change=frame["after"] - frame["before"])
+
+
+FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
+    "verdicts": verdicts_frame,
+    "groups": groups_frame,
+    "rates": rates_frame,
+    "levels": levels_frame,
+    "figures": figures_frame,
+    "changes": changes_frame,
+}
+
+
+def _verdict(finding: Finding) -> dict[str, Any]:
+    judgement, unfairness = finding.judgement, finding.unfairness_interval
+    (best, best_level), (worst, worst_level) = finding.best, finding.worst
+    return {
+        "measure": finding.measure,
+        "attribute": finding.attribute,
+        "verdict": finding.verdict,
+        "unfairness": finding.unfairness,
+        "unfairness_low": float(unfairness.low),
+        "unfairness_high": float(unfairness.high),
+        "judged_by": finding.tolerance.kind,
+        "tolerance": finding.tolerance.value,
+        "judged": judgement.value,
+        "judged_low": judgement.low,
+        "judged_high": judgement.high,
+        "best": best,
+        "best_level": best_level,
+        "worst": worst,
+        "worst_level": worst_level,
+        "n_undefined": finding.n_undefined,
+        "more_rows": finding.more_rows,
+    }
+
+
+def _rates(
+    attribute: str, view: CountTable, names: Sequence[str], audit: Audit
+) -> list[pd.DataFrame]:
+    frames = []
+    for rate, proportions in view.rates.items():
+        for label in [-1] if rate == "accuracy" else audit.shown_labels:
+            row = proportions.row(label)
+            low, high = clopper_pearson(row.value, row.trials, audit.alpha)
+            columns = {
+                "attribute": attribute,
+                "group": list(names),
+                "label": pd.Series([audit.label_value(label)] * len(names), dtype=object),
+                "rate": rate,
+                "value": row.value,
+                "low": low,
+                "high": high,
+                "trials": row.trials,
+            }
+            frames.append(pd.DataFrame(columns))
+    return frames
+
+
+def _levels(finding: Finding) -> pd.DataFrame:
+    comparison, (low, high) = finding.comparison, finding.level_intervals
+    names = np.asarray([*finding.table.groups.names, ""], dtype=object)
+    labels = np.asarray([*finding.table.groups.labels.tolist(), None], dtype=object)
+    return pd.DataFrame(
+        {
+            "measure": finding.measure,
+            "attribute": finding.attribute,
+            "name": list(comparison.names),
+            "group": names[comparison.group],
+            "label": pd.Series(labels[comparison.label], dtype=object),
+            "level": finding.levels,
+            "low": low,
+            "high": high,
+        }
+    )
+
+
+def to_dict(audit: Audit) -> dict[str, Any]:
+    """Everything an audit found; lists of records for what are data frames otherwise."""
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "fairgrad_version": version("fairgrad"),
+        "rows": audit.table.n_rows,
+        "attributes": list(audit.attributes),
+        "labels": audit.labels,
+        "desirable": audit.desirable,
+        "confidence": audit.confidence,
+        "weighted": audit.is_weighted,
+        "verdict": audit.verdict,
+        "warnings": [notice._asdict() for notice in audit.warnings],
+        "conventions": {
+            "levels": words.LEVELS,
+            "measures": {f.measure: words.convention(f.measure) for f in audit.findings},
+            "rates": words.RATES,
+            "figures": words.FIGURES,
+            "figures_note": words.FIGURES_NOTE,
+            "intervals": words.intervals(audit),
+        },
+    }
+    for kind, frame in FRAMES.items():
+        found[kind] = frame(audit).to_dict(orient="records")
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def to_json(audit: Audit, path: str | os.PathLike[str] | None = None) -> str:
+    """JSON text without NaN; written whole or not at all."""
+    text = json.dumps(to_dict(audit), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    if path is not None:
+        write_whole(Path(path), text)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """NumPy values as Python's own, NaN and infinities as None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -1,0 +1,249 @@
+"""Charts of an audit: rates per group, before and after, and levels against what is tolerated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import numpy as np
+
+from fairgrad.audit import words
+from fairgrad.report.figure import (
+    ReportFigure,
+    data,
+    number,
+    percent,
+    series,
+    tooltips,
+    unique,
+    var,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fairgrad.audit import Audit, Finding
+
+MOST_GROUPS = 40
+MOST_LABELS = 10
+MOST_LEVELS = 60
+RATES = (
+    "accuracy",
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "precision",
+    "base_rate",
+)
+GROUPS = alt.Axis(grid=True, ticks=False, labelOverlap=False)
+PERCENT = alt.Axis(format=".1~%", tickCount=5)
+LEVEL = "← worse off · F · better off →"
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+
+
+@dataclass(frozen=True, eq=False)
+class RatePanel:
+    """One rate of one label in all groups.
+
+    Attributes:
+        key: tells it from the other panels, as a part of the chart's name.
+        rate: its name.
+        title: with the label, where there are several.
+        rows: the groups in the chart: the largest ones if there are very many.
+        records: all groups, and everyone.
+    """
+
+    key: str
+    rate: str
+    title: str
+    rows: list[dict[Any, Any]]
+    records: list[dict[Any, Any]]
+
+    @property
+    def y(self) -> alt.Y:
+        """The axis of the groups."""
+        order = [row["group"] for row in self.rows]
+        return alt.Y("group:N", title=None, sort=order, axis=GROUPS)
+
+    @property
+    def size(self) -> dict[str, Any]:
+        """Of the chart."""
+        n = len(self.rows)
+        return {"width": "container", "height": max(24 * n, 48) if n <= 20 else 16 * n}
+
+
+def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
+    """One chart per rate: a dot per group with its interval, and a line at the overall rate."""
+    return [_rate_figure(view, panel) for panel in _panels(audit, view, "rates", RATES)]
+
+
+def change_figures(audit: Audit, view: str) -> list[ReportFigure]:
+    """One chart per rate: every group's rate under the baseline and now."""
+    rates = RATES[:-1]  # the base rate is the data's, whoever predicts
+    return [_change_figure(view, panel) for panel in _panels(audit, view, "changes", rates)]
+
+
+def _panels(audit: Audit, view: str, kind: str, rates: Sequence[str]) -> Iterator[RatePanel]:
+    frame, table = audit.to_frame(kind), audit.views[view]
+    frame = frame[frame["attribute"] == view]
+    names = dict(zip(table.groups.names, unique(words.short_names(table.groups)), strict=True))
+    largest = (-table.size).argsort(kind="stable")[:MOST_GROUPS].tolist()
+    shown = {table.groups.names[index] for index in largest}
+    for rate in rates:
+        mine = frame[frame["rate"] == rate]
+        for label in list(dict.fromkeys(mine["label"]))[:MOST_LABELS]:
+            own = mine if label is None else mine[mine["label"] == label]
+            found = own.to_dict(orient="records")
+            records = [{**row, "group": names.get(row["group"], row["group"])} for row in found]
+            is_shown = [row["group"] in shown for row in found]
+            place = 0 if label is None else audit.labels.index(label)
+            title = rate.replace("_", " ").capitalize()
+            yield RatePanel(
+                key=f"{list(audit.views).index(view)}-{rate}-{place}",
+                rate=rate,
+                title=title if label is None or len(audit.labels) == 2 else f"{title} of {label}",
+                rows=[row for row, ok in zip(records, is_shown, strict=True) if ok],
+                records=records,
+            )
+
+
+def _rate_figure(view: str, panel: RatePanel) -> ReportFigure:
+    overall = panel.records[-1]["value"]
+    rows = [
+        {**row, "said": percent(row["value"]), "interval": _ends(row, percent)}
+        for row in panel.rows
+    ]
+    base = alt.Chart(data(rows)).encode(
+        y=panel.y, tooltip=tooltips(group="group", said="rate", interval="interval")
+    )
+    rule = base.mark_rule(color=var("accent"), strokeWidth=2).encode(x=_x("low"), x2="high:Q")
+    dot = base.mark_point(color=var("accent"), filled=True, size=70, opacity=1)
+    line = alt.Chart(data([{"overall": overall}])).mark_rule(color=var("muted"), strokeDash=[4, 3])
+    chart = line.encode(x=_x("overall")) + rule + dot.encode(x=_x("value"))
+    said = "; ".join(f"{row['group']} {row['said']} ({row['interval']})" for row in rows[:12])
+    return ReportFigure(
+        id=f"rate-{panel.key}",
+        title=panel.title,
+        chart=chart.properties(**panel.size),
+        alternative=f"{panel.title} by {view}: {said}. Overall {percent(overall)}.",
+        columns=[view, "rate", "from", "to"],
+        rows=[
+            [row["group"], *(percent(row[end]) for end in ("value", "low", "high"))]
+            for row in panel.records
+        ],
+        note=words.RATES[panel.rate],
+        by=view,
+    )
+
+
+def _change_figure(view: str, panel: RatePanel) -> ReportFigure:
+    when = {"baseline": "before", "now": "after"}
+    long = [
+        {"group": row["group"], "when": name, "rate": row[key], "said": percent(row[key])}
+        for row in panel.rows
+        for name, key in when.items()
+    ]
+    link = alt.Chart(data(panel.rows)).mark_rule(color=var("muted"), strokeWidth=2)
+    dots = alt.Chart(data(long)).mark_point(size=80, opacity=1, filled=True)
+    dots = dots.encode(
+        y=panel.y,
+        x=_x("rate"),
+        shape=series(alt.Shape, "when", list(when), range=["diamond", "circle"]),
+        color=series(alt.Color, "when", list(when), range=[var("before"), var("accent")]),
+        tooltip=tooltips(group="group", when="predictions", said="rate"),
+    )
+    chart = link.encode(y=panel.y, x=_x("before"), x2="after:Q") + dots
+    table = [
+        [row["group"], percent(row["before"]), percent(row["after"]), _points(row["change"])]
+        for row in panel.records
+    ]
+    shown = {row["group"] for row in panel.rows[:12]}
+    said = "; ".join(f"{row[0]} {row[1]} to {row[2]}" for row in table if row[0] in shown)
+    return ReportFigure(
+        id=f"change-{panel.key}",
+        title=panel.title,
+        chart=chart.properties(**panel.size),
+        alternative=f"{panel.title} by {view}, from the baseline to now: {said}.",
+        columns=[view, "baseline", "now", "change"],
+        rows=table,
+        by=view,
+    )
+
+
+def _x(field: str) -> alt.X:
+    return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=False, padding=8))
+
+
+def _ends(row: dict[Any, Any], shown: Any) -> str:
+    return f"{shown(row['low'])} to {shown(row['high'])}"
+
+
+def _points(change: float) -> str:
+    return "not defined" if np.isnan(change) else f"{100 * change:+.1f} points"
+
+
+def level_figure(audit: Audit, position: int) -> ReportFigure:
+    """A dot per level with its simultaneous interval; a band where levels are tolerated."""
+    finding = audit.findings[position]
+    rows = _levels(finding)
+    largest = sorted(rows, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]
+    shown = [row for row in rows if row in largest]
+    order = list(dict.fromkeys(row["group"] for row in shown))
+    labels = list(dict.fromkeys(row["label"] for row in shown))
+    y = alt.Y("group:N", title=None, sort=order, axis=alt.Axis(grid=True, ticks=False))
+    tips = tooltips(name="level of", said="F", interval="interval")
+    base = alt.Chart(data(shown)).encode(y=y, tooltip=tips)
+    colour: Any = alt.value(var("accent"))
+    shape: Any = alt.value("circle")
+    if len(labels) > 1:
+        base = base.encode(yOffset=alt.YOffset("label:N", sort=labels))
+        colour = series(alt.Color, "label", labels)
+        shape = series(alt.Shape, "label", labels, range=SHAPES)
+    rule = base.mark_rule(strokeWidth=2).encode(x=_level_x("low"), x2="high:Q", color=colour)
+    dot = base.mark_point(filled=True, size=70, opacity=1)
+    dot = dot.encode(x=_level_x("level"), color=colour, shape=shape)
+    zero = alt.Chart(data([{"zero": 0.0}])).mark_rule(color=var("muted"), strokeDash=[4, 3])
+    parts: list[Any] = [zero.encode(x=_level_x("zero")), rule, dot]
+    if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
+        ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
+        band = alt.Chart(data([ends])).mark_rect(color=var("band"), opacity=0.8)
+        parts.insert(0, band.encode(x=_level_x("from"), x2="to:Q"))
+    title = f"{words.title(finding.measure)} by {finding.attribute}"
+    height = max(24 * len(order) * max(len(labels), 1), 60)
+    said = "; ".join(f"{row['name']} {row['said']} ({row['interval']})" for row in rows[:12])
+    return ReportFigure(
+        id=f"level-{position}",
+        title=title,
+        chart=alt.layer(*parts).properties(width="container", height=height),
+        alternative=f"Levels of {title}: {said}.",
+        columns=["level of", "F", "from", "to"],
+        rows=[[row["name"], row["said"], number(row["low"]), number(row["high"])] for row in rows],
+    )
+
+
+def _level_x(field: str) -> alt.X:
+    return alt.X(f"{field}:Q", title=LEVEL)
+
+
+def _levels(finding: Finding) -> list[dict[str, Any]]:
+    """The levels that are defined and asked for."""
+    comparison, (low, high) = finding.comparison, finding.level_intervals
+    groups = finding.table.groups
+    shorts = unique(words.short_names(groups))
+    asked = getattr(comparison.map, "applies", None)
+    rows = []
+    for j, level in enumerate(finding.levels):
+        if np.isnan(level) or (asked is not None and not asked[j // len(shorts)]):
+            continue
+        name, group, label = comparison.names[j], comparison.group[j], comparison.label[j]
+        row: dict[str, Any] = {
+            "name": name,
+            "group": shorts[group] if group >= 0 else name,
+            "label": f"{groups.label_name}={groups.labels[label]}" if label >= 0 else "",
+            "level": float(level),
+            "low": float(low[j]),
+            "high": float(high[j]),
+        }
+        rows.append({**row, "said": number(row["level"]), "interval": _ends(row, number)})
+    return rows
