@@ -153,15 +153,9 @@ def make_constants(
     floor = np.zeros((n_sides, len(exact)))
     floor[0, exact] = -np.inf
     mass = groups.cell_mass(constraints.by_label)
-    own = constraints.coefficients
     return Constants(
         c0=constraints.c0,
-        row=own.row,
-        cell=own.cell,
-        value=own.value,
-        block=own.block,
-        share=own.share,
-        n_blocks=own.n_blocks,
+        **_parts(constraints.coefficients),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=np.stack(sides[:n_sides]),
         floor=None if exact.all() else floor,
@@ -179,7 +173,6 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
     own = [
         Coefficients(c.row, c.cell, c.value, c.block, c.share, len(c.per_share)) for c in problems
     ]
-    joint = Coefficients.concatenate(own, apart=True)
     n_sides = max(len(c.sign) for c in problems)
     bounds, floors = [], []
     for c in problems:
@@ -199,12 +192,7 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),
-        row=joint.row,
-        cell=joint.cell,
-        value=joint.value,
-        block=joint.block,
-        share=joint.share,
-        n_blocks=joint.n_blocks,
+        **_parts(Coefficients.concatenate(own, apart=True)),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=np.concatenate(bounds, axis=1),
         floor=None if np.isneginf(floor).all() else floor,
@@ -217,6 +205,11 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
         if np.isneginf(least).all()
         else np.repeat(least, [len(c.per_share) for c in problems]),
     )
+
+
+def _parts(own: Coefficients) -> dict[str, Any]:
+    names = ("row", "cell", "value", "block", "share", "n_blocks")
+    return {name: getattr(own, name) for name in names}
 
 
 def start(constants: Constants, n_labels: int) -> State:
@@ -258,23 +251,18 @@ def step(constants: Constants, state: State, counts: Array) -> tuple[State, Arra
         array([0.9, 1.1])
     """
     rows, errors = estimate_errors(constants, state, counts)
-    violation = constants.sign * levels(constants, errors) - constants.bound
-    multipliers = _at_least(
-        constants.floor, state.multipliers + constants.fairness_rate * violation
-    )
-    state = State(rows, errors, multipliers)
-    used = multipliers
-    if _is_used(constants.proportional_rate):
-        used = used + constants.proportional_rate * _at_least(constants.floor, violation)
-    return state, cell_weights(constants, used)
+    violation = violations(constants, errors)
+    moved = state.multipliers + constants.fairness_rate * violation
+    multipliers = _at_least(constants.floor, moved)
+    used = _with_proportional(constants, multipliers, violation)
+    return State(rows, errors, multipliers), cell_weights(constants, used)
 
 
 def current_weights(constants: Constants, state: State) -> Array:
     """(K,) the weights that the last step gave, without another step."""
     used = state.multipliers
     if _is_used(constants.proportional_rate):
-        violation = constants.sign * levels(constants, state.errors) - constants.bound
-        used = used + constants.proportional_rate * _at_least(constants.floor, violation)
+        used = _with_proportional(constants, used, violations(constants, state.errors))
     return cell_weights(constants, used)
 
 
@@ -310,6 +298,11 @@ def levels(constants: Constants, errors: Array) -> Array:
     return constants.c0 + rates - _take(means, constants.block)
 
 
+def violations(constants: Constants, errors: Array) -> Array:
+    """``F - upper`` and ``lower - F``: (S, J), positive where a bound is broken."""
+    return constants.sign * levels(constants, errors) - constants.bound
+
+
 def net_multipliers(constants: Constants, multipliers: Array) -> Array:
     """``lambda - delta``: (J,) one multiplier per constraint."""
     return (constants.sign * multipliers).sum(0)
@@ -326,6 +319,13 @@ def cell_weights(constants: Constants, multipliers: Array) -> Array:
         pull = pull.reshape(constants.n_outcomes, -1)
     weights = 1 + (pull * constants.per_share).reshape(-1)
     return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
+
+
+def _with_proportional(constants: Constants, multipliers: Array, violation: Array) -> Array:
+    """The multipliers in use: with what is broken now, times the proportional rate."""
+    if not _is_used(constants.proportional_rate):
+        return multipliers
+    return multipliers + constants.proportional_rate * _at_least(constants.floor, violation)
 
 
 def _sum_by(index: Array, values: Array, size: int) -> Array:

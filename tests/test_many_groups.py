@@ -1,0 +1,46 @@
+"""Ten thousand groups: costs grow with their number, not with its square (1.6 GB as a matrix)."""
+
+import numpy as np
+import pytest
+import torch
+
+from fairgrad import Audit, FairGradClassifier, On, fairness_levels
+from fairgrad.torch import CrossEntropyLoss
+
+N_GROUPS = 10_000
+RNG = np.random.default_rng(0)
+S = np.tile(np.arange(N_GROUPS), 4)
+Y = np.repeat([0, 1], 2 * N_GROUPS)
+X = RNG.normal(size=(len(Y), 2)) + Y[:, None]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity", "accuracy_parity"])
+def test_losses(measure, compiled):
+    y, s = torch.from_numpy(Y), torch.from_numpy(S)
+    criterion = CrossEntropyLoss(y, s, measure, fairness_rate=0.1)
+    criterion.state.is_compiled &= compiled
+    scores = torch.from_numpy(X).float().requires_grad_()
+    criterion(scores, y, s).backward()
+    found = fairness_levels(Y, X.astype(np.float32).argmax(1), S, measure)
+    np.testing.assert_allclose(criterion.levels, found.values, atol=1e-6)
+    size = sum(buffer.nbytes for buffer in criterion.buffers())
+    assert size < 20_000 * 200  # bytes of a cell, of which there are at most 20,000
+
+
+def test_two_attributes_apart():
+    y, s = torch.from_numpy(Y), torch.from_numpy(np.stack([S, S % 7], axis=1))
+    measure = [On("s0", "equalized_odds"), On("s1", "demographic_parity", epsilon=0.01)]
+    criterion = CrossEntropyLoss(y, s, measure, fairness_rate=0.1)
+    criterion(torch.from_numpy(X).float().requires_grad_(), y, s)
+    found = fairness_levels(Y, X.astype(np.float32).argmax(1), s.numpy(), measure)
+    np.testing.assert_allclose(criterion.levels, found.values, atol=1e-6)
+
+
+def test_estimator_and_audit():
+    model = FairGradClassifier("demographic_parity", max_iter=2, random_state=0)
+    predicted = model.fit(X, Y, sensitive_features=S).predict(X)
+    found = fairness_levels(Y, predicted, S, "demographic_parity")
+    np.testing.assert_allclose(model.levels_, found.values, atol=1e-9)
+    audit = Audit(Y, predicted, S, measures=["demographic_parity"])
+    assert audit.findings[0].unfairness == pytest.approx(found.unfairness)
