@@ -73,10 +73,10 @@ class Coefficients:
 
     def times(self, errors: Floats) -> Floats:
         """``C e``: (J,)."""
-        rate = np.bincount(self.row, self.value * errors[self.cell], minlength=len(self.block))
+        entries: Any = self.value * errors[self.cell]
+        rate = np.bincount(self.row, entries, minlength=len(self.block)).astype(np.float64)
         mean = np.bincount(self.block, self.share * rate, minlength=self.n_blocks)
-        found: Floats = rate - mean[self.block]
-        return found
+        return rate - mean[self.block].astype(np.float64)
 
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
         """The same levels, of which only these, (J,), have entries; the others are 0."""
@@ -151,6 +151,7 @@ class Constraints:
     Attributes:
         lower: (J,) lower bounds, slack included.
         upper: (J,) upper bounds, slack included.
+        definition: (J,) and (J,) lower and upper bounds without slack.
 
     Raises:
         ValueError: if the shapes do not fit, or a lower bound is above its upper bound.
@@ -179,27 +180,28 @@ class Constraints:
                 raise ValueError(f"C: expected a matrix (constraints, cells), got shape {C.shape}.")
             C = Coefficients.from_dense(C)
         n = len(C.block)
-        self.coefficients, self.by_label = C, by_label
+        self.coefficients: Coefficients = C
+        self.by_label = by_label
         self.names = tuple(names) or tuple(f"constraint {j}" for j in range(n))
         if len(self.names) != n:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
         self.c0, self.slack = _vector(c0, n, "c0"), _vector(slack, n, "slack")
-        self._definition = _vector(lower, n, "lower"), _vector(upper, n, "upper")
-        if not np.all(self._definition[0] <= self._definition[1]):
-            j = int(np.flatnonzero(~(self._definition[0] <= self._definition[1]))[0])
+        self.definition = _vector(lower, n, "lower"), _vector(upper, n, "upper")
+        if not np.all(self.definition[0] <= self.definition[1]):
+            j = int(np.flatnonzero(~(self.definition[0] <= self.definition[1]))[0])
             raise ValueError(
-                f"lower: expected at most upper, got {self._definition[0][j]} > "
-                f"{self._definition[1][j]} for {self.names[j]!r}."
+                f"lower: expected at most upper, got {self.definition[0][j]} > "
+                f"{self.definition[1][j]} for {self.names[j]!r}."
             )
-        self.lower: Floats = self._definition[0] - self.slack
-        self.upper: Floats = self._definition[1] + self.slack
+        self.lower: Floats = self.definition[0] - self.slack
+        self.upper: Floats = self.definition[1] + self.slack
 
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""
         return Constraints(**{**self._arguments(), "C": self.coefficients, **changed})
 
     def _arguments(self) -> dict[str, Any]:
-        lower, upper = self._definition
+        lower, upper = self.definition
         kept = {name: getattr(self, name) for name in ("c0", "by_label", "names", "slack")}
         return {**kept, "lower": lower, "upper": upper}
 
@@ -248,14 +250,8 @@ class Constraints:
         return self.replaced(slack=self.slack + slack)
 
     def gaps(self, levels: Floats) -> Floats:
-        """(..., J) how unfair each level is, measured by the definition: without the slack.
-
-        ``|F|``; for a constraint with one bound only, by how much that bound is broken.
-        """
-        lower, upper = self._definition
-        beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
-        gaps: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
-        return gaps
+        """(..., J) how unfair each level is, measured by the definition: without the slack."""
+        return gaps(levels, *self.definition)
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
@@ -277,6 +273,16 @@ class Constraints:
             return self
         warn_of_undefined([self])
         return self.select(self.is_defined)
+
+
+def gaps(levels: Floats, lower: Floats, upper: Floats) -> Floats:
+    """(..., J) how unfair each level is, by the bounds of its definition.
+
+    ``|F|``; where there is one bound only, by how much that bound is broken.
+    """
+    beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
+    found: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
+    return found
 
 
 def warn_of_undefined(problems: Sequence[Constraints]) -> None:

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from fairgrad.audit import Audit
 from fairgrad.audit.intervals import (
     Interval,
     Proportion,
-    absolute,
     clopper_pearson,
     largest_difference,
     smallest_ratio,
@@ -56,7 +56,11 @@ def test_intervals_of_gaps_hold_what_they_enclose():
     assert high >= ratio.max()
 
 
-def test_absolute_of_an_interval():
-    low, high = absolute(Interval(np.array([-3.0, -2.0, 1.0]), np.array([-1.0, 4.0, 2.0])))
-    assert low.tolist() == [1.0, 0.0, 1.0]
-    assert high.tolist() == [3.0, 4.0, 2.0]
+def test_gaps_when_levels_lie_in_intervals():
+    """The least and the most of |F|, or of what a rule with one bound is broken by."""
+    y, s = np.tile([0, 1], 20), np.repeat([0, 1], 20)
+    level = Interval(np.array([-3.0, -2.0]), np.array([-1.0, 4.0]))
+    parity = Audit(y, y, s, measures=["accuracy_parity"]).findings[0].comparison.gaps(level)
+    np.testing.assert_array_equal(parity, [[1.0, 0.0], [3.0, 4.0]])
+    rule = Audit(y, y, s, measures=["four_fifths_rule"]).findings[0].comparison.gaps(level)
+    np.testing.assert_array_equal(rule, [[1.0, 0.0], [3.0, 2.0]])  # levels above 0 break nothing

@@ -16,7 +16,8 @@ from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read 
 
 from fairgrad import measures
 from fairgrad.audit.counts import POSITIVES, CountTable, margins
-from fairgrad.audit.intervals import Interval, Proportion, absolute
+from fairgrad.audit.intervals import Interval, Proportion
+from fairgrad.constraints import gaps
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Comparison:
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
-        slack: (J,) by how much a user widened these bounds.
+        definition: lower and upper bounds without a user's slack, if there is some.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
     """
@@ -122,7 +123,7 @@ class Comparison:
     lower: Floats
     upper: Floats
     good: Floats
-    slack: Floats | float = 0.0
+    definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
 
     def gaps(self, level: Interval) -> Interval:
@@ -130,13 +131,11 @@ class Comparison:
 
         As `Constraints.gaps`: ``|F|``, or, where there is one bound only, by how much it is broken.
         """
-        lower, upper = self.lower + self.slack, self.upper - self.slack
-        broken = [np.maximum(np.maximum(lower - F, F - upper), 0.0) for F in level]
-        # What one bound is broken by is monotone in F, so its extremes lie at the ends.
-        low, high = np.minimum(*broken), np.maximum(*broken)
-        one_sided = np.isinf(lower) | np.isinf(upper)
-        near, far = absolute(level)
-        return Interval(np.where(one_sided, low, near), np.where(one_sided, high, far))
+        definition = (self.lower, self.upper) if self.definition is None else self.definition
+        ends = [gaps(F, *definition) for F in level]
+        # The gap is convex in F: most at an end, least at an end or as near to 0 as F comes.
+        nearest = gaps(np.clip(0.0, *level), *definition)
+        return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
     @property
     def valued(self) -> NDArray[np.bool_]:
@@ -256,7 +255,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         map=MatrixMap(asked.c0, asked.C),
         lower=np.asarray(asked.lower),
         upper=np.asarray(asked.upper),
-        slack=np.where(np.isinf(asked.slack), 0.0, asked.slack),
+        definition=asked.definition,
         good=-used.astype(np.float64),
     )
 

@@ -71,13 +71,6 @@ def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
     return Interval(np.where(known, low, 0.0), np.where(known, high, 1.0))
 
 
-def absolute(level: Interval) -> Interval:
-    """The interval of |F| when F lies in the given one."""
-    low, high = level
-    nearest = np.maximum(np.maximum(low, -high), 0.0)
-    return Interval(nearest, np.maximum(np.abs(low), np.abs(high)))
-
-
 def largest_difference(rate: Interval) -> Interval:
     """The interval of ``max_r rate_r - min_r rate_r`` over groups (one axis, at least two)."""
     low, high = rate
