@@ -1,5 +1,6 @@
 """Fair losses for PyTorch: ``from fairgrad.torch import CrossEntropyLoss``."""
 
+from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled
 from fairgrad.torch.fair_loss import FairLoss, FairnessLoss
 from fairgrad.torch.losses import (
     BCELoss,
@@ -9,7 +10,6 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
-from fairgrad.torch.multipliers import is_compiled as is_compiled  # whether a step is compiled
 
 __all__ = [
     "BCELoss",

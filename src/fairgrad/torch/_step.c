@@ -1,10 +1,10 @@
-/* One step of the method on the CPU: fairgrad.dual.step for the losses, as plain loops.
+/* fairgrad.dual.step on the CPU, as plain loops: `update` takes counts and gives weights.
 
-   It takes a batch as it comes (labels, sensitive values, scores), so that it also finds each
-   row's cell and whether its prediction is wrong, and gives each row's factor. PyTorch computes
-   the loss. Without this module fairgrad.torch does the same with tensor operations; the tests
-   hold the two against each other. State and constants are PyTorch's and NumPy's own memory, whose
-   addresses the caller passes; nothing here keeps them alive. */
+   `step`, for the losses, takes a batch as it comes (labels, sensitive values, scores), so that it
+   also finds each row's cell and whether its prediction is wrong, and gives each row's factor.
+   PyTorch computes the loss. Without this module the same is done with tensor operations; the
+   tests hold the two against each other. State and constants are tensors, whose addresses the
+   caller (fairgrad.torch.compiled) passes; nothing here keeps them alive. */
 
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
@@ -30,7 +30,9 @@ typedef struct {
     int64_t n_cells, n_levels, n_sides, n_entries, n_blocks, n_label_rows;
     const double *c0, *value, *share, *bound, *floor, *per_share; /* floor: NULL if all signed */
     const int64_t *row, *cell, *block;
-    double fairness_rate, proportional_rate, error_memory, least_weight;
+    const double *fairness_rate, *proportional_rate; /* of each level */
+    const double *error_memory, *least_weight;       /* of each cell */
+    int has_proportional;
     int64_t has_ignore, ignore_index, n_columns;
     Table label, joint, column[8];
     int is_diagonal; /* level j has one coefficient, that of cell j: the usual case, and faster */
@@ -68,9 +70,9 @@ static int64_t best_class(const float *scores, int64_t n) { /* the first of the 
 
 /* -- algorithm 1 ----------------------------------------------------------------------------- */
 
-/* The errors of the cells and the rows they rest on, in place: the batch has been checked. */
-static void estimate_errors(Problem *p, double *kept, double *errors) {
-    const double *right = p->counts, *wrong = p->counts + p->n_cells;
+/* The errors of the cells and the rows they rest on, in place, from counts of right and wrong. */
+static void estimate_errors(Problem *p, const double *right, double *kept, double *errors) {
+    const double *wrong = right + p->n_cells;
     int64_t per_label = p->n_cells / p->n_label_rows;
     for (int64_t l = 0, k = 0; l < p->n_label_rows; l++) {
         double all = 0, all_wrong = 0;
@@ -79,11 +81,11 @@ static void estimate_errors(Problem *p, double *kept, double *errors) {
             all_wrong += wrong[k + g];
         }
         for (int64_t end = k + per_label; k < end; k++) {
-            double in_batch = right[k] + wrong[k];
-            if (in_batch == 0 && kept[k] >= TINY && p->error_memory == 0) continue; /* as it was */
+            double in_batch = right[k] + wrong[k], memory = p->error_memory[k];
+            if (in_batch == 0 && kept[k] >= TINY && memory == 0) continue; /* as it was */
             double rows = kept[k] + in_batch + BORROWED * all;
             errors[k] = (kept[k] * errors[k] + wrong[k] + BORROWED * all_wrong) / rows;
-            kept[k] = MAX(p->error_memory * rows, MIN(rows, TINY));
+            kept[k] = MAX(memory * rows, MIN(rows, TINY));
         }
     }
 }
@@ -103,35 +105,38 @@ static void find_levels(Problem *p, const double *errors) { /* F = c0 + C e, int
 }
 
 /* Moves the multipliers by the levels in `rates`, and leaves those in use in `net`. */
-static void ascend(Problem *p, double *multipliers, double rate) {
+static void ascend(Problem *p, double *multipliers, int updates) {
     memset(p->net, 0, p->n_levels * sizeof(double));
     for (int64_t side = 0, m = 0; side < p->n_sides; side++) {
         double sign = side ? -1 : 1;
         for (int64_t j = 0; j < p->n_levels; j++, m++) {
             double violation = sign * p->rates[j] - p->bound[m];
             double least = p->floor ? p->floor[m] : -INFINITY;
-            if (rate > 0) multipliers[m] = MAX(multipliers[m] + rate * violation, least);
+            if (updates) {
+                double moved = multipliers[m] + p->fairness_rate[j] * violation;
+                multipliers[m] = MAX(moved, least);
+            }
             p->net[j] += sign * multipliers[m];
-            if (p->proportional_rate != 0)
-                p->net[j] += sign * p->proportional_rate * MAX(violation, least);
+            if (p->has_proportional)
+                p->net[j] += sign * p->proportional_rate[j] * MAX(violation, least);
         }
     }
 }
 
-static void weigh(Problem *p) { /* w = 1 + (C' net) / p */
+static void weigh(Problem *p, double *weights) { /* w = 1 + (C' net) / p */
     memset(p->sums, 0, p->n_blocks * sizeof(double));
     for (int64_t j = 0; j < p->n_levels; j++) p->sums[p->block[j]] += p->net[j];
     for (int64_t j = 0; j < p->n_levels; j++) p->net[j] -= p->share[j] * p->sums[p->block[j]];
     if (p->is_diagonal) {
-        for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] = p->value[k] * p->net[k];
+        for (int64_t k = 0; k < p->n_cells; k++) weights[k] = p->value[k] * p->net[k];
     } else {
-        memset(p->weights, 0, p->n_cells * sizeof(double));
+        memset(weights, 0, p->n_cells * sizeof(double));
         for (int64_t e = 0; e < p->n_entries; e++)
-            p->weights[p->cell[e]] += p->value[e] * p->net[p->row[e]];
+            weights[p->cell[e]] += p->value[e] * p->net[p->row[e]];
     }
     for (int64_t k = 0; k < p->n_cells; k++) {
-        double weight = 1 + p->weights[k] * p->per_share[k];
-        p->weights[k] = MAX(weight, p->least_weight);
+        double weight = 1 + weights[k] * p->per_share[k];
+        weights[k] = MAX(weight, p->least_weight[k]);
     }
 }
 
@@ -154,23 +159,23 @@ static Table table_from(PyObject *tuple) {
 }
 
 static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) {
-    if (n != 5) return PyErr_Format(PyExc_TypeError, "expected 5 arguments, got %zd", n);
+    if (n != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, got %zd", n);
     Problem *p = calloc(1, sizeof(Problem));
     if (!p) return PyErr_NoMemory();
     int64_t *sizes[] = {&p->n_cells, &p->n_levels, &p->n_sides, &p->n_entries, &p->n_blocks,
                         &p->n_label_rows, &p->has_ignore, &p->ignore_index, &p->n_columns};
     for (int i = 0; i < 9; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
-    const double **doubles[] = {&p->c0, &p->value, &p->share, &p->bound, &p->floor, &p->per_share};
-    for (int i = 0; i < 6; i++) *doubles[i] = POINTER(const double, PyTuple_GetItem(args[1], i));
+    const double **doubles[] = {&p->c0, &p->value, &p->share, &p->bound, &p->floor, &p->per_share,
+                                &p->fairness_rate, &p->proportional_rate, &p->error_memory,
+                                &p->least_weight};
+    for (int i = 0; i < 10; i++) *doubles[i] = POINTER(const double, PyTuple_GetItem(args[1], i));
     const int64_t **ints[] = {&p->row, &p->cell, &p->block};
     for (int i = 0; i < 3; i++) *ints[i] = POINTER(const int64_t, PyTuple_GetItem(args[2], i));
-    double *rates[] = {&p->fairness_rate, &p->proportional_rate, &p->error_memory, &p->least_weight};
-    for (int i = 0; i < 4; i++) *rates[i] = PyFloat_AsDouble(PyTuple_GetItem(args[3], i));
-    if (!PyErr_Occurred()) {
-        p->label = table_from(PyTuple_GetItem(args[4], 0));
-        p->joint = table_from(PyTuple_GetItem(args[4], 1));
+    if (!PyErr_Occurred() && p->n_columns > 0) {
+        p->label = table_from(PyTuple_GetItem(args[3], 0));
+        p->joint = table_from(PyTuple_GetItem(args[3], 1));
         for (int64_t c = 0; c < p->n_columns && c < 8; c++)
-            p->column[c] = table_from(PyTuple_GetItem(args[4], 2 + c));
+            p->column[c] = table_from(PyTuple_GetItem(args[3], 2 + c));
     }
     p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
     if (PyErr_Occurred() || !p->counts) {
@@ -185,7 +190,24 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
     p->is_diagonal = p->n_entries == p->n_levels && p->n_entries == p->n_cells;
     for (int64_t e = 0; p->is_diagonal && e < p->n_entries; e++)
         p->is_diagonal = p->row[e] == e && p->cell[e] == e;
+    for (int64_t j = 0; j < p->n_levels; j++) p->has_proportional |= p->proportional_rate[j] != 0;
     return PyCapsule_New(p, NULL, free_problem);
+}
+
+/* (problem, counts, remembered rows, errors, multipliers, weights): dual.step, in place. */
+static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
+    Problem *p = PyCapsule_GetPointer(args[0], NULL);
+    if (!p) return NULL;
+    const double *counts = POINTER(const double, args[1]);
+    double *kept = POINTER(double, args[2]), *errors = POINTER(double, args[3]);
+    double *multipliers = POINTER(double, args[4]), *weights = POINTER(double, args[5]);
+    if (PyErr_Occurred()) return NULL;
+    estimate_errors(p, counts, kept, errors);
+    find_levels(p, errors);
+    ascend(p, multipliers, 1);
+    weigh(p, weights);
+    Py_RETURN_NONE;
 }
 
 /* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
@@ -226,10 +248,10 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
         p->counts[is_wrong * p->n_cells + p->cells[i]] += weight;
         total += weight;
     }
-    if (updates) estimate_errors(p, kept, errors);
-    if (updates || p->proportional_rate != 0) find_levels(p, errors);
-    ascend(p, multipliers, updates ? p->fairness_rate : 0);
-    weigh(p);
+    if (updates) estimate_errors(p, p->counts, kept, errors);
+    if (updates || p->has_proportional) find_levels(p, errors);
+    ascend(p, multipliers, updates);
+    weigh(p, p->weights);
     double divisor = is_mean ? total : 1;
     for (int64_t i = 0; i < n; i++) {
         double weight = p->cells[i] == IGNORED ? 1 : p->weights[p->cells[i]];
@@ -240,6 +262,7 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 
 static PyMethodDef methods[] = {
     {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
+    {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, "A batch in, the rows' factors out."},
     {NULL, NULL, 0, NULL}};
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import fields, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +12,14 @@ from torch import Tensor, nn
 
 from fairgrad import dual
 from fairgrad.torch.cells import CellLookup
+from fairgrad.torch.compiled import MAX_COLUMNS, CompiledStep, is_compiled
 from fairgrad.torch.processes import Processes
-
-try:
-    _step: Any = import_module("fairgrad.torch._step")
-except ImportError:  # there was no compiler when the package was installed
-    _step = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Groups
-    from fairgrad.torch.cells import LookupTable
-
-is_compiled = _step is not None
-"""Whether the step on the CPU is compiled code; if not, it is tensor operations."""
-
-MAX_COLUMNS = 8
-"""Sensitive columns that the compiled step can look up."""
 
 
 class Multipliers(nn.Module):
@@ -92,7 +79,7 @@ class Multipliers(nn.Module):
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
         self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
-        self._problem: Any = None
+        self._compiled: Any = None
         self._is_on_cpu = True
         self.fingerprint = _fingerprint(
             groups.labels,
@@ -109,7 +96,7 @@ class Multipliers(nn.Module):
 
     @fairness_rate.setter
     def fairness_rate(self, rate: float) -> None:
-        self._constants, self._problem = replace(self._constants, fairness_rate=float(rate)), None
+        self._constants, self._compiled = replace(self._constants, fairness_rate=float(rate)), None
 
     def factors(
         self,
@@ -159,29 +146,23 @@ class Multipliers(nn.Module):
         mean: bool,
         update: bool,
     ) -> Tensor:
-        n = label.shape[0]
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
-        is_read = scores is not None and scores.dtype == torch.float32 and scores.is_contiguous()
-        flags = None if is_read else wrong().to(torch.uint8).contiguous()
-        label, s = label.contiguous(), s.contiguous()
-        factors = torch.empty(n, dtype=torch.float32)
-        total = _step.step(
-            self._problem or self._prepare(),
-            n,
-            label.data_ptr(),
-            s.data_ptr(),
-            scores.data_ptr() if is_read else 0,  # type: ignore[union-attr]
-            scores.shape[1] if is_read else 0,  # type: ignore[union-attr]
-            0 if flags is None else flags.data_ptr(),
-            0 if sample_weight is None else sample_weight.data_ptr(),
-            mean,
-            update,
-            own["rows"].data_ptr(),
-            own["errors"].data_ptr(),
-            own["multipliers"].data_ptr(),
-            factors.data_ptr(),
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compiled = CompiledStep(self._constants, self.lookup)
+        if scores is not None and not (scores.dtype == torch.float32 and scores.is_contiguous()):
+            scores = None
+        factors = compiled.factors(
+            label,
+            s,
+            scores,
+            wrong().to(torch.uint8).contiguous() if scores is None else None,
+            sample_weight,
+            (own["rows"], own["errors"], own["multipliers"]),
+            mean=mean,
+            update=update,
         )
-        if total < 0:
+        if factors is None:
             raise ValueError(self.lookup.explain(label, s))
         return factors
 
@@ -257,49 +238,8 @@ class Multipliers(nn.Module):
         }
         return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
-    def _prepare(self) -> Any:
-        """What the compiled step needs to know; the tensors it points to are this module's."""
-        constants, lookup = self._constants, self.lookup
-
-        def address(name: str) -> int:
-            tensor = getattr(constants, name)
-            return 0 if tensor is None else int(tensor.data_ptr())
-
-        def table(found: LookupTable | None) -> tuple[int, int, int]:
-            if found is None:
-                return 0, 0, 0
-            entries: Any = lookup._buffers[found.name]  # noqa: SLF001 - the lookup is ours
-            return found.first, len(entries), entries.data_ptr()
-
-        n_sides, n_levels = constants.bound.shape
-        sizes = (
-            lookup.n_cells,
-            n_levels,
-            n_sides,
-            len(constants.row),
-            constants.n_blocks,
-            constants.n_label_rows,
-            int(lookup.ignore_index is not None),
-            lookup.ignore_index or 0,
-            lookup.n_columns,
-        )
-        least = constants.least_weight
-        self._problem = _step.prepare(
-            sizes,
-            tuple(map(address, ("c0", "value", "share", "bound", "floor", "per_share"))),
-            tuple(map(address, ("row", "cell", "block"))),
-            (
-                constants.fairness_rate,
-                constants.proportional_rate,
-                constants.error_memory,
-                -math.inf if least is None else float(least),
-            ),
-            tuple(map(table, (lookup.label, lookup.joint, *lookup.columns))),
-        )
-        return self._problem
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_problem": None}  # which holds addresses
+        return {**self.__dict__, "_compiled": None}  # which holds addresses
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
         """Follows its parent to another device but not to another precision."""
@@ -313,7 +253,7 @@ class Multipliers(nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         moved = {name: self._buffers[name] for name in self._arrays()}
-        self._constants, self._problem = replace(self._constants, **moved), None  # type: ignore[arg-type]
+        self._constants, self._compiled = replace(self._constants, **moved), None  # type: ignore[arg-type]
         self._is_on_cpu = self.rows.is_cpu
         return self
 

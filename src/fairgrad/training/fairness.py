@@ -14,7 +14,7 @@ whole group: it holds the group's rows of every label, and its weight is the gro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch import Tensor
 from fairgrad import dual
 from fairgrad.constraints import Coefficients, Constraints, warn_of_undefined
 from fairgrad.measures import constraints_of
+from fairgrad.torch.compiled import CompiledStep, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,8 @@ class StackedFairness:
                 _member_constants(member, part, own, by_label, n_levels)
                 for member, part, own in zip(members, constraints, groups, strict=True)
             ]
-        ).convert(lambda array: _tensor(array, table.dtype))
+        ).convert(torch.from_numpy)
+        self._compiled = CompiledStep(self.constants) if is_compiled else None
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
@@ -78,10 +80,10 @@ class StackedFairness:
         start = dual.start(self.constants, table.n_labels)
         n_sides = len(self.constants.sign)
         self.state = {
-            "rows": _tensor(start.rows, table.dtype).view(self.n_members, -1),
-            "errors": _tensor(start.errors, table.dtype).view(self.n_members, -1),
-            "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=table.dtype),
-            "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=table.dtype),
+            "rows": torch.from_numpy(start.rows).view(self.n_members, -1),
+            "errors": torch.from_numpy(start.errors).view(self.n_members, -1),
+            "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=torch.float64),
+            "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64),
         }
 
     def row_factors(self, batch: CellBatch, wrong: Tensor) -> Tensor:
@@ -100,7 +102,7 @@ class StackedFairness:
         if isinstance(divisor, Tensor):
             divisor = divisor.clamp(min=dual.NOTHING)  # streams that have run out weigh nothing
         if not self.is_active:
-            weight = wrong.new_ones((), dtype=self.constants.c0.dtype)
+            weight = wrong.new_ones((), dtype=self.cells.dtype)
             weight = weight if batch.weight is None else batch.weight[:, None]
             return (weight / divisor).expand(len(wrong), 1, wrong.shape[-1])
         weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
@@ -112,18 +114,20 @@ class StackedFairness:
         state = dual.State(
             own["rows"].view(-1), own["errors"].view(-1), self._by_side(own["multipliers"])
         )
-        joint = self.mixed(counts).transpose(0, 1).reshape(2, -1)
-        state, weights = dual.step(self.constants, state, joint)
+        joint = self.mixed(counts).transpose(0, 1).reshape(2, -1).double()
+        if self._compiled is not None:
+            weights = self._compiled.update(state, joint)
+        else:
+            state, weights = dual.step(self.constants, state, joint)
         multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
         weights = weights.view(n_members, -1)
-        assert isinstance(weights, Tensor)  # noqa: S101 - as the constants are
         self.state |= {
             "rows": state.rows.view(n_members, -1),
             "errors": state.errors.view(n_members, -1),
             "multipliers": multipliers.transpose(0, 1).reshape(n_members, -1),
             "weights": weights,
         }
-        return weights
+        return weights.to(counts.dtype)
 
     def mixed(self, counts: Tensor) -> Tensor:
         """Counts (M, 2, K) of (label, group) cells as what each member's own cells hold."""
@@ -141,7 +145,7 @@ class StackedFairness:
         return net.view(self.n_members, -1)
 
     def _by_side(self, multipliers: Tensor) -> Tensor:
-        """(M, S * J) -> (S, M * J)."""
+        """(M, S * J) -> (S, M * J), contiguous."""
         n_sides = len(self.constants.sign)
         by_member = multipliers.view(self.n_members, n_sides, -1)
         return by_member.transpose(0, 1).reshape(n_sides, -1)
@@ -222,11 +226,6 @@ def _check_cells(n_cells: int, groups: Groups, by_label: bool) -> None:
     expected = groups.mass.size if by_label else groups.n_groups
     if n_cells != expected:
         raise ValueError(f"C: expected one column per cell ({expected}), got {n_cells}.")
-
-
-def _tensor(array: Any, dtype: torch.dtype) -> Tensor:
-    tensor = torch.as_tensor(array)
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,0 +1,137 @@
+"""The step of the method as compiled code, if there was a compiler when the package was built."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from fairgrad import dual
+    from fairgrad.torch.cells import CellLookup, LookupTable
+
+try:
+    _step: Any = import_module("fairgrad.torch._step")
+except ImportError:  # there was no compiler
+    _step = None
+
+is_compiled = _step is not None
+"""Whether steps on the CPU are compiled code; if not, they are tensor operations."""
+
+MAX_COLUMNS = 8
+"""Sensitive columns that the compiled step can look up."""
+
+
+class CompiledStep:
+    """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision.
+
+    Args:
+        constants: of the problem, as such tensors.
+        lookup: of the cells of a batch's rows; needed for `factors` only.
+    """
+
+    def __init__(self, constants: dual.Constants, lookup: CellLookup | None = None) -> None:
+        n_sides, n_levels = constants.bound.shape
+        n_cells = len(constants.per_share)
+        least = -math.inf if constants.least_weight is None else constants.least_weight
+
+        def expand(setting: Any, size: int) -> Tensor:
+            return torch.as_tensor(setting, dtype=torch.float64).expand(size).contiguous()
+
+        doubles = (
+            constants.c0,
+            constants.value,
+            constants.share,
+            constants.bound,
+            constants.floor,
+            constants.per_share,
+            expand(constants.fairness_rate, n_levels),
+            expand(constants.proportional_rate, n_levels),
+            expand(constants.error_memory, n_cells),
+            expand(least, n_cells),
+        )
+        integers = (constants.row, constants.cell, constants.block)
+        self._alive = (doubles, integers, lookup)  # the problem holds nothing but their addresses
+        ignored = None if lookup is None else lookup.ignore_index
+        self._problem = _step.prepare(
+            (
+                n_cells,
+                n_levels,
+                n_sides,
+                len(constants.row),
+                constants.n_blocks,
+                constants.n_label_rows,
+                int(ignored is not None),
+                ignored or 0,
+                0 if lookup is None else lookup.n_columns,
+            ),
+            tuple(0 if part is None else part.data_ptr() for part in doubles),
+            tuple(part.data_ptr() for part in integers),
+            () if lookup is None else _tables(lookup),
+        )
+
+    def update(self, state: dual.State, counts: Tensor) -> Tensor:
+        """One step: the state changes in place; gives the weights of the cells.
+
+        Args:
+            state: tensors in double precision, contiguous.
+            counts: (2, K) rows predicted rightly, and wrongly, in double precision.
+        """
+        counts = counts.contiguous()
+        weights = torch.empty(counts.shape[1], dtype=torch.float64)
+        pointers = (part.data_ptr() for part in (counts, *state, weights))
+        _step.update(self._problem, *pointers)
+        return weights
+
+    def factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        scores: Tensor | None,
+        wrong: Tensor | None,
+        sample_weight: Tensor | None,
+        state: tuple[Tensor, Tensor, Tensor],
+        *,
+        mean: bool,
+        update: bool,
+    ) -> Tensor | None:
+        """One step on a batch: each row's factor, or None if a row's values were never seen.
+
+        The arguments are those of `Multipliers.factors`; predictions are read off `scores`,
+        (N, classes) in single precision, or else `wrong` flags them.
+        """
+        n = label.shape[0]
+        label, s = label.contiguous(), s.contiguous()
+        factors = torch.empty(n, dtype=torch.float32)
+        rows, errors, multipliers = state
+        total = _step.step(
+            self._problem,
+            n,
+            label.data_ptr(),
+            s.data_ptr(),
+            0 if scores is None else scores.data_ptr(),
+            0 if scores is None else scores.shape[1],
+            0 if wrong is None else wrong.data_ptr(),
+            0 if sample_weight is None else sample_weight.data_ptr(),
+            mean,
+            update,
+            rows.data_ptr(),
+            errors.data_ptr(),
+            multipliers.data_ptr(),
+            factors.data_ptr(),
+        )
+        return None if total < 0 else factors
+
+
+def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:
+    def table(found: LookupTable | None) -> tuple[int, int, int]:
+        if found is None:
+            return 0, 0, 0
+        entries = lookup.get_buffer(found.name)
+        return found.first, len(entries), entries.data_ptr()
+
+    return tuple(map(table, (lookup.label, lookup.joint, *lookup.columns)))
