@@ -79,7 +79,7 @@ class Multipliers(nn.Module):
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
         self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
-        self._compiled: Any = None
+        self._compiled: CompiledStep | None = None
         self._is_on_cpu = True
         self.fingerprint = _fingerprint(
             groups.labels,
