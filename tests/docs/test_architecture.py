@@ -12,19 +12,20 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 LIBRARY, BENCHMARK = ROOT / "src" / "fairgrad", ROOT / "bench" / "src" / "fairgrad_bench"
 MOST_STOPS = 12
-WALKS = dict(
-    re.findall(r"^### (.+?)\n(.*?)(?=^##)", TEXT.partition("## Five walks")[2], re.M | re.S)
-)
+WALK = re.compile(r"^### (.+?)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+STOP = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\n\n|\Z)", re.MULTILINE | re.DOTALL)
+FIRST_COLUMN = re.compile(r"^\| (`.*?) \|", re.MULTILINE)
+WALKS = dict(WALK.findall(TEXT.partition("## Five walks")[2]))
 STOPS = [
     pytest.param(title, stop, id=f"{title}, {number}")
     for title, walk in WALKS.items()
-    for number, stop in re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |\n\n|\Z)", walk, re.M | re.S)
+    for number, stop in STOP.findall(walk)
 ]
 
 
 def table_of(heading):
     """The names in the first column of the table below a heading."""
-    rows = re.findall(r"^\| (`.*?) \|", TEXT.partition(heading)[2].partition("\n\n**")[0], re.M)
+    rows = FIRST_COLUMN.findall(TEXT.partition(heading)[2].partition("\n\n")[0])
     return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
 
 
