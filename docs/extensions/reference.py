@@ -1,7 +1,7 @@
-"""The reference of a module: ``.. module-reference:: fairgrad.torch`` shows all its public names.
+"""The reference of a module: the names that users need, listed on its page.
 
-Classes and functions are found by listing the module, so that none is forgotten; constants are
-described by hand on the page, below the directive.
+``.. module-reference:: fairgrad.torch`` has the names as its content; all else in the module is
+private. Constants are described by hand on the page, below the directive.
 """
 
 from __future__ import annotations
@@ -9,65 +9,36 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """``__all__``, or what the module itself defines, in the order of its source."""
-    listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return list(listed)
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
-
 
 def kind_of(value: Any) -> str:
-    """What autodoc calls it; "data" for constants."""
+    """What autodoc calls it."""
     if inspect.isclass(value):
         return "exception" if issubclass(value, BaseException) else "class"
-    is_function = inspect.isroutine(value) or hasattr(value, "__wrapped__")  # or a cached one
-    return "function" if is_function else "data"
-
-
-def is_elsewhere(module: ModuleType, value: Any) -> bool:
-    """Whether another public module is its home: the package's own names are such."""
-    return module.__name__ == "fairgrad" and value.__module__ != "fairgrad"
-
-
-def directives_of(module: ModuleType) -> list[str]:
-    """The lines that make autodoc describe the module's classes and functions."""
-    lines = [f".. py:module:: {module.__name__}", ""]
-    for name in public_names(module):
-        value = getattr(module, name)
-        kind = kind_of(value)
-        if kind == "data" or is_elsewhere(module, value):
-            continue
-        lines += [f".. auto{kind}:: {module.__name__}.{name}", ""]
-    return lines
+    return "function"
 
 
 class ModuleReference(SphinxDirective):
-    """All classes and functions of a module."""
+    """Some classes and functions of a module."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """What autodoc makes of them."""
-        module = importlib.import_module(self.arguments[0])
-        lines = StringList(directives_of(module), source=f"<{module.__name__}>")
+        home = self.arguments[0]
+        module = importlib.import_module(home)
+        lines = [f".. py:module:: {home}", ""]
+        for name in " ".join(self.content).split():
+            lines += [f".. auto{kind_of(getattr(module, name))}:: {home}.{name}", ""]
         holder = nodes.section()
         holder.document = self.state.document
-        self.state.nested_parse(lines, 0, holder)
+        self.state.nested_parse(StringList(lines, source=f"<{home}>"), 0, holder)
         return holder.children
 
 

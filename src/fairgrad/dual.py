@@ -145,6 +145,13 @@ def make_constants(
         proportional_rate: how strongly weights react to what is broken now.
         error_memory: share of earlier batches kept in the estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 200})
+        >>> make_constants(accuracy_parity(groups), groups).per_share
+        array([5.  , 1.25])
     """
     lower, upper = constraints.lower, constraints.upper
     exact = lower == upper
@@ -216,6 +223,13 @@ def start(constants: Constants, n_labels: int) -> State:
     """The state before the first batch: errors at chance level, which weigh nothing.
 
     NumPy arrays; `n_labels` says what chance is.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 200})
+        >>> start(make_constants(accuracy_parity(groups), groups), n_labels=2).errors
+        array([0.5, 0.5])
     """
     n_cells = len(constants.per_share)
     chance = 1 - 1 / n_labels if constants.n_outcomes == 1 else 1 / n_labels

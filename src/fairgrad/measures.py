@@ -321,6 +321,16 @@ class Rates:
         cell: (J, W) the cells each rate depends on.
         value: (J, W) their coefficients.
         mass: (J,) the rows each rate is a rate of: its weight in the mean, and 0 if there are none.
+
+    Example:
+        >>> rates = Rates(  # the accuracies 1 - e of two groups, of 30 and 70 rows
+        ...     r0=np.ones(2),
+        ...     cell=np.array([[0], [1]]),
+        ...     value=np.array([[-1.0], [-1.0]]),
+        ...     mass=np.array([30.0, 70.0]),
+        ... )
+        >>> rates.r0 + rates.value[:, 0] * np.array([0.1, 0.3])  # where e is 10 % and 30 %
+        array([0.9, 0.7])
     """
 
     r0: Floats

@@ -1,12 +1,12 @@
-"""The reference is complete: every public name is in it, explained, with an example that runs.
+"""The reference: the names that users need, each explained, with an example that runs.
 
-The examples themselves are run as doctests with all others (``--doctest-modules``).
+A page of docs/reference lists the names of its module; what no page lists is private. The examples
+themselves are run as doctests with all others (``--doctest-modules``).
 """
 
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 import textwrap
 from pathlib import Path
@@ -15,41 +15,32 @@ import pytest
 
 import fairgrad
 
-PAGES = Path(__file__).parents[2] / "docs" / "reference"
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "reference"
 TEXT = {page.stem: page.read_text(encoding="utf-8") for page in PAGES.iterdir()}
-MODULES = sorted(module.name for module in pkgutil.iter_modules(fairgrad.__path__, "fairgrad."))
-
-
-def public_names(module):
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    own = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    ]
-    return [
-        name for name in own if inspect.isclass(vars(module)[name]) or callable(vars(module)[name])
-    ]
-
-
-def is_described_by_code(value):
-    return inspect.isclass(value) or inspect.isroutine(value) or hasattr(value, "__wrapped__")
-
-
+LISTING = re.compile(r"^\.\. module-reference:: (fairgrad\.(\w+))\n\n((?:   \w+\n)+)", re.MULTILINE)
+LISTED = {
+    (module, name)
+    for text in TEXT.values()
+    for module, _, names in LISTING.findall(text)
+    for name in names.split()
+}
 OBJECTS = [
     pytest.param(getattr(importlib.import_module(module), name), id=f"{module}.{name}")
-    for module in MODULES
-    for name in public_names(importlib.import_module(module))
-    if is_described_by_code(getattr(importlib.import_module(module), name))
+    for module, name in sorted(LISTED)
+]
+READ = [
+    ROOT / "README.md",
+    *(path for kind in ("*.md", "*/*.md") for path in sorted((ROOT / "docs").glob(kind))),
+    *sorted((ROOT / "docs" / "gallery").glob("plot_*.py")),
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_has_a_page(name):
-    page = TEXT[name.removeprefix("fairgrad.")]
-    assert f".. module-reference:: {name}\n" in page
-    assert page.startswith(f"{name}\n")
+@pytest.mark.parametrize("stem", sorted(set(TEXT) - {"index"}))
+def test_a_page_is_named_after_its_module_and_lists_its_names(stem):
+    ((module, name, _),) = LISTING.findall(TEXT[stem])
+    assert name == stem
+    assert TEXT[stem].startswith(f"{module}\n")
 
 
 def test_every_page_is_in_the_table_of_contents():
@@ -57,19 +48,42 @@ def test_every_page_is_in_the_table_of_contents():
     assert set(TEXT) - {"index"} == listed
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_constants_are_described(name):
-    module = importlib.import_module(name)
-    for constant in getattr(module, "__all__", []):
-        if not is_described_by_code(getattr(module, constant)):
-            entry = rf"\.\. py:data:: {name}\.{constant}\n(   :value:.*\n)?\n   \w"
-            assert re.search(entry, TEXT[name.removeprefix("fairgrad.")]), constant
+def test_the_reference_lists_what_users_need_and_no_more():
+    assert 50 <= len(LISTED) <= 75
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_that_pages_import_are_listed(path):
+    text = path.read_text(encoding="utf-8")
+    for module, names in re.findall(r"^from (fairgrad[.\w]*) import ([\w, ]+)", text, re.MULTILINE):
+        for name in re.split(r"[,\s]+", names.strip()):
+            if module == "fairgrad":
+                assert name in fairgrad.__all__ or f"fairgrad.{name}" in dict(LISTED)
+            else:
+                assert (module, name) in LISTED
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_the_reference_name_what_is_listed(path):
+    text = path.read_text(encoding="utf-8")
+    links = re.findall(r"\{py:(?:class|func)\}`(?:[^`<]*<|~)?(fairgrad\.\w+)\.(\w+)>?`", text)
+    assert not set(links) - LISTED
+
+
+def test_constants_have_their_values():
+    described = re.compile(r"\.\. py:data:: (fairgrad\.\w+)\.(\w+)\n(?:   :value: (.*)\n)?\n   \w")
+    found = [entry for text in TEXT.values() for entry in described.findall(text)]
+    assert len(found) == sum(text.count(".. py:data::") for text in TEXT.values())
+    for module, name, value in found:
+        actual = getattr(importlib.import_module(module), name)
+        assert not value or ast.literal_eval(value) == actual, name
 
 
 @pytest.mark.parametrize("name", fairgrad.__all__)
 def test_the_package_s_own_names_are_listed_with_their_homes(name):
     home = getattr(fairgrad, name).__module__.split(".")[1]
     role = "class" if inspect.isclass(getattr(fairgrad, name)) else "func"
+    assert (f"fairgrad.{home}", name) in LISTED
     assert f"| `fairgrad.{name}` | {{py:{role}}}`fairgrad.{home}.{name}` |" in TEXT["index"]
 
 

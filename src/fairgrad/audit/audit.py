@@ -45,7 +45,7 @@ class Audit:
         sensitive_features: one column, or a table or mapping with one column per attribute. With
             several, groups are compared by each attribute alone and by all of them crossed. Rows
             with a missing value, or the integer -1, are counted and set aside.
-        measures: names, or anything `fairgrad.measures.constraints_of` takes. Default: demographic
+        measures: names, or what else `fairgrad.torch.FairLoss` takes. Default: demographic
             parity, equalized odds, equality of opportunity (if a desirable label is known),
             accuracy parity.
         tolerance: the largest absolute level still called fair; "four_fifths" for the 80 % rule on

@@ -85,7 +85,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
         selection: how to choose where there is a choice: "fairest_of_accurate" (the paper's rule:
             the fairest within 3 points of the best accuracy), "most_accurate", "fairest", or a
-            function such as `fairgrad.training.fairest`.
+            function that gets the accuracies and the unfairnesses and gives a position.
         standardize: whether features are scaled to mean 0 and variance 1 first.
         compare_plain: whether a plain model is trained beside, to warn when accuracy falls by more
             than 5 points below it; "auto" does so under 10,000 rows.

@@ -77,6 +77,20 @@ def fit_variants(
 
     Returns:
         The models, fitted; or the one chosen.
+
+    Example:
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 2000)
+        >>> X = rng.normal(size=(2000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=2000) > 0.5).astype(int)
+        >>> models = [
+        ...     FairGradClassifier("demographic_parity", epsilon=epsilon, random_state=0)
+        ...     for epsilon in (0.0, 0.1)
+        ... ]
+        >>> fair, lenient = fit_variants(models, X, y, sensitive_features=sex)
+        >>> bool(np.abs(fair.levels_).mean() < np.abs(lenient.levels_).mean())
+        True
     """
     first = models[0]
     rows = read_rows(first, X, y, sensitive_features, sample_weight, validation)
