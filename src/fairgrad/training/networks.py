@@ -14,6 +14,7 @@ they mean for PyTorch's cross-entropy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -27,7 +28,7 @@ from torch.nn import functional
 from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fairgrad.training.table import TrainingPlan
 
@@ -71,11 +72,6 @@ class Shape:
         n_outputs: 1 (the margin of two labels), or the number of labels.
         batch_norm: whether hidden layers are normalised.
         dropout: share of hidden units dropped.
-
-    Example:
-        >>> Shape(n_features=3, hidden=(4,), n_outputs=1, batch_norm=True).pieces
-        {'weight0': (4, 3), 'bias0': (4,), 'scale0': (4,), 'shift0': (4,),
-         'weight1': (1, 4), 'bias1': (1,)}
     """
 
     n_features: int
@@ -158,7 +154,7 @@ class LinearStack:
         """Scores (M, outputs, B) of features (S, B, features)."""
         return self._product(self.views or self._layer(self.parameters), x)
 
-    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
         """Scores in training with other parameters, for callers that differentiate by them."""
         return self._product(self._layer(parameters), x)
 
@@ -201,16 +197,15 @@ class PerceptronStack:
         with torch.no_grad():
             return self._layers(self.parameters, x, None, training=False)
 
-    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
         """Scores in training with other parameters, for callers that differentiate by them."""
         return self._layers(parameters, x, None, training=True)
 
     def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
         """Scores in training, and how to go back from their gradient to that of the parameters."""
-        leaf = self.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self._layers(leaf, x, valid, training=True)
-        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+        return _by_autograd(
+            lambda parameters: self._layers(parameters, x, valid, training=True), self.parameters
+        )
 
     def _layers(self, flat: Tensor, x: Tensor, valid: Tensor | None, *, training: bool) -> Tensor:
         n_members, rows = len(flat), x.shape[1]
@@ -247,6 +242,13 @@ class PerceptronStack:
         if valid is None:
             return None
         return valid.repeat_interleave(len(self.parameters) // self.n_streams, dim=0)
+
+
+def _by_autograd(run: Callable[[Tensor], Tensor], parameters: Tensor) -> tuple[Tensor, Pull]:
+    leaf = parameters.detach().requires_grad_()
+    with torch.enable_grad():
+        scores = run(leaf)
+    return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
 
 
 def build(
@@ -385,10 +387,9 @@ class ModuleStack:
         """Scores in training, and how to go back from their gradient to that of the parameters."""
         if valid is not None:
             raise ValueError("rows: members that share a module need equally many rows.")
-        leaf = self.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self._run(leaf, x, training=True)
-        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+        return _by_autograd(
+            lambda parameters: self._run(parameters, x, training=True), self.parameters
+        )
 
     def load_into(self, module: nn.Module, member: int) -> None:
         """Writes a member's parameters and buffers into a module of the same architecture."""
@@ -396,16 +397,12 @@ class ModuleStack:
         module.load_state_dict(state, strict=False)
 
     def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
-        before = self.module.training
-        self.module.train(training)
-        try:
-            per_stream = len(flat) // self.n_streams
+        per_stream = len(flat) // self.n_streams
+        with _in_mode(self.module, training):
             outputs = [
                 functional_call(self.module, dict(self._tensors(flat, m)), (x[m // per_stream],))
                 for m in range(len(flat))
             ]
-        finally:
-            self.module.train(before)
         return torch.stack([self._oriented(output) for output in outputs])
 
     def _tensors(self, flat: Tensor, member: int) -> list[tuple[str, Tensor]]:
@@ -430,11 +427,17 @@ class ModuleStack:
 
 def module_scores(module: nn.Module, X: Tensor) -> Tensor:
     """(n, outputs) what a module gives in evaluation; a single output is a column."""
+    with _in_mode(module, training=False), torch.no_grad():
+        scores: Tensor = module(X)
+    return scores[:, None] if scores.ndim == 1 else scores
+
+
+@contextmanager
+def _in_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Inside, a module is in training or in evaluation; afterwards it is as it was."""
     before = module.training
-    module.train(mode=False)
+    module.train(training)
     try:
-        with torch.no_grad():
-            scores: Tensor = module(X)
+        yield
     finally:
         module.train(before)
-    return scores[:, None] if scores.ndim == 1 else scores

@@ -7,6 +7,7 @@ then in their final order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,15 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairgrad.training import heads
-from fairgrad.training.evaluation import Evaluation
+from fairgrad.training.evaluation import Evaluation, errors, residual
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.networks import ModuleStack, Shape, build
-from fairgrad.training.optimizers import make_optimizer
+from fairgrad.training.optimizers import SOLVERS
 from fairgrad.training.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import nn
 
@@ -36,14 +36,11 @@ State = dict[str, Tensor]
 """Everything that training changes, each tensor (M, ...)."""
 
 
-class Objective(Protocol):
-    """What is descended, by its gradient."""
+Objective = Callable[[Tensor, "RowBatch"], Tensor]
+"""From scores (S, T, outputs, B) to the gradient of each member's loss by them, same shape.
 
-    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
-        """(S, T, outputs, B) the gradient of each member's loss by its scores, same shape.
-
-        An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
-        """
+An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
+"""
 
 
 class Batches(Protocol):
@@ -188,7 +185,7 @@ class Stack:
             table, members, [judged[i] for i in leaders], self.fairness, widest
         )
         parameters = self.network.parameters
-        self.optimizer = make_optimizer(plan.solver, members, self.network.gain, parameters)
+        self.optimizer = SOLVERS[plan.solver](members, self.network.gain, parameters)
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)
@@ -227,8 +224,8 @@ class Stack:
         """The gradient of the method's loss by the scores (S, T, outputs, B)."""
         cells = self.fairness.cells.take(*indices)
         label = cells.label if scores.shape[2] == 1 else cells.label.long()
-        factors = self.fairness.row_factors(cells, heads.wrong(scores, label))
-        return heads.residual(scores, label) * factors[:, :, None]
+        factors = self.fairness.row_factors(cells, errors(scores, label))
+        return residual(scores, label) * factors[:, :, None]
 
     def finished(self, indices: RowBatch) -> Tensor | None:
         """(M,) which members have no row in this batch, or None if all have some."""

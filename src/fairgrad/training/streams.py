@@ -31,7 +31,7 @@ class RowBatch(NamedTuple):
 
 
 class Streams:
-    """S streams of rows, shuffled anew every epoch and cut into batches.
+    """S streams of rows, shuffled anew every epoch or as they are, cut into batches.
 
     Every stream goes through its rows exactly once per epoch. One with fewer rows than the longest
     runs out before it; from then on its entries are not valid.
@@ -40,13 +40,6 @@ class Streams:
         rows: the row numbers of each stream.
         seeds: one per stream.
         batch_size: rows per batch.
-
-    Example:
-        >>> streams = Streams([np.arange(5), np.arange(3)], seeds=[1, 2], batch_size=2)
-        >>> [batch.row.shape[1] for batch in streams.epoch()]
-        [2, 2, 1]
-        >>> [None if batch.valid is None else batch.valid.tolist() for batch in streams.epoch()]
-        [None, [[True, True], [True, False]], [[True], [False]]]
     """
 
     def __init__(self, rows: Sequence[Ints], seeds: Sequence[int], batch_size: int) -> None:
@@ -57,16 +50,17 @@ class Streams:
         self.batch_size = min(batch_size, self.length)
         self.n_steps = math.ceil(self.length / self.batch_size)
 
-    def epoch(self) -> Iterator[RowBatch]:
-        """The batches of one epoch, in a new order."""
-        order = torch.stack([self._shuffled(stream) for stream in range(len(self.rows))])
+    def epoch(self, *, shuffled: bool = True) -> Iterator[RowBatch]:
+        """The batches of one epoch, in a new order or in that of the rows."""
+        order = torch.stack([self._order(stream, shuffled) for stream in range(len(self.rows))])
         for start in range(0, self.length, self.batch_size):
             row = order[:, start : start + self.batch_size]
             yield RowBatch(row, self._valid(start, row.shape[1]))
 
-    def _shuffled(self, stream: int) -> Tensor:
-        rows = self.rows[stream]
-        order = rows[torch.randperm(len(rows), generator=self.generators[stream])]
+    def _order(self, stream: int, shuffled: bool) -> Tensor:
+        rows = order = self.rows[stream]
+        if shuffled:
+            order = rows[torch.randperm(len(rows), generator=self.generators[stream])]
         missing = self.length - len(order)
         return torch.cat([order, rows[:1].expand(missing)]) if missing else order
 

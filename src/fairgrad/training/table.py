@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,12 @@ from torch import Tensor
 
 from fairgrad.checks import check_count, check_number, is_number
 from fairgrad.columns import as_array
-from fairgrad.groups import group_rows
+from fairgrad.groups import GroupedRows, group_rows
+from fairgrad.training.optimizers import SOLVERS
 
 if TYPE_CHECKING:
-    from fairgrad.groups import GroupedRows, Groups, Ints
+    from fairgrad.groups import Groups, Ints
 
-SOLVERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
 
 
@@ -111,13 +111,11 @@ class TrainingTable:
             rows = torch.from_numpy(self.X[flat.numpy()].toarray()).to(self.dtype)
         return rows.view(*index.shape, *rows.shape[1:])
 
-    def groups_of(self, rows: Ints) -> Groups:
+    def frequencies(self, rows: Ints) -> Groups:
         """The same groups with the frequencies of some of the rows."""
-        n_groups = self.groups.n_groups
-        cell = (self.label[rows] * n_groups + self.group[rows]).numpy()
-        weight = None if self.weight is None else self.weight[rows].numpy().astype(np.float64)
-        mass = np.bincount(cell, weight, minlength=self.groups.mass.size).astype(np.float64)
-        return replace(self.groups, mass=mass.reshape(self.groups.mass.shape))
+        weight = None if self.weight is None else self.weight.numpy().astype(np.float64)
+        everyone = GroupedRows(self.groups, self.label.numpy(), self.group.numpy(), weight)
+        return everyone.take(rows).groups
 
 
 @dataclass(frozen=True, kw_only=True)

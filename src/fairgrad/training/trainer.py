@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fairgrad.groups import Floats
-    from fairgrad.training.evaluation import EpochRecord
     from fairgrad.training.networks import Shape
     from fairgrad.training.stack import StackParts, State
     from fairgrad.training.table import Member, TrainingTable
@@ -215,7 +214,7 @@ class _Run:
 
     def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
         self.stack, self.plan = stack, plan
-        self.records: list[EpochRecord] = []
+        self.records: list[History] = []
         self.kept: dict[int, State] = {}
         self.initial = stack.state.copy()
         self.stopped: list[str | None] = [None] * len(stack.order)
@@ -249,10 +248,10 @@ class _Run:
             self.steps_done += 1
 
     def _close(self, epoch: int) -> None:
-        """EpochRecords and keeps the models of an epoch; stops those that diverged."""
+        """Records and keeps the models of an epoch; stops those that diverged."""
         with self.average.shown():
             record, state = self._record(), self.stack.state.copy()
-        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss))
+        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if self.is_stopped is not None:
             diverged &= ~self.is_stopped
         if diverged.any():
@@ -263,7 +262,7 @@ class _Run:
         self.kept[epoch] = state
         self.kept.pop(epoch - self.plan.keep, None)
 
-    def _record(self) -> EpochRecord:
+    def _record(self) -> History:
         return self.stack.evaluation.record(self.stack.network)
 
     def _stop(self, diverged: Tensor, epoch: int) -> None:
@@ -288,7 +287,7 @@ class _Run:
             if reason is not None:
                 warnings.warn(f"Member {member} {reason}.", RuntimeWarning, stacklevel=3)
         return Training(
-            history=History.of([record.reorder(back) for record in self.records]),
+            history=History.join(self.records, back),
             kept={
                 epoch: {name: tensor[back] for name, tensor in state.items()}
                 for epoch, state in self.kept.items()
@@ -315,7 +314,7 @@ def _either(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return first | second
 
 
-def _describe(record: EpochRecord) -> str:
+def _describe(record: History) -> str:
     accuracy = f"accuracy {np.nanmax(record.accuracy):.4f}"
     if np.isnan(record.unfairness).all():
         return accuracy
