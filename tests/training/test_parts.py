@@ -13,7 +13,7 @@ from fairgrad.training.evaluation import errors
 from fairgrad.training.fairness import StackCells
 from fairgrad.training.networks import Shape, build, drop, normalise
 from fairgrad.training.optimizers import SOLVERS
-from fairgrad.training.streams import Streams
+from fairgrad.training.table import Streams
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -176,11 +176,9 @@ def _rates(position: int, audit: Audit) -> pd.DataFrame:
     frame = frame[(frame["attribute"] == finest) & (frame["group"] != OVERALL)]
     frame = frame[frame["rate"].isin(RATES) & frame["value"].notna()]
     several = len(audit.shown_labels) > 1
-    pairs = zip(frame["rate"], frame["label"], strict=True)
-    names = [_name(rate, label, several) for rate, label in pairs]
+    names = [
+        f"{rate} of {label}" if several and label is not None else rate
+        for rate, label in zip(frame["rate"], frame["label"], strict=True)
+    ]
     kept = frame[["group", "value"]].assign(rate=names, point=position)
     return kept.reset_index(drop=True)
-
-
-def _name(rate: str, label: Any, several: bool) -> str:
-    return f"{rate} of {label}" if several and label is not None else rate

@@ -22,13 +22,13 @@ from fairgrad.training.networks import drop as drop
 from fairgrad.training.networks import normalise as normalise
 from fairgrad.training.stack import Stack as Stack
 from fairgrad.training.stack import StackParts
-from fairgrad.training.streams import DROPOUT as DROPOUT
-from fairgrad.training.streams import INITIAL_WEIGHTS as INITIAL_WEIGHTS
-from fairgrad.training.streams import SHUFFLING as SHUFFLING
-from fairgrad.training.streams import RowBatch as RowBatch
-from fairgrad.training.streams import Streams as Streams
-from fairgrad.training.streams import generator as generator
+from fairgrad.training.table import DROPOUT as DROPOUT
+from fairgrad.training.table import INITIAL_WEIGHTS as INITIAL_WEIGHTS
+from fairgrad.training.table import SHUFFLING as SHUFFLING
 from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+from fairgrad.training.table import RowBatch as RowBatch
+from fairgrad.training.table import Streams as Streams
+from fairgrad.training.table import generator as generator
 from fairgrad.training.trainer import Choice, Training, train
 from fairgrad.training.trainer import EpochBar as EpochBar
 

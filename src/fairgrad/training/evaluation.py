@@ -21,7 +21,7 @@ from torch.nn import functional
 from fairgrad import dual
 from fairgrad.evaluate import unfairness
 from fairgrad.training.fairness import member_constraints
-from fairgrad.training.streams import Streams
+from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

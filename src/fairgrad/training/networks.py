@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
+from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,7 +20,7 @@ from fairgrad.training.evaluation import Evaluation, errors, residual
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.networks import ModuleStack, Shape, build
 from fairgrad.training.optimizers import SOLVERS
-from fairgrad.training.streams import Streams
+from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Ints
     from fairgrad.training.networks import Network
-    from fairgrad.training.streams import RowBatch
-    from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+    from fairgrad.training.table import Member, RowBatch, TrainingPlan, TrainingTable
 
 State = dict[str, Tensor]
 """Everything that training changes, each tensor (M, ...)."""

@@ -249,21 +249,20 @@ class _Run:
 
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; stops those that diverged."""
-        with self.average.shown():
-            record, state = self._record(), self.stack.state.copy()
+        record, state = self._snapshot()
         diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if self.is_stopped is not None:
             diverged &= ~self.is_stopped
         if diverged.any():
             self._stop(diverged, epoch)
-            with self.average.shown():
-                record, state = self._record(), self.stack.state.copy()
+            record, state = self._snapshot()
         self.records.append(record)
         self.kept[epoch] = state
         self.kept.pop(epoch - self.plan.keep, None)
 
-    def _record(self) -> History:
-        return self.stack.evaluation.record(self.stack.network)
+    def _snapshot(self) -> tuple[History, State]:
+        with self.average.shown():
+            return self.stack.evaluation.record(self.stack.network), self.stack.state.copy()
 
     def _stop(self, diverged: Tensor, epoch: int) -> None:
         """Puts these members back to the last epoch that was sound and leaves them there."""
@@ -340,16 +339,14 @@ class EpochBar:
         try:
             for epoch in range(self.n_epochs):
                 yield epoch
-                if self._bar is None and self._is_due(time.monotonic() - started):
+                lasts = time.monotonic() - started > PATIENCE
+                if self._bar is None and (lasts if self.enabled is None else self.enabled):
                     self._show()
                 if self._bar is not None:
                     self._bar.update(self._bar.task_ids[0], completed=epoch + 1, text=self.text)
         finally:
             if self._bar is not None:
                 self._bar.stop()
-
-    def _is_due(self, seconds: float) -> bool:
-        return self.enabled is True or (self.enabled is None and seconds > PATIENCE)
 
     def _show(self) -> None:
         from rich.console import Console  # noqa: PLC0415 - loaded only where a bar is shown
