@@ -87,6 +87,10 @@ class CountTable:
         """Rows in all."""
         return int(self.size.sum())
 
+    def largest(self, most: int) -> list[int]:
+        """The indices of the largest groups, by size, at most so many."""
+        return (-self.size).argsort(kind="stable")[:most].tolist()  # type: ignore[no-any-return] # indices
+
     def view(self, *attributes: str) -> CountTable:
         """The table by some of the attributes, without the rows of unknown value."""
         coarse, parent = self.groups.marginal(*attributes), self.groups.parents(*attributes)

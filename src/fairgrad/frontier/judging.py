@@ -82,13 +82,11 @@ class FrontierJudge:
             axis=0,
             weights=[f.n_defined for f in found],
         )
+        accurate = np.array([accuracy.value[0], low[0], high[0]])
         return {
-            "accuracy": float(accuracy.value[0]),
-            "accuracy_low": float(low[0]),
-            "accuracy_high": float(high[0]),
-            "unfairness": float(unfair[0]),
-            "unfairness_low": float(unfair[1]),
-            "unfairness_high": float(unfair[2]),
+            f"{name}{end}": float(figure)
+            for name, figures in {"accuracy": accurate, "unfairness": unfair}.items()
+            for end, figure in zip(("", "_low", "_high"), figures, strict=True)
         }
 
 

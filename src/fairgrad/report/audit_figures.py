@@ -78,8 +78,7 @@ def _panels(audit: Audit, view: str, kind: str, rates: Sequence[str]) -> Iterato
     frame, table = audit.to_frame(kind), audit.views[view]
     frame = frame[frame["attribute"] == view]
     names = dict(zip(table.groups.names, fig.unique(words.short_names(table.groups)), strict=True))
-    largest = (-table.size).argsort(kind="stable")[:MOST_GROUPS].tolist()
-    shown = {table.groups.names[index] for index in largest}
+    shown = {table.groups.names[index] for index in table.largest(MOST_GROUPS)}
     for rate in rates:
         mine = frame[frame["rate"] == rate]
         for label in list(dict.fromkeys(mine["label"]))[:MOST_LABELS]:

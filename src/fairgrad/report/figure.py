@@ -176,12 +176,15 @@ def groups_axis(order: Sequence[str]) -> alt.Y:
 
 def points(base: alt.Chart, size: int = 70, **options: Any) -> alt.Chart:
     """A filled mark per record."""
-    return base.mark_point(filled=True, size=size, opacity=1, **options)
+    marked: alt.Chart = base.mark_point(filled=True, size=size, opacity=1, **options)
+    return marked
 
 
 def rule_at(value: float) -> alt.Chart:
     """A dashed line; the field is called "at"."""
-    return alt.Chart(data([{"at": value}])).mark_rule(color=var("muted"), strokeDash=[4, 3])
+    line = alt.Chart(data([{"at": value}]))
+    marked: alt.Chart = line.mark_rule(color=var("muted"), strokeDash=[4, 3])
+    return marked
 
 
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:

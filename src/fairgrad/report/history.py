@@ -160,7 +160,7 @@ def _chart(rows: list[dict[Any, Any]], names: list[str], is_share: bool) -> fig.
         ],
     )
     # The line carries the dash, the points the shape: either tells series apart without colour.
-    dash, shape = (fig.series(kind, "name", names) for kind in (alt.StrokeDash, alt.Shape))
+    dash, shape = (fig.series(alt.StrokeDash, "name", names), fig.series(alt.Shape, "name", names))
     line = fig.told_apart(base.mark_line(strokeWidth=2), "name", names, strokeDash=dash)
     dots = fig.told_apart(fig.points(base, 30), "name", names, shape=shape)
     parts = [line, dots] if is_share else [fig.rule_at(0.0).encode(y="at:Q"), line, dots]

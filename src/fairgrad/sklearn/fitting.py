@@ -178,11 +178,7 @@ def _is_auto(name: str, value: Any, kind: str = "a number") -> bool:
 def parameters_from(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:
     """(1, P) parameters with which our network gives the scores of a fitted classifier.
 
-    Args:
-        classifier: with ``coef_`` and ``intercept_`` (a linear model such as LogisticRegression)
-            or ``coefs_`` and ``intercepts_`` (an MLPClassifier with ReLU).
-        shape: of our network, which must have the same layers.
-        scaling: of the features our network sees; the classifier's are not scaled.
+    It must have the same layers. The features our network sees are scaled, the classifier's not.
     """
     layers = _layers(classifier)
     first_weight, first_bias = layers[0]

@@ -21,7 +21,7 @@ from fairgrad.training.networks import build as build
 from fairgrad.training.networks import drop as drop
 from fairgrad.training.networks import normalise as normalise
 from fairgrad.training.stack import Stack as Stack
-from fairgrad.training.stack import StackParts
+from fairgrad.training.stack import StackParts as StackParts
 from fairgrad.training.table import DROPOUT as DROPOUT
 from fairgrad.training.table import INITIAL_WEIGHTS as INITIAL_WEIGHTS
 from fairgrad.training.table import SHUFFLING as SHUFFLING
@@ -36,7 +36,6 @@ __all__ = [
     "Choice",
     "History",
     "Member",
-    "StackParts",
     "Training",
     "TrainingPlan",
     "TrainingTable",

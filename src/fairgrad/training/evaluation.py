@@ -236,11 +236,7 @@ RULES: dict[str, Rule] = {
 
 
 def as_rule(rule: Any, **arguments: float) -> Rule:
-    """A rule by its name, or the user's own function, with some of its arguments given.
-
-    Raises:
-        ValueError: if there is no rule of that name.
-    """
+    """A rule by its name, or the user's own function, with some of its arguments given."""
     found = RULES.get(rule) if isinstance(rule, str) else rule
     if not callable(found):
         raise ValueError(  # noqa: TRY004 - mostly a name that is not known

@@ -276,16 +276,8 @@ def normalise(
 
     ``scale * (a - mean) / sqrt(variance + eps) + shift``, with the batch's mean and variance in
     training and the running ones in evaluation, as `torch.nn.BatchNorm1d` does. A batch of one row
-    has variance 0 (PyTorch refuses it).
-
-    Args:
-        a: (M, units, B) activations.
-        scale: (M, units).
-        shift: (M, units).
-        buffers: holds the running ``mean`` and ``variance`` of each layer, (M, units).
-        layer: which layer this is.
-        valid: (M, B) which entries are rows; None if all are.
-        training: whether to use and record the batch's own statistics.
+    has variance 0 (PyTorch refuses it). Activations are (M, units, B), scale and shift (M, units),
+    as are the running statistics of each layer; valid, (M, B), says which entries are rows.
     """
     mean, variance = buffers[f"mean{layer}"], buffers[f"variance{layer}"]
     if training and (valid is not None or a.shape[-1] == 1):
@@ -329,12 +321,8 @@ def drop(a: Tensor, share: float, sources: Sequence[torch.Generator]) -> Tensor:
 
     A mask is drawn once per stream: members that see the same rows drop the same units. Sixteen
     random bits decide on an activation, so the share is met up to 2^-16, in less than half the
-    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training.
-
-    Args:
-        a: (M, units, B) activations of M members on S streams.
-        share: how many are dropped, from 0 to below 1.
-        sources: of the random bits, one per stream.
+    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training. Activations
+    are (M, units, B); there is a source of random bits per stream.
     """
     _, units, rows = a.shape
     bits = torch.empty(len(sources), -(-units * rows // 4), dtype=torch.int64)

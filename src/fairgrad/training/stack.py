@@ -64,20 +64,6 @@ class StackParts:
             scores off the states kept.
         objective: the gradient by the scores.
         batches: the rows of each step. Every member then has a stream of its own.
-
-    Example:
-        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-        >>> class Plain:  # the gradient of the plain cross-entropy of two labels
-        ...     def __init__(self, stack):
-        ...         self.label = stack.table.label
-        ...     def __call__(self, scores, indices):
-        ...         wanted = self.label[indices.row][:, None, None]
-        ...         return (scores.sigmoid() - wanted) / wanted.shape[-1]
-        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> parts = StackParts(objective=Plain)
-        >>> training = train(table, [Member()], TrainingPlan(epochs=20), parts=parts)
-        >>> bool(training.history.accuracy[-1, 0] == 1)
-        True
     """
 
     network: Callable[[Stack], Network] | None = None
@@ -86,11 +72,10 @@ class StackParts:
 
 
 class StackState:
-    """Reads and writes the state of a stack's parts as one.
+    """Reads and writes what the network, the method and the optimiser keep as one state.
 
-    Args:
-        parts: the dictionaries of tensors that the network, the method and the optimiser keep. The
-            entries may be replaced or changed in place, the dictionaries stay the same.
+    The entries of these dictionaries of tensors may be replaced or changed in place; the
+    dictionaries stay the same.
     """
 
     def __init__(self, parts: Mapping[str, dict[str, Tensor]]) -> None:
@@ -105,11 +90,7 @@ class StackState:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over the tensors or arrays that `state` has; the others stay as they are.
-
-        Raises:
-            ValueError: if a shape does not fit.
-        """
+        """Takes over the tensors or arrays that `state` has; the others stay as they are."""
         found = []
         for key, value in state.items():
             part, name = key.split(".", 1)

@@ -323,10 +323,7 @@ def _describe(record: History) -> str:
 class EpochBar:
     """Counts epochs, or other units of work, and shows what the caller says of each.
 
-    Args:
-        n_epochs: how many there will be.
-        enabled: True shows the bar at once, False never, None on a terminal when the work lasts.
-        unit: what is counted.
+    `enabled` True shows the bar at once, False never, None on a terminal when the work lasts.
     """
 
     def __init__(self, n_epochs: int, *, enabled: bool | None, unit: str = "epochs") -> None:
