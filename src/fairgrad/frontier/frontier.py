@@ -343,13 +343,8 @@ def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: flo
         fits, order, best = accuracy >= min_accuracy, by_fairness, by_accuracy[0]
         wanted = f"min_accuracy: no model has an accuracy of at least {min_accuracy:g}"
     if not fits.any():
-        raise ValueError(f"{wanted} on the {PART} rows; the best is {describe(points.iloc[best])}.")
+        raise ValueError(
+            f"{wanted} on the {PART} rows; the best is epsilon {points['epsilon'][best]:.4g} with "
+            f"accuracy {accuracy[best]:.4f} and unfairness {unfairness[best]:.4f}."
+        )
     return int(order[fits.to_numpy()[order]][0])
-
-
-def describe(point: pd.Series) -> str:
-    """A point in words."""
-    return (
-        f"epsilon {point['epsilon']:.4g} with accuracy {point[f'{PART}_accuracy']:.4f} and "
-        f"unfairness {point[f'{PART}_unfairness']:.4f}"
-    )
