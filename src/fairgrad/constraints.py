@@ -12,7 +12,7 @@ grow with the number of cells, not with its square.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -207,16 +207,18 @@ class Constraints:
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays, so that files need to know no type of ours but this one."""
-        return {**self._arguments(), "C": self.C}
+        parts = {
+            field.name: getattr(self.coefficients, field.name) for field in fields(Coefficients)
+        }
+        return {**self._arguments(), "parts": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        Constraints.__init__(self, **state)
+        parts = state.pop("parts", None)  # files of earlier versions hold the matrix C
+        C = {} if parts is None else {"C": Coefficients(**parts)}
+        Constraints.__init__(self, **state, **C)
 
     def __repr__(self) -> str:
-        return (
-            f"Constraints(c0={self.c0.tolist()}, C={self.C.tolist()}, by_label={self.by_label}, "
-            f"names={self.names}, lower={self.lower.tolist()}, upper={self.upper.tolist()})"
-        )
+        return f"Constraints of {len(self.names)} levels on {self.n_cells} cells: {self.names[:3]}"
 
     @cached_property
     def C(self) -> Floats:  # noqa: N802 - the paper's name

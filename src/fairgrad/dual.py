@@ -324,7 +324,11 @@ def net_multipliers(constants: Constants, multipliers: Array) -> Array:
 
 def cell_weights(constants: Constants, multipliers: Array) -> Array:
     """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
-    net = net_multipliers(constants, multipliers)
+    return net_weights(constants, net_multipliers(constants, multipliers))
+
+
+def net_weights(constants: Constants, net: Array) -> Array:
+    """The weights (K,) that the net multipliers (J,) give."""
     total = _take(_sum_by(constants.block, net, constants.n_blocks), constants.block)
     pull = _take(net - constants.share * total, constants.row) * constants.value
     n_rates = constants.n_outcomes * constants.per_share.shape[0]

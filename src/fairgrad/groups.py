@@ -280,13 +280,13 @@ class Groups:
         mass = _cell_sums(label, group, weight, self.mass.shape)
         return GroupedRows(replace(self, mass=mass), label, group, weight)
 
-    def label_index(self, y: Any) -> Ints:
-        """(N,) the index of each row's label.
+    def label_index(self, y: Any, argument: str = "y") -> Ints:
+        """(N,) the index of each row's label; `argument` is what to call them in errors.
 
         Raises:
             ValueError: if a label was never seen.
         """
-        return _recode(_encode_labels(y)[1], self.labels, "y")
+        return _recode(_encode_labels(y, argument)[1], self.labels, argument)
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,7 +400,7 @@ def check_weights(
         >>> check_weights([1, -2], 2)
         Traceback (most recent call last):
             ...
-        ValueError: sample_weight: expected finite weights of at least 0 that do not sum to 0; ...
+        ValueError: sample_weight: expected finite weights of at least 0 that do not sum ...
     """
     if sample_weight is None:
         return None
@@ -408,7 +408,7 @@ def check_weights(
     _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
     if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(
-            f"{argument}: expected finite weights of at least 0 that do not sum to 0; "
+            f"{argument}: expected finite weights of at least 0 that do not sum to zero; "
             f"got a minimum of {weight.min()} and a sum of {weight.sum()}."
         )
     return weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from lightgbm import Booster, LGBMClassifier
@@ -24,6 +24,7 @@ from fairgrad.boosting.objective import BoostingObjective, predicted_labels, pro
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Self
 
     from fairgrad.groups import Floats
 

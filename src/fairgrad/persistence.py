@@ -15,7 +15,6 @@ import pkgutil
 import zipfile
 import zlib
 from importlib.metadata import version
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +61,6 @@ OLD_PATHS = {
     "fairgrad.training.network.Shape": "fairgrad.NetworkShape",
 }
 """What stands in files of format version 1 -> the tag."""
-
-RENAMED = {"learning_rate": "schedule", "learning_rate_init": "learning_rate"}
-"""Arguments of `FairGradClassifier` that had other names when older files were written."""
 
 ALSO_TRUSTED = (
     "numpy.dtype",
@@ -344,8 +340,6 @@ def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> 
 
 def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Module | None) -> None:
     state = vars(estimator)
-    if isinstance(estimator, FairGradClassifier):
-        _update_arguments(estimator)
     if state.pop(HAS_MODULE, False):
         estimator.module, estimator.module_ = module, trained
     requests = state.pop(REQUESTS, {})
@@ -353,12 +347,3 @@ def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Mod
         for method in METHODS:
             if requests.get(method):
                 getattr(estimator, f"set_{method}_request")(**requests[method])
-
-
-def _update_arguments(model: FairGradClassifier) -> None:
-    """Gives a model of an older version today's arguments; new ones have their defaults."""
-    state, today = model.__dict__, signature(type(model)).parameters
-    if any(old in state and old not in today for old in RENAMED):
-        state.update({new: state.pop(old) for old, new in RENAMED.items() if old in state})
-    for name, argument in today.items():
-        state.setdefault(name, argument.default)

@@ -34,13 +34,10 @@ OWN = set(signature(FairLoss).parameters) - {"reduction"}
 
 
 class NotYetFitted(nn.Module):
-    """Keeps a state that is loaded before the loss can be made.
+    """Keeps a state that is loaded before the loss can be made fair; gives plain losses.
 
     Such a state (of ``net.initialize()`` and ``net.load_params(f_criterion=...)``) waits here for
     the loss that ``partial_fit`` makes.
-
-    Args:
-        base_loss: the loss that will be made fair; plain losses are computed with it.
     """
 
     def __init__(self, base_loss: nn.Module) -> None:
@@ -69,14 +66,10 @@ class WithSensitive(NamedTuple):
 
 
 class SensitiveRows(Subset[Any]):
-    """A data set whose features are joined by sensitive values.
+    """A data set of (features, label) whose features are joined by sensitive values, as integers.
 
     It is a `Subset` of all rows because skorch looks through those: what scores predictions on
     the training rows finds the features and labels there.
-
-    Args:
-        rows: a data set of (features, label).
-        s: the sensitive value of each row, as integers.
     """
 
     def __init__(self, rows: Any, s: Ints) -> None:
@@ -123,11 +116,7 @@ class FairNet:
         sensitive_features: Any = None,
         **fit_params: Any,
     ) -> Any:
-        """Trains; the sensitive values are taken out before skorch shows the rest to the module.
-
-        Raises:
-            ValueError: if sensitive values are missing, or not one per row.
-        """
+        """Trains; the sensitive values are taken out before skorch shows the rest to the module."""
         if sensitive_features is None:
             raise ValueError(
                 "sensitive_features: required to fit; call fit(X, y, sensitive_features=...)."
@@ -167,12 +156,7 @@ class FairNet:
         return super().infer(features, **fit_params)  # type: ignore[misc] # skorch's
 
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
-        """The fair loss in training, the plain one in validation.
-
-        Raises:
-            TypeError: if the module gave something without scores. Of a tuple the first counts, as
-                in skorch's predictions.
-        """
+        """The fair loss in training, the plain one in validation."""
         scores = _scores(y_pred)
         if isinstance(self.criterion_.base_loss, nn.NLLLoss):  # skorch's modules give probabilities
             scores = torch.log(scores + torch.finfo(scores.dtype).eps)
@@ -282,6 +266,7 @@ class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type
 
 
 def _scores(y_pred: Any) -> Tensor:
+    """The scores a module gave; of a tuple the first counts, as in skorch's predictions."""
     scores = y_pred[0] if isinstance(y_pred, tuple) and y_pred else y_pred
     if not isinstance(scores, Tensor):
         raise TypeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,7 @@ from fairgrad.boosting.objective import BoostingObjective, predicted_labels
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from typing import Self
 
     from fairgrad.groups import Floats
 

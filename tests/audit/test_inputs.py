@@ -22,7 +22,7 @@ S = np.repeat(["a", "b"], 50)
             r"sensitive_features: expected one value per row of y_true \(100\), got 99",
         ),
         ({"baseline": Y[:-1]}, "baseline: expected one value per row"),
-        ({"y_pred": np.where(Y == 1, 2, 0)}, r"y_pred: row 1 has the label 2, .* \[0, 1\]"),
+        ({"y_pred": np.where(Y == 1, 2, 0)}, r"y_pred: got '2', which was never seen; .* \[0, 1\]"),
         ({"y_true": np.where(np.arange(100) == 7, np.nan, Y)}, "y_true: .* row 7 has none"),
         ({"y_pred": np.where(np.arange(100) == 3, np.nan, Y)}, "y_pred: .* row 3 has none"),
         ({"y_true": Y * 0, "y_pred": Y * 0}, "y_true: expected at least two labels"),

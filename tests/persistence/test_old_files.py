@@ -94,6 +94,23 @@ def test_files_of_0_x_predict_as_they_did(name, tmp_path):
     assert names_in(again) <= set(persistence.TYPES)
 
 
+@pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
+@pytest.mark.parametrize("name", ["hidden", "linear"])
+def test_models_of_0_x_can_be_trained_on(name, how):
+    model = read(name)
+    groups, before = model.groups_, model.state_["network.parameters"].copy()
+    label, group = np.divmod(np.arange(5 * groups.mass.size) % groups.mass.size, groups.n_groups)
+    X, y = NUMBERS.iloc[np.arange(len(label)) % len(NUMBERS)], groups.labels[label]
+    s = {attribute: groups.column(a)[group] for a, attribute in enumerate(groups.attributes)}
+    if how == "partial_fit":
+        model.partial_fit(X, y, sensitive_features=s)
+    else:
+        model.set_params(warm_start=True, max_iter=1).fit(X, y, sensitive_features=s)
+    after = model.state_["network.parameters"]
+    assert 0 < np.abs(after - before).max() < 1  # went on from the weights of the file
+    assert model.state_["fairness.errors"].shape == model.state_["fairness.weights"].shape
+
+
 def test_boosted_files_of_0_x_predict_as_they_did():
     lightgbm = pytest.importorskip("fairgrad.lightgbm")
     xgboost = pytest.importorskip("fairgrad.xgboost")

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from fairgrad.training import Member, TrainingPlan, TrainingTable, heads, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, losses, residual, train
+from fairgrad.training.evaluation import errors
 from fairgrad.training.fairness import StackCells
 from fairgrad.training.networks import Shape, build, drop, normalise
-from fairgrad.training.optimizers import make_optimizer
-from fairgrad.training.streams import Streams
+from fairgrad.training.optimizers import SOLVERS
+from fairgrad.training.table import Streams
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -120,11 +121,11 @@ def test_losses_and_residuals_are_cross_entropy_and_its_gradient(n_outputs):
         label[:, None].expand(2, 3, 8).reshape(-1),
         reduction="none",
     )
-    torch.testing.assert_close(heads.losses(scores.detach(), label).reshape(-1), expected.detach())
+    torch.testing.assert_close(losses(scores.detach(), label).reshape(-1), expected.detach())
     expected.sum().backward()
-    torch.testing.assert_close(heads.residual(scores.detach(), label), scores.grad)
+    torch.testing.assert_close(residual(scores.detach(), label), scores.grad)
     expected_wrong = logits.argmax(-1) != label[:, None]
-    assert torch.equal(heads.wrong(scores.detach(), label).bool(), expected_wrong)
+    assert torch.equal(errors(scores.detach(), label).bool(), expected_wrong)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
@@ -135,7 +136,7 @@ def test_optimizers_are_pytorchs_member_by_member(solver):
     ]
     found = torch.randn(2, 6, dtype=torch.float64)
     plain = [nn.Parameter(row.clone()) for row in found]
-    own = make_optimizer(solver, members, 1.0, found)
+    own = SOLVERS[solver](members, 1.0, found)
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = [
         kind([p], lr=m.learning_rate, weight_decay=m.weight_decay)

@@ -73,6 +73,6 @@ def test_scores_of_other_parameters_are_those_of_a_network_with_them():
         network = build(Shape(4, (), outputs), 1, [1, 2], torch.float32)
         assert isinstance(network, LinearStack)
         others, x = torch.randn(network.parameters.shape, generator=source), torch.randn(1, 9, 4)
-        found = network.scores_of(others, x)
+        found = network.scores_with(others, x)
         network.parameters.copy_(others)
         assert torch.allclose(found, network.scores(x), atol=1e-6)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from fairgrad.audit.verdicts import FOUR_FIFTHS, Change, Finding, VerdictRule, g
 from fairgrad.checks import check_number, is_number
 from fairgrad.columns import as_columns
 from fairgrad.constraints import Constraints
+from fairgrad.files import write_whole
 from fairgrad.measures import ALIASES, MEASURES, On, desirable_labels, measure_name, uses_desirable
 
 if TYPE_CHECKING:
@@ -234,7 +237,10 @@ class Audit:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """`to_dict` as JSON text, also written to a file if a path is given."""
-        return tables.to_json(self, path)
+        said = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            write_whole(Path(path), said)
+        return said
 
     def to_markdown(self) -> str:
         """A section for a model card."""

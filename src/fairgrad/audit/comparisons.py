@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
 
 from fairgrad import measures
-from fairgrad.audit.counts import POSITIVES, CountTable, margins
+from fairgrad.audit.counts import POSITIVES, CountTable
 from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.constraints import gaps
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
@@ -223,7 +223,7 @@ def _between_groups(
         names=table.groups.cell_names(by_label),
         group=np.tile(np.arange(n_groups), n_rows),
         label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
-        cells=Proportion(*(np.asarray(part).ravel() for part in cells)),
+        cells=cells.flat(),
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
         map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
@@ -240,9 +240,9 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
-    cells = _errors(table, by_label)
-    n_groups = groups.n_groups
-    used = (asked.C != 0).any(axis=0) & (cells.total > 0)
+    right = table.rates[POSITIVES if by_label else "accuracy"].flat()
+    cells = Proportion(right.total - right.hits, right.total, right.squares)
+    used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
     nobody = np.full(len(asked.names), -1)
     return Comparison(
         rate="error rate",
@@ -250,7 +250,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         group=nobody,
         label=nobody,
         cells=cells,
-        cell_group=np.tile(np.arange(n_groups), table.n_labels if by_label else 1),
+        cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
         map=MatrixMap(asked.c0, asked.C),
         lower=np.asarray(asked.lower),
@@ -258,11 +258,3 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         definition=asked.definition,
         good=-used.astype(np.float64),
     )
-
-
-def _errors(table: CountTable, by_label: bool) -> Proportion:
-    sums, squares = margins(table.mass), margins(table.squares)
-    if by_label:
-        wrong = sums.truth - sums.hit
-        return Proportion(wrong.ravel(), sums.truth.ravel(), squares.truth.ravel())
-    return Proportion(sums.total - sums.hit.sum(axis=0), sums.total, squares.total)

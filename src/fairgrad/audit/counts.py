@@ -15,7 +15,7 @@ from fairgrad.audit.intervals import (
     largest_difference,
     smallest_ratio,
 )
-from fairgrad.columns import UNKNOWN, as_columns, encode
+from fairgrad.columns import as_columns
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
 
 if TYPE_CHECKING:
@@ -86,6 +86,10 @@ class CountTable:
     def n_rows(self) -> int:
         """Rows in all."""
         return int(self.size.sum())
+
+    def largest(self, most: int) -> list[int]:
+        """The indices of the largest groups, by size, at most so many."""
+        return (-self.size).argsort(kind="stable")[:most].tolist()  # type: ignore[no-any-return] # indices
 
     def view(self, *attributes: str) -> CountTable:
         """The table by some of the attributes, without the rows of unknown value."""
@@ -158,26 +162,14 @@ def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: 
 
 def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
     """(N,) the index of each row's predicted label."""
-    columns = list(as_columns(y_pred, argument).values())
-    if len(columns) != 1:
-        raise ValueError(f"{argument}: expected one label per row, got {len(columns)} columns.")
-    codes, values = encode(columns[0], argument, unknown=None)
-    if len(codes) != len(rows):
+    try:
+        index = rows.groups.label_index(y_pred, argument)
+    except ValueError as wrong:
+        hint = "If y_true happens not to have some label, name all labels in labels=."
+        raise ValueError(f"{wrong} {hint}") from wrong
+    if len(index) != len(rows):
         raise ValueError(
-            f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(codes)}."
-        )
-    if (codes == UNKNOWN).any():
-        row = int(np.flatnonzero(codes == UNKNOWN)[0])
-        raise ValueError(f"{argument}: every row needs a label; row {row} has none (or NaN).")
-    known = rows.groups.labels.tolist()
-    place = {label: index for index, label in enumerate(known)}
-    index: Ints = np.asarray([place.get(value, UNKNOWN) for value in values.tolist()])[codes]
-    if (index == UNKNOWN).any():
-        row = int(np.flatnonzero(index == UNKNOWN)[0])
-        shown = f"[{', '.join(map(repr, known[:10]))}{', ...' if len(known) > 10 else ''}]"
-        raise ValueError(
-            f"{argument}: row {row} has the label {values.tolist()[codes[row]]!r}, which is not "
-            f"among the labels {shown}; name all labels in labels= if it is one."
+            f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(index)}."
         )
     return index
 

@@ -37,6 +37,10 @@ class Proportion(NamedTuple):
         """One row of them; all for -1."""
         return self if index < 0 else Proportion(*(part[index] for part in self))
 
+    def flat(self) -> Proportion:
+        """All of them in one row."""
+        return Proportion(*(np.ravel(part) for part in self))
+
     @property
     def value(self) -> Floats:
         """The shares, NaN where there are no rows."""

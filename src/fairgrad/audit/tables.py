@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +12,8 @@ import pandas as pd
 from fairgrad.audit import words
 from fairgrad.audit.intervals import clopper_pearson
 from fairgrad.audit.notices import TINY
-from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
 
     from fairgrad.audit.audit import Audit
@@ -64,18 +60,12 @@ def levels_frame(audit: Audit) -> pd.DataFrame:
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
     """Differences and ratios by their known names, with simultaneous intervals."""
-    gaps = [(name, gap) for name, found in audit.figures.items() for gap in found]
-    return pd.DataFrame(
-        {
-            "attribute": [name for name, _ in gaps],
-            # Labels as they are: pandas would turn integers beside None into floats.
-            "label": pd.Series([audit.label_value(gap.label) for _, gap in gaps], dtype=object),
-            "figure": [gap.name for _, gap in gaps],
-            "value": [gap.value for _, gap in gaps],
-            "low": [gap.low for _, gap in gaps],
-            "high": [gap.high for _, gap in gaps],
-        }
-    )
+    rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
+    frame = pd.DataFrame(rows, columns=["attribute", "figure", "label", "value", "low", "high"])
+    labels = [audit.label_value(index) for index in frame["label"]]
+    # Labels as they are: pandas would turn integers beside None into floats.
+    frame["label"] = pd.Series(labels, dtype=object)
+    return frame[["attribute", "label", "figure", "value", "low", "high"]]
 
 
 def changes_frame(audit: Audit) -> pd.DataFrame:
@@ -189,14 +179,6 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         found[kind] = frame(audit).to_dict(orient="records")
     plain: dict[str, Any] = _plain(found)
     return plain
-
-
-def to_json(audit: Audit, path: str | os.PathLike[str] | None = None) -> str:
-    """JSON text without NaN; written whole or not at all."""
-    text = json.dumps(to_dict(audit), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    if path is not None:
-        write_whole(Path(path), text)
-    return text
 
 
 def _plain(value: Any) -> Any:

@@ -130,7 +130,7 @@ def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> Table:
         table.add_row(shown, f"{int(size):,}", *row)
 
     shorts = words.short_names(view.groups)
-    for g in (-view.size).argsort(kind="stable")[:MOST_GROUPS]:
+    for g in view.largest(MOST_GROUPS):
         add(Text(printable(shorts[g])), view.groups.names[g], view.size[g])
     if len(view.size) > MOST_GROUPS:
         table.add_row(Text(f"... {len(view.size) - MOST_GROUPS} more groups", style="dim"))
@@ -266,17 +266,16 @@ def _card_rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> str:
     several, cells = len(audit.labels) > 2, _by_cell(frame)
     columns = list(dict.fromkeys(zip(frame["rate"], frame["label"], strict=True)))
     view = audit.views[attribute]
-    sizes = dict(zip(view.groups.names, view.size, strict=True))
-    names = sorted(sizes, key=lambda name: -sizes[name])[:MOST_GROUPS_ON_CARD]
-    left_out = len(sizes) - len(names)
+    sizes = {view.groups.names[g]: view.size[g] for g in view.largest(MOST_GROUPS_ON_CARD)}
+    left_out = len(view.size) - len(sizes)
     sizes[OVERALL] = view.n_rows
     header = ["Group", "Rows"]
     for rate, label in columns:
         of = f" ({label})" if several and label is not None else ""
         header.append(f"{rate.replace('_', ' ')}{of}")
     rows = [
-        [name, f"{int(sizes[name]):,}", *(_with_ends(cells[(name, *column)]) for column in columns)]
-        for name in [*names, OVERALL]
+        [name, f"{int(size):,}", *(_with_ends(cells[(name, *column)]) for column in columns)]
+        for name, size in sizes.items()
     ]
     note = f"\n\nThe {left_out} smallest groups are left out here." if left_out else ""
     return _card_table(header, rows) + note

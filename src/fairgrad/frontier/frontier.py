@@ -149,7 +149,10 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         judge = self._judge(template, measure, fitted)
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
-        self.audits_ = {name: _audits(judge, fitted, part) for name, part in parts.items()}
+        self.audits_ = {
+            name: [judge.audit(part, predicted) for predicted in fitted.predict(part)]
+            for name, part in parts.items()
+        }
         points = pd.DataFrame(
             {"epsilon": np.tile(epsilons, len(seeds)), "seed": np.repeat(seeds, len(epsilons))}
         )
@@ -290,10 +293,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
 
 
-def _audits(judge: FrontierJudge, fitted: FittedModels, rows: FrontierRows) -> list[Audit]:
-    return [judge.audit(rows, predicted) for predicted in fitted.predict(rows)]
-
-
 def _with_figures(
     points: pd.DataFrame, judge: FrontierJudge, audits: dict[str, list[Audit]]
 ) -> pd.DataFrame:
@@ -308,19 +307,8 @@ def _with_figures(
 def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
     """The epsilons in increasing order: those given, or so many of them.
 
-    A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, if models
-    take it, infinity: the plain model.
-
-    Args:
-        given: a number of models, or the epsilons themselves.
-        with_plain: whether infinity is one of n.
-
-    Raises:
-        ValueError: if there are fewer than two, or one is negative or not a number.
-
-    Example:
-        >>> epsilon_grid(4, with_plain=True)
-        array([0.   , 0.002, 0.3  ,   inf])
+    A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, with
+    `with_plain`, infinity: the plain model.
     """
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         ends = [0.0, np.inf] if with_plain else [0.0]
@@ -337,37 +325,26 @@ def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
 
 
 def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: float | None) -> int:
-    """The position of the most accurate model that is fair enough, or of the fairest accurate one.
-
-    Raises:
-        ValueError: if not exactly one bound is given, or no model is within it; the message names
-            the best there is.
-    """
+    """The position of the most accurate model that is fair enough, or the fairest accurate one."""
     if (max_unfairness is None) == (min_accuracy is None):
         raise ValueError(
             "max_unfairness, min_accuracy: expected exactly one of them, got "
             f"{max_unfairness!r} and {min_accuracy!r}."
         )
     accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]
+    by_accuracy = np.lexsort((unfairness, -accuracy))
+    by_fairness = np.lexsort((-accuracy, unfairness))
     if max_unfairness is not None:
         check_number("max_unfairness", max_unfairness)
-        fits, key, tie = unfairness <= max_unfairness, -accuracy, unfairness
+        fits, order, best = unfairness <= max_unfairness, by_accuracy, by_fairness[0]
         wanted = f"max_unfairness: no model has an unfairness of at most {max_unfairness:g}"
-        best = int(np.lexsort((-accuracy, unfairness))[0])
     else:
         check_number("min_accuracy", min_accuracy)
-        fits, key, tie = accuracy >= min_accuracy, unfairness, -accuracy
+        fits, order, best = accuracy >= min_accuracy, by_fairness, by_accuracy[0]
         wanted = f"min_accuracy: no model has an accuracy of at least {min_accuracy:g}"
-        best = int(np.lexsort((unfairness, -accuracy))[0])
     if not fits.any():
-        raise ValueError(f"{wanted} on the {PART} rows; the best is {describe(points.iloc[best])}.")
-    order = np.lexsort((tie, key))
+        raise ValueError(
+            f"{wanted} on the {PART} rows; the best is epsilon {points['epsilon'][best]:.4g} with "
+            f"accuracy {accuracy[best]:.4f} and unfairness {unfairness[best]:.4f}."
+        )
     return int(order[fits.to_numpy()[order]][0])
-
-
-def describe(point: pd.Series) -> str:
-    """A point in words."""
-    return (
-        f"epsilon {point['epsilon']:.4g} with accuracy {point[f'{PART}_accuracy']:.4f} and "
-        f"unfairness {point[f'{PART}_unfairness']:.4f}"
-    )

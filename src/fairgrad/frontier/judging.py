@@ -82,13 +82,11 @@ class FrontierJudge:
             axis=0,
             weights=[f.n_defined for f in found],
         )
+        accurate = np.array([accuracy.value[0], low[0], high[0]])
         return {
-            "accuracy": float(accuracy.value[0]),
-            "accuracy_low": float(low[0]),
-            "accuracy_high": float(high[0]),
-            "unfairness": float(unfair[0]),
-            "unfairness_low": float(unfair[1]),
-            "unfairness_high": float(unfair[2]),
+            f"{name}{end}": float(figure)
+            for name, figures in {"accuracy": accurate, "unfairness": unfair}.items()
+            for end, figure in zip(("", "_low", "_high"), figures, strict=True)
         }
 
 
@@ -176,11 +174,9 @@ def _rates(position: int, audit: Audit) -> pd.DataFrame:
     frame = frame[(frame["attribute"] == finest) & (frame["group"] != OVERALL)]
     frame = frame[frame["rate"].isin(RATES) & frame["value"].notna()]
     several = len(audit.shown_labels) > 1
-    pairs = zip(frame["rate"], frame["label"], strict=True)
-    names = [_name(rate, label, several) for rate, label in pairs]
+    names = [
+        f"{rate} of {label}" if several and label is not None else rate
+        for rate, label in zip(frame["rate"], frame["label"], strict=True)
+    ]
     kept = frame[["group", "value"]].assign(rate=names, point=position)
     return kept.reset_index(drop=True)
-
-
-def _name(rate: str, label: Any, several: bool) -> str:
-    return f"{rate} of {label}" if several and label is not None else rate

@@ -75,11 +75,7 @@ class EstimatorTemplate:
 
     @classmethod
     def of(cls, estimator: Any, parameter: str | None) -> EstimatorTemplate:
-        """The estimator, or the library's own if there is none.
-
-        Raises:
-            ValueError: if it has no such parameter.
-        """
+        """The estimator, or the library's own if there is none."""
         template = cls(FairGradClassifier() if estimator is None else estimator, "")
         name = template.step + "epsilon" if parameter is None else parameter
         known = template.estimator.get_params()
@@ -113,11 +109,7 @@ class EstimatorTemplate:
         return "fairness_measure" in self.settings and self.parameter.endswith("epsilon")
 
     def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
-        """Rows with their sensitive values named, which may be columns of X.
-
-        Raises:
-            ValueError: if sensitive values are missing or lengths differ.
-        """
+        """Rows with their sensitive values named, which may be columns of X."""
         columns = self.settings.get("sensitive_columns")
         if sensitive_features is None and columns is not None and not self.step:
             sensitive_features = split_columns(X, columns)[1]
@@ -138,11 +130,7 @@ class EstimatorTemplate:
         seeds: Sequence[int],
         n_jobs: int | None,
     ) -> FittedModels:
-        """One model per seed and epsilon.
-
-        Raises:
-            ValueError: if there are several seeds and the estimator takes none.
-        """
+        """One model per seed and epsilon."""
         if isinstance(self.last, FairGradClassifier) and self.parameter.endswith("epsilon"):
             return self._fit_stacked(rows, measure, epsilons, seeds)
         if len(seeds) > 1 and "random_state" not in self.settings:
@@ -154,7 +142,7 @@ class EstimatorTemplate:
         given = {"sensitive_features": rows.sensitive_features, "sample_weight": rows.weight}
         arguments = {f"{prefix}{name}": v for name, v in given.items() if v is not None}
         fitted = Parallel(n_jobs=n_jobs)(
-            delayed(_fit)(self._variant(measure, epsilon, seed), rows, arguments)
+            delayed(self._variant(measure, epsilon, seed).fit)(rows.X, rows.y, **arguments)
             for seed in seeds
             for epsilon in epsilons
         )
@@ -222,10 +210,6 @@ class FittedModels:
         """One model with all that comes before it."""
         model = self.models[position]
         return Pipeline([*self.steps, (self.last_name, model)]) if self.steps else model
-
-
-def _fit(estimator: Any, rows: FrontierRows, arguments: dict[str, Any]) -> Any:
-    return estimator.fit(rows.X, rows.y, **arguments)
 
 
 def _unfitted(model: FairGradClassifier) -> FairGradClassifier:

@@ -45,14 +45,10 @@ class PostProcessing:
         measure: the name of a measure.
         desirable: the label whose rates the measure speaks of, in a list.
         rows: to fit the thresholds on, features as the model takes them.
-
-    Raises:
-        ImportError: if fairlearn is missing, or too old to allow slack.
-        ValueError: if post-processing does not serve the measure or the labels.
     """
 
     def __init__(self, model: Any, measure: Any, desirable: Any, rows: FrontierRows) -> None:
-        make = _threshold_optimizer()
+        optimizer_class = _threshold_optimizer()
         name = measure_name(measure)
         if name not in CONSTRAINTS or not isinstance(measure, str):
             raise ValueError(
@@ -67,9 +63,16 @@ class PostProcessing:
         self.groups = Groups.from_data(rows.y, rows.s)
         exact = name == "equalized_odds"
         self.shares = SHARES if exact else (0.0,)
-        self.optimizers = {slack: make(CONSTRAINTS[name], slack) for slack in SLACKS}
-        if exact:
-            self.optimizers = {0.0: make(CONSTRAINTS[name], None)}
+        self.optimizers = {
+            slack: optimizer_class(
+                estimator=_Scores(),
+                constraints=CONSTRAINTS[name],
+                prefit=True,
+                predict_method="decision_function",
+                tol=slack or None,
+            )
+            for slack in ((0.0,) if exact else SLACKS)
+        }
         wanted = (np.asarray(rows.y) == model.classes_[self.index]).astype(int)
         for optimizer in self.optimizers.values():
             optimizer.fit(self._scores(rows.X), wanted, sensitive_features=self._group(rows))
@@ -115,7 +118,7 @@ class _Scores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped 
 
 
 def _threshold_optimizer() -> Any:
-    """A function from constraints and slack to fairlearn's optimiser."""
+    """Fairlearn's class, of a version that can allow slack."""
     try:
         from fairlearn.postprocessing import ThresholdOptimizer  # noqa: PLC0415 - optional
     except ImportError as missing:
@@ -126,14 +129,4 @@ def _threshold_optimizer() -> Any:
         raise ImportError(
             "post_processing: this fairlearn cannot allow slack; pip install -U fairlearn."
         )
-
-    def make(constraints: str, slack: float | None) -> Any:
-        return ThresholdOptimizer(
-            estimator=_Scores(),
-            constraints=constraints,
-            prefit=True,
-            predict_method="decision_function",
-            tol=slack or None,
-        )
-
-    return make
+    return ThresholdOptimizer

@@ -9,16 +9,8 @@ import altair as alt
 import numpy as np
 
 from fairgrad.audit import words
-from fairgrad.report.figure import (
-    ReportFigure,
-    data,
-    number,
-    percent,
-    series,
-    tooltips,
-    unique,
-    var,
-)
+from fairgrad.report import figure as fig
+from fairgrad.report.figure import ReportFigure, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +28,6 @@ RATES = (
     "precision",
     "base_rate",
 )
-GROUPS = alt.Axis(grid=True, ticks=False, labelOverlap=False)
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 LEVEL = "← worse off · F · better off →"
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
@@ -63,8 +54,7 @@ class RatePanel:
     @property
     def y(self) -> alt.Y:
         """The axis of the groups."""
-        order = [row["group"] for row in self.rows]
-        return alt.Y("group:N", title=None, sort=order, axis=GROUPS)
+        return fig.groups_axis([row["group"] for row in self.rows])
 
     @property
     def size(self) -> dict[str, Any]:
@@ -87,9 +77,8 @@ def change_figures(audit: Audit, view: str) -> list[ReportFigure]:
 def _panels(audit: Audit, view: str, kind: str, rates: Sequence[str]) -> Iterator[RatePanel]:
     frame, table = audit.to_frame(kind), audit.views[view]
     frame = frame[frame["attribute"] == view]
-    names = dict(zip(table.groups.names, unique(words.short_names(table.groups)), strict=True))
-    largest = (-table.size).argsort(kind="stable")[:MOST_GROUPS].tolist()
-    shown = {table.groups.names[index] for index in largest}
+    names = dict(zip(table.groups.names, fig.unique(words.short_names(table.groups)), strict=True))
+    shown = {table.groups.names[index] for index in table.largest(MOST_GROUPS)}
     for rate in rates:
         mine = frame[frame["rate"] == rate]
         for label in list(dict.fromkeys(mine["label"]))[:MOST_LABELS]:
@@ -114,13 +103,12 @@ def _rate_figure(view: str, panel: RatePanel) -> ReportFigure:
         {**row, "said": percent(row["value"]), "interval": _ends(row, percent)}
         for row in panel.rows
     ]
-    base = alt.Chart(data(rows)).encode(
-        y=panel.y, tooltip=tooltips(group="group", said="rate", interval="interval")
+    base = alt.Chart(fig.data(rows)).encode(
+        y=panel.y, tooltip=fig.tooltips(group="group", said="rate", interval="interval")
     )
-    rule = base.mark_rule(color=var("accent"), strokeWidth=2).encode(x=_x("low"), x2="high:Q")
-    dot = base.mark_point(color=var("accent"), filled=True, size=70, opacity=1)
-    line = alt.Chart(data([{"overall": overall}])).mark_rule(color=var("muted"), strokeDash=[4, 3])
-    chart = line.encode(x=_x("overall")) + rule + dot.encode(x=_x("value"))
+    rule = base.mark_rule(color=fig.var("accent"), strokeWidth=2).encode(x=_x("low"), x2="high:Q")
+    dot = fig.points(base, color=fig.var("accent")).encode(x=_x("value"))
+    chart = fig.rule_at(overall).encode(x=_x("at")) + rule + dot
     said = "; ".join(f"{row['group']} {row['said']} ({row['interval']})" for row in rows[:12])
     return ReportFigure(
         id=f"rate-{panel.key}",
@@ -144,14 +132,15 @@ def _change_figure(view: str, panel: RatePanel) -> ReportFigure:
         for row in panel.rows
         for name, key in when.items()
     ]
-    link = alt.Chart(data(panel.rows)).mark_rule(color=var("muted"), strokeWidth=2)
-    dots = alt.Chart(data(long)).mark_point(size=80, opacity=1, filled=True)
-    dots = dots.encode(
+    link = alt.Chart(fig.data(panel.rows)).mark_rule(color=fig.var("muted"), strokeWidth=2)
+    dots = fig.points(alt.Chart(fig.data(long)), 80).encode(
         y=panel.y,
         x=_x("rate"),
-        shape=series(alt.Shape, "when", list(when), range=["diamond", "circle"]),
-        color=series(alt.Color, "when", list(when), range=[var("before"), var("accent")]),
-        tooltip=tooltips(group="group", when="predictions", said="rate"),
+        shape=fig.series(alt.Shape, "when", list(when), range=["diamond", "circle"]),
+        color=fig.series(
+            alt.Color, "when", list(when), range=[fig.var("before"), fig.var("accent")]
+        ),
+        tooltip=fig.tooltips(group="group", when="predictions", said="rate"),
     )
     chart = link.encode(y=panel.y, x=_x("before"), x2="after:Q") + dots
     table = [
@@ -191,23 +180,16 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
     shown = [row for row in rows if row in largest]
     order = list(dict.fromkeys(row["group"] for row in shown))
     labels = list(dict.fromkeys(row["label"] for row in shown))
-    y = alt.Y("group:N", title=None, sort=order, axis=alt.Axis(grid=True, ticks=False))
-    tips = tooltips(name="level of", said="F", interval="interval")
-    base = alt.Chart(data(shown)).encode(y=y, tooltip=tips)
-    colour: Any = alt.value(var("accent"))
-    shape: Any = alt.value("circle")
-    if len(labels) > 1:
-        base = base.encode(yOffset=alt.YOffset("label:N", sort=labels))
-        colour = series(alt.Color, "label", labels)
-        shape = series(alt.Shape, "label", labels, range=SHAPES)
-    rule = base.mark_rule(strokeWidth=2).encode(x=_level_x("low"), x2="high:Q", color=colour)
-    dot = base.mark_point(filled=True, size=70, opacity=1)
-    dot = dot.encode(x=_level_x("level"), color=colour, shape=shape)
-    zero = alt.Chart(data([{"zero": 0.0}])).mark_rule(color=var("muted"), strokeDash=[4, 3])
-    parts: list[Any] = [zero.encode(x=_level_x("zero")), rule, dot]
+    tips = fig.tooltips(name="level of", said="F", interval="interval")
+    base = alt.Chart(fig.data(shown)).encode(y=fig.groups_axis(order), tooltip=tips)
+    base = fig.told_apart(base, "label", labels, yOffset=alt.YOffset("label:N", sort=labels))
+    rule = base.mark_rule(strokeWidth=2).encode(x=_level_x("low"), x2="high:Q")
+    shape = fig.series(alt.Shape, "label", labels, range=SHAPES)
+    dot = fig.points(fig.told_apart(base, "label", labels, shape=shape)).encode(x=_level_x("level"))
+    parts: list[Any] = [fig.rule_at(0.0).encode(x=_level_x("at")), rule, dot]
     if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
         ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
-        band = alt.Chart(data([ends])).mark_rect(color=var("band"), opacity=0.8)
+        band = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
         parts.insert(0, band.encode(x=_level_x("from"), x2="to:Q"))
     title = f"{words.title(finding.measure)} by {finding.attribute}"
     height = max(24 * len(order) * max(len(labels), 1), 60)
@@ -230,7 +212,7 @@ def _levels(finding: Finding) -> list[dict[str, Any]]:
     """The levels that are defined and asked for."""
     comparison, (low, high) = finding.comparison, finding.level_intervals
     groups = finding.table.groups
-    shorts = unique(words.short_names(groups))
+    shorts = fig.unique(words.short_names(groups))
     asked = getattr(comparison.map, "applies", None)
     rows = []
     for j, level in enumerate(finding.levels):

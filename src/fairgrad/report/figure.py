@@ -161,6 +161,32 @@ def series(channel: type[Channel], field: str, order: Sequence[str], **scale: An
     return channel(f"{field}:N", title=None, scale=domain, legend=legend)
 
 
+def told_apart(base: alt.Chart, field: str, order: Sequence[str], **shapes: Any) -> alt.Chart:
+    """A chart whose series have colours, and what else is given; a single one has the accent."""
+    if len(order) < 2:
+        return base.encode(color=alt.value(var("accent")))
+    return base.encode(color=series(alt.Color, field, order), **shapes)
+
+
+def groups_axis(order: Sequence[str]) -> alt.Y:
+    """One line per group, in this order."""
+    axis = alt.Axis(grid=True, ticks=False, labelOverlap=False)
+    return alt.Y("group:N", title=None, sort=list(order), axis=axis)
+
+
+def points(base: alt.Chart, size: int = 70, **options: Any) -> alt.Chart:
+    """A filled mark per record."""
+    marked: alt.Chart = base.mark_point(filled=True, size=size, opacity=1, **options)
+    return marked
+
+
+def rule_at(value: float) -> alt.Chart:
+    """A dashed line; the field is called "at"."""
+    line = alt.Chart(data([{"at": value}]))
+    marked: alt.Chart = line.mark_rule(color=var("muted"), strokeDash=[4, 3])
+    return marked
+
+
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
     return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
@@ -245,11 +271,7 @@ def save_figures(
 
 
 def vl_convert_module(what: str) -> Any:
-    """The package that draws charts and brings their JavaScript.
-
-    Raises:
-        ImportError: if it is not installed.
-    """
+    """The package that draws charts and brings their JavaScript."""
     try:
         import vl_convert  # noqa: PLC0415 - large, and needed for pages and pictures only
     except ImportError as error:

@@ -9,7 +9,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from fairgrad.report.figure import ReportFigure, data, number, percent, series, tooltips, var
+from fairgrad.report import figure as fig
+from fairgrad.report.figure import ReportFigure, number, percent
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of the two charts: clicking a point of the first shows its rates in the second."""
@@ -102,20 +103,10 @@ class FrontierData:
 
 
 def as_frontier(given: Any, chosen: int | None = None) -> FrontierData:
-    """A frontier for the report.
-
-    Args:
-        given: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
-            rows; `FrontierData`; or a frame of its points alone.
-        chosen: position of the model that was chosen.
-
-    Raises:
-        TypeError: if it is something else.
-    """
+    """What `Report` takes as a frontier, with the position of the model that was chosen."""
     if hasattr(given, "report_data"):
         on = "test" if "test" in getattr(given, "audits_", ()) else "validation"
-        found: FrontierData = given.report_data(on, chosen)
-        return found
+        given, chosen = given.report_data(on, chosen), None
     if isinstance(given, pd.DataFrame):
         return FrontierData(given, chosen=chosen)
     if isinstance(given, FrontierData):
@@ -148,13 +139,11 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
     shown = {f"{name}_said": name for name in NEEDED}
     if len(methods) > 1:
         shown["series"] = "method"
-    base = alt.Chart(data(rows)).encode(
+    base = alt.Chart(fig.data(rows)).encode(
         x=alt.X("unfairness:Q", title=f"unfairness ({frontier.measure})"),
         y=alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format=".1%")).scale(zero=False),
-        color=series(alt.Color, "series", methods)
-        if len(methods) > 1
-        else alt.value(var("accent")),
     )
+    base = fig.told_apart(base, "series", methods)
     parts = []
     rule = base.mark_rule(strokeOpacity=0.4)  # intervals, where they are given
     if "accuracy_low" in rows[0]:
@@ -164,11 +153,10 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
         parts.append(rule.encode(x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q"))
     dots = base.mark_point(filled=True, opacity=1, cursor="pointer").encode(
         size=alt.when("datum.point === shown").then(alt.value(190)).otherwise(alt.value(80)),
-        tooltip=tooltips(**shown),
+        tooltip=fig.tooltips(**shown),
     )
-    if len(methods) > 1:
-        dots = dots.encode(shape=series(alt.Shape, "series", methods))
-    chosen = base.transform_filter("datum.is_chosen").encode(color=alt.value(var("ink")))
+    dots = fig.told_apart(dots, "series", methods, shape=fig.series(alt.Shape, "series", methods))
+    chosen = base.transform_filter("datum.is_chosen").encode(color=alt.value(fig.var("ink")))
     parts += [
         base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7),
         dots,
@@ -209,13 +197,18 @@ def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
         for row in rates.to_dict(orient="records")
     ]
     groups, kinds = (list(dict.fromkeys(row[key] for row in rows)) for key in ("group", "rate"))
-    dots = alt.Chart(data(rows)).mark_point(filled=True, size=80, opacity=1)
-    chart = dots.transform_filter("datum.point === shown").encode(
-        x=alt.X("value:Q", title=None, axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(grid=True, ticks=False)),
-        color=series(alt.Color, "rate", kinds),
-        shape=series(alt.Shape, "rate", kinds),
-        tooltip=tooltips(group="group", rate="rate", said="value"),
+    chart = (
+        fig.points(alt.Chart(fig.data(rows)), 80)
+        .transform_filter("datum.point === shown")
+        .encode(
+            x=alt.X(
+                "value:Q", title=None, axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])
+            ),
+            y=fig.groups_axis(groups),
+            color=fig.series(alt.Color, "rate", kinds),
+            shape=fig.series(alt.Shape, "rate", kinds),
+            tooltip=fig.tooltips(group="group", rate="rate", said="value"),
+        )
     )
     chart = chart.add_params(alt.param(name="shown", value=frontier.first))
     names = frontier.names

@@ -8,8 +8,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from fairgrad import dual
 from fairgrad.measures import constraints_of
-from fairgrad.report.figure import AnyChart, ReportFigure, data, number, percent, series, var
+from fairgrad.report import figure as fig
+from fairgrad.report.figure import ReportFigure, number, percent
 
 NEEDED = ("epoch", "quantity", "name", "value")
 TITLES = {
@@ -33,17 +35,9 @@ MOST_EPOCHS = 60
 
 
 def as_history(given: Any) -> pd.DataFrame | None:
-    """A history in long form, with the share of negative weights; None where there is none.
+    """What `Report` takes as a history, in long form, with the share of negative weights.
 
-    Args:
-        given: a fitted model (or a Pipeline that ends in one), of which plain models and boosted
-            trees have no history; or a frame with the columns epoch, quantity ("level",
-            "multiplier", "weight" or "negative_share"), name (of the constraint or cell) and
-            value; optional is share (of the rows in a cell).
-
-    Raises:
-        TypeError: if it is something else.
-        ValueError: if the model is not fitted, a column is missing, or a quantity is not known.
+    A frame may also have the column share, of the rows in a cell. None where there is no history.
     """
     if not isinstance(given, pd.DataFrame):
         return _history_of_model(given)
@@ -100,8 +94,8 @@ def _history_of_model(given: Any) -> pd.DataFrame | None:
     constraints = constraints_of(model.fairness_measure, groups, y_desirable=model.y_desirable)
     mass = groups.cell_mass(constraints.by_label)
     share = mass / mass.sum()
-    pull = multipliers @ np.nan_to_num(constraints.C)
-    weights = 1 + np.divide(pull, share, out=np.zeros_like(pull), where=share > 0)
+    constants = dual.make_constants(constraints, groups)
+    weights = np.stack([dual.net_weights(constants, np.nan_to_num(net)) for net in multipliers])
 
     def long(kind: str, names: Any, values: Any) -> pd.DataFrame:
         columns = {
@@ -156,8 +150,8 @@ def _figure(kind: str, frame: pd.DataFrame) -> ReportFigure:
     )
 
 
-def _chart(rows: list[dict[Any, Any]], names: list[str], is_share: bool) -> AnyChart:
-    base = alt.Chart(data(rows)).encode(
+def _chart(rows: list[dict[Any, Any]], names: list[str], is_share: bool) -> fig.AnyChart:
+    base = alt.Chart(fig.data(rows)).encode(
         x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(format="d", tickMinStep=1)),
         y=alt.Y("value:Q", title=None, axis=alt.Axis(format="%" if is_share else "")),
         tooltip=[
@@ -166,17 +160,9 @@ def _chart(rows: list[dict[Any, Any]], names: list[str], is_share: bool) -> AnyC
             alt.Tooltip("value:Q", title="value", format=".1%" if is_share else ".4f"),
         ],
     )
-    if len(names) > 1:
-        base = base.encode(
-            color=series(alt.Color, "name", names),
-            shape=series(alt.Shape, "name", names),
-            strokeDash=series(alt.StrokeDash, "name", names),
-        )
-    else:
-        base = base.encode(color=alt.value(var("accent")))
     # The line carries the dash, the points the shape: either tells series apart without colour.
-    line = base.mark_line(strokeWidth=2).encode(shape=alt.Undefined)
-    dots = base.mark_point(filled=True, size=30, opacity=1).encode(strokeDash=alt.Undefined)
-    zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=var("muted"), strokeDash=[2, 3])
-    parts = [line, dots] if is_share else [zero.encode(y="zero:Q"), line, dots]
+    dash, shape = (fig.series(alt.StrokeDash, "name", names), fig.series(alt.Shape, "name", names))
+    line = fig.told_apart(base.mark_line(strokeWidth=2), "name", names, strokeDash=dash)
+    dots = fig.told_apart(fig.points(base, 30), "name", names, shape=shape)
+    parts = [line, dots] if is_share else [fig.rule_at(0.0).encode(y="at:Q"), line, dots]
     return alt.layer(*parts).properties(width="container", height=220)

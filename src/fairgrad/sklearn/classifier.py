@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -305,9 +306,18 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return tags
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "learning_rate_init" in state:  # saved when learning_rate still was the schedule
-            state = {**state, "schedule": state["learning_rate"]}
+        state = dict(state)  # perhaps of an older version
+        if "learning_rate_init" in state:  # learning_rate still was the schedule
+            state["schedule"] = state["learning_rate"]
             state["learning_rate"] = state.pop("learning_rate_init")
+        for name, argument in signature(type(self)).parameters.items():
+            state.setdefault(name, argument.default)
+        trained = state.get("state_", {})
+        if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
+            n_cells = trained["fairness.weights"].shape[1]
+            for name in ("fairness.rows", "fairness.errors"):
+                trained = {**trained, name: trained[name][:, :n_cells]}
+            state["state_"] = trained
         super().__setstate__(state)
 
     def _set_up(self, rows: FittingRows) -> None:

@@ -168,51 +168,41 @@ def candidate_rates(
     fairness_rate: Any, proportional_rate: Any, n_rows: int = SMALL_TABLE
 ) -> list[tuple[float, float]]:
     """Pairs of fairness rate and proportional rate to train side by side; only one by default."""
-    _check_auto("fairness_rate", fairness_rate)
-    _check_auto("proportional_rate", proportional_rate)
-    several = n_rows < SMALL_TABLE and isinstance(fairness_rate, str)
-    pairs = SMALL_TABLE_RATES if several else (LARGE_TABLE_RATES,)
+    is_auto = _is_auto("fairness_rate", fairness_rate)
+    follows = _is_auto("proportional_rate", proportional_rate)
+    several = is_auto and n_rows < SMALL_TABLE
     return [
-        (
-            rate if isinstance(fairness_rate, str) else fairness_rate,
-            proportional if isinstance(proportional_rate, str) else proportional_rate,
-        )
-        for rate, proportional in pairs
+        (rate if is_auto else fairness_rate, proportional if follows else proportional_rate)
+        for rate, proportional in (SMALL_TABLE_RATES if several else (LARGE_TABLE_RATES,))
     ]
 
 
 def resolve_epochs(value: Any, n_rows: int, batch_size: int) -> Any:
     """The epochs, or the default if they are "auto": 30, and more where these are few steps."""
-    if not isinstance(value, str):
+    if not _is_auto("max_iter", value, "a whole number"):
         return value
-    if value != "auto":
-        raise ValueError(f"max_iter: expected a whole number or 'auto', got {value!r}.")
     steps = math.ceil(n_rows / batch_size)
     return max(EPOCHS, math.ceil(LEAST_STEPS / steps))
 
 
 def resolve_clip(value: Any, hidden: Sequence[int], fairness_measure: Any, n_rows: int) -> Any:
     """The gradient's largest norm; "auto" clips fair networks on large tables, None is infinity."""
-    if isinstance(value, str):
-        _check_auto("clip_norm", value)
+    if _is_auto("clip_norm", value):
         may_grow = len(hidden) and fairness_measure is not None and n_rows >= SMALL_TABLE
         value = CLIP_NORM if may_grow else None
     return math.inf if value is None else value
 
 
-def _check_auto(name: str, value: Any) -> None:
+def _is_auto(name: str, value: Any, kind: str = "a number") -> bool:
     if isinstance(value, str) and value != "auto":
-        raise ValueError(f"{name}: expected a number or 'auto', got {value!r}.")
+        raise ValueError(f"{name}: expected {kind} or 'auto', got {value!r}.")
+    return isinstance(value, str)
 
 
 def parameters_from(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:
     """(1, P) parameters with which our network gives the scores of a fitted classifier.
 
-    Args:
-        classifier: with ``coef_`` and ``intercept_`` (a linear model such as LogisticRegression)
-            or ``coefs_`` and ``intercepts_`` (an MLPClassifier with ReLU).
-        shape: of our network, which must have the same layers.
-        scaling: of the features our network sees; the classifier's are not scaled.
+    It must have the same layers. The features our network sees are scaled, the classifier's not.
     """
     layers = _layers(classifier)
     first_weight, first_bias = layers[0]

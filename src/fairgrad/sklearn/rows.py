@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from fairgrad.columns import as_array, as_columns, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
@@ -125,21 +125,13 @@ def read_rows(
 ) -> FittingRows:
     """Checks what `FairGradClassifier.fit` is given, before the model changes.
 
-    Args:
-        model: the classifier, of which only what is said of the features changes.
-        X: this and what follows as in `fit`.
-        y: labels.
-        sensitive_features: sensitive values.
-        sample_weight: weights.
-        validation: rows to judge on.
-        fitted: whether classes, features and groups are known already.
-        classes: all classes, if some may not be in y.
+    Of the model only what is said of the features changes. `fitted` says whether classes, features
+    and groups are known already; `classes` are all of them, if some may not be in y.
     """
     X, s = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
     check_classification_targets(checked)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    sample_weight = check_weights(sample_weight, X.shape[0])
     columns = _columns(s, X, "sensitive_features")
     known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
     if len(known) < 2:
@@ -177,16 +169,9 @@ def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
 
 
 def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[Any, Any]:
-    """Takes sensitive columns out of X.
+    """The features, and the sensitive columns of X: by name, or by position of an array.
 
-    Args:
-        X: a data frame (columns by name) or an array (columns by position).
-        columns: one name or position, or several; None for none.
-        n_features: how many features a fitted model has. Then the sensitive columns may be missing
-            from X already: predictions never need them.
-
-    Returns:
-        The features, and the sensitive columns (None if there are none).
+    With `n_features`, of a fitted model, they may be missing from X: predictions never need them.
     """
     if columns is None:
         return X, None

@@ -4,7 +4,6 @@ Beside the names listed there are those that other methods need to put parts of 
 stack (`StackParts`).
 """
 
-from fairgrad.training import heads as heads
 from fairgrad.training.evaluation import (
     History,
     fairest,
@@ -12,28 +11,24 @@ from fairgrad.training.evaluation import (
     most_accurate,
     most_accurate_within,
 )
-from fairgrad.training.heads import losses as losses
-from fairgrad.training.heads import residual as residual
+from fairgrad.training.evaluation import losses as losses
+from fairgrad.training.evaluation import residual as residual
 from fairgrad.training.networks import LinearStack as LinearStack
 from fairgrad.training.networks import Network as Network
 from fairgrad.training.networks import PerceptronStack as PerceptronStack
-from fairgrad.training.networks import Pull as Pull
 from fairgrad.training.networks import Shape as Shape
 from fairgrad.training.networks import build as build
 from fairgrad.training.networks import drop as drop
 from fairgrad.training.networks import normalise as normalise
-from fairgrad.training.stack import Batches as Batches
-from fairgrad.training.stack import Objective as Objective
 from fairgrad.training.stack import Stack as Stack
-from fairgrad.training.stack import StackParts
-from fairgrad.training.stack import State as State
-from fairgrad.training.streams import DROPOUT as DROPOUT
-from fairgrad.training.streams import INITIAL_WEIGHTS as INITIAL_WEIGHTS
-from fairgrad.training.streams import SHUFFLING as SHUFFLING
-from fairgrad.training.streams import RowBatch as RowBatch
-from fairgrad.training.streams import Streams as Streams
-from fairgrad.training.streams import generator as generator
+from fairgrad.training.stack import StackParts as StackParts
+from fairgrad.training.table import DROPOUT as DROPOUT
+from fairgrad.training.table import INITIAL_WEIGHTS as INITIAL_WEIGHTS
+from fairgrad.training.table import SHUFFLING as SHUFFLING
 from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+from fairgrad.training.table import RowBatch as RowBatch
+from fairgrad.training.table import Streams as Streams
+from fairgrad.training.table import generator as generator
 from fairgrad.training.trainer import Choice, Training, train
 from fairgrad.training.trainer import EpochBar as EpochBar
 
@@ -41,7 +36,6 @@ __all__ = [
     "Choice",
     "History",
     "Member",
-    "StackParts",
     "Training",
     "TrainingPlan",
     "TrainingTable",

@@ -1,5 +1,8 @@
 """How good the members of a stack are after each epoch, and which of the models kept is the best.
 
+Scores are (S, T, outputs, B): one output is the margin between two labels, several are logits.
+Labels are (S, B).
+
 A rule of selection is a function from the validation accuracy and unfairness of candidates, each
 (n,), to the index of the chosen one. Candidates may be the epochs of one member or of many.
 """
@@ -13,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from fairgrad import dual
 from fairgrad.evaluate import unfairness
-from fairgrad.training import heads
 from fairgrad.training.fairness import member_constraints
-from fairgrad.training.streams import RowBatch
+from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from torch import Tensor
 
@@ -37,31 +40,15 @@ MAX_ACTIVATIONS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class EpochRecord:
-    """M models after one epoch, judged on their validation rows.
+class History:
+    """How good M models were after each of some epochs, on their validation rows.
 
     Attributes:
-        accuracy: (M,).
-        loss: (M,) mean cross-entropy, without fairness weights.
-        unfairness: (M,) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
-        levels: (M, J) levels of fairness, NaN where not defined.
-        multipliers: (M, J) net multipliers, lambda - delta.
-    """
-
-    accuracy: Floats
-    loss: Floats
-    unfairness: Floats
-    levels: Floats
-    multipliers: Floats
-
-    def reorder(self, order: Ints) -> EpochRecord:
-        """The same with the members in another order."""
-        return EpochRecord(**{f.name: getattr(self, f.name)[order] for f in fields(self)})
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """All epochs: the fields of `EpochRecord` with one more leading axis, (epochs, M, ...).
+        accuracy: (epochs, M).
+        loss: (epochs, M) mean cross-entropy, without fairness weights.
+        unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
+        levels: (epochs, M, J) levels of fairness, NaN where not defined.
+        multipliers: (epochs, M, J) net multipliers, lambda - delta.
 
     Example:
         >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
@@ -79,13 +66,46 @@ class History:
     multipliers: Floats
 
     @classmethod
-    def of(cls, records: Sequence[EpochRecord]) -> History:
-        """Stacks the records of the epochs."""
-        names = [f.name for f in fields(cls)]
-        return cls(**{name: np.stack([getattr(r, name) for r in records]) for name in names})
+    def join(cls, parts: Sequence[History], order: Ints) -> History:
+        """The epochs of several histories one after the other, with the members in this order."""
+        whole = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        return cls(**{name: np.concatenate(own)[:, order] for name, own in whole.items()})
 
     def __len__(self) -> int:
         return len(self.accuracy)
+
+
+def errors(scores: Tensor, label: Tensor) -> Tensor:
+    """(S, T, B) 1 where the predicted label is not the true one, else 0, as the scores' kind.
+
+    A margin of 0 is the first label, as for a softmax.
+    """
+    if scores.shape[2] > 1:
+        return (scores.argmax(2) != label[:, None]).to(scores.dtype)
+    positive = torch.gt(scores[:, :, 0], 0, out=torch.empty_like(scores[:, :, 0]))
+    return positive.sub_(label[:, None]).abs_()
+
+
+def residual(scores: Tensor, label: Tensor) -> Tensor:
+    """(S, T, outputs, B) the gradient of each row's cross-entropy by its scores.
+
+    Predicted probability less 1 for the true label, less 0 for the others.
+    """
+    label = label[:, None, None]
+    if scores.shape[2] == 1:
+        return scores.sigmoid() - label
+    index = label.expand(*scores.shape[:2], 1, -1)
+    probability = scores.softmax(2)
+    return probability.scatter_add_(2, index, probability.new_full((1,), -1.0).expand(index.shape))
+
+
+def losses(scores: Tensor, label: Tensor) -> Tensor:
+    """(S, T, B) each row's cross-entropy."""
+    label = label[:, None, None]
+    if scores.shape[2] == 1:
+        return (functional.softplus(scores) - label * scores)[:, :, 0]
+    index = label.expand(*scores.shape[:2], 1, -1)
+    return (scores.logsumexp(2, keepdim=True) - scores.gather(2, index))[:, :, 0]
 
 
 class Evaluation:
@@ -108,70 +128,49 @@ class Evaluation:
         widest: int,
     ) -> None:
         self.table, self.fairness = table, fairness
-        self.rows = [torch.from_numpy(part) for part in rows]
         self.n_streams, self.n_members = len(rows), len(members)
         per_stream = self.n_members // self.n_streams
-        groups = [table.groups_of(part) for part in rows for _ in range(per_stream)]
+        groups = [table.frequencies(part) for part in rows for _ in range(per_stream)]
         self.constraints = member_constraints(members, groups)
         self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
-        self.piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
+        piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
+        self.streams = Streams(rows, [0] * self.n_streams, piece)
 
-    def record(self, network: Network) -> EpochRecord:
-        """Judges the network's models as they are."""
+    def record(self, network: Network) -> History:
+        """Judges the network's models as they are: a history of one epoch."""
         counts = torch.zeros(self.n_members, 2, self.fairness.cells.n_cells, dtype=torch.float64)
         loss = torch.zeros(self.n_members, dtype=torch.float64)
-        for index, valid in self._pieces():
+        for index, valid in self.streams.epoch(shuffled=False):
             scores = network.scores(self.table.take(index))
             scores = scores.view(self.n_streams, -1, *scores.shape[1:])
             batch = self.fairness.cells.take(index, valid)
             label = batch.label if scores.shape[2] == 1 else batch.label.long()
-            counts += batch.count(heads.wrong(scores, label)).view(counts.shape)
-            losses = heads.losses(scores, label)
-            if batch.weight is None:
-                loss += losses.sum(-1).view(-1)
-            else:
-                loss += (losses @ batch.weight[:, :, None]).view(-1)
-        return self._record(counts, loss)
-
-    def _record(self, counts: Tensor, loss: Tensor) -> EpochRecord:
+            counts += batch.count(errors(scores, label)).view(counts.shape)
+            own = losses(scores, label)
+            own = own.sum(-1) if batch.weight is None else own @ batch.weight[:, :, None]
+            loss += own.view(-1)
         total = counts.sum((1, 2)).numpy()
-        n_wrong = counts[:, 1].sum(1).numpy()
         levels, gaps = self._levels(counts)
-        return EpochRecord(
-            accuracy=1 - n_wrong / total,
-            loss=loss.numpy() / total,
-            unfairness=unfairness(gaps),
-            levels=levels,
-            multipliers=self.fairness.net_multipliers.numpy().astype(np.float64),
+        return History(
+            accuracy=(1 - counts[:, 1].sum(1).numpy() / total)[None],
+            loss=(loss.numpy() / total)[None],
+            unfairness=unfairness(gaps)[None],
+            levels=levels[None],
+            multipliers=self.fairness.net_multipliers.numpy().astype(np.float64)[None],
         )
 
     def _levels(self, counts: Tensor) -> tuple[Floats, Floats]:
         """(M, J) levels and how unfair they are, NaN where a member has no such level."""
         right, wrong = self.fairness.mixed(counts).numpy().swapaxes(0, 1)
-        errors = wrong / np.maximum(right + wrong, dual.NOTHING)
+        error_rate = wrong / np.maximum(right + wrong, dual.NOTHING)
         levels, gaps = np.full((2, self.n_members, self.n_levels), np.nan)
         for m, part in enumerate(self.constraints):
             if part is not None:
                 n = len(part.c0)
                 # A measure that does not look at the label finds its groups in the first cells.
-                levels[m, :n] = part.levels(errors[m, : part.n_cells])
+                levels[m, :n] = part.levels(error_rate[m, : part.n_cells])
                 gaps[m, :n] = part.gaps(levels[m, :n])
         return levels, gaps
-
-    def _pieces(self) -> Iterator[RowBatch]:
-        """The validation rows of all streams, in order, padded where some have fewer."""
-        sizes = torch.tensor([len(rows) for rows in self.rows])
-        longest = int(sizes.max())
-        for start in range(0, longest, self.piece):
-            place = torch.arange(start, min(start + self.piece, longest))
-            valid = place < sizes[:, None]
-            index = torch.stack(
-                [
-                    rows[place.clamp(max=int(n) - 1)]
-                    for rows, n in zip(self.rows, sizes, strict=True)
-                ]
-            )
-            yield RowBatch(index, None if bool(valid.all()) else valid)
 
 
 def fairest_of_accurate(accuracy: Floats, unfairness: Floats, slack: float = 0.03) -> int:
@@ -237,11 +236,7 @@ RULES: dict[str, Rule] = {
 
 
 def as_rule(rule: Any, **arguments: float) -> Rule:
-    """A rule by its name, or the user's own function, with some of its arguments given.
-
-    Raises:
-        ValueError: if there is no rule of that name.
-    """
+    """A rule by its name, or the user's own function, with some of its arguments given."""
     found = RULES.get(rule) if isinstance(rule, str) else rule
     if not callable(found):
         raise ValueError(  # noqa: TRY004 - mostly a name that is not known

@@ -53,7 +53,7 @@ class StackedFairness:
         self, table: TrainingTable, members: Sequence[Member], rows: Sequence[Ints]
     ) -> None:
         groups = [
-            member.frequencies or table.groups_of(index)
+            member.frequencies or table.frequencies(index)
             for member, index in zip(members, rows, strict=True)
         ]
         constraints = member_constraints(members, groups)

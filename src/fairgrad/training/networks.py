@@ -14,6 +14,7 @@ they mean for PyTorch's cross-entropy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -24,10 +25,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from fairgrad.training.streams import DROPOUT, INITIAL_WEIGHTS, generator
+from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fairgrad.training.table import TrainingPlan
 
@@ -71,11 +72,6 @@ class Shape:
         n_outputs: 1 (the margin of two labels), or the number of labels.
         batch_norm: whether hidden layers are normalised.
         dropout: share of hidden units dropped.
-
-    Example:
-        >>> Shape(n_features=3, hidden=(4,), n_outputs=1, batch_norm=True).pieces
-        {'weight0': (4, 3), 'bias0': (4,), 'scale0': (4,), 'shift0': (4,),
-         'weight1': (1, 4), 'bias1': (1,)}
     """
 
     n_features: int
@@ -158,7 +154,7 @@ class LinearStack:
         """Scores (M, outputs, B) of features (S, B, features)."""
         return self._product(self.views or self._layer(self.parameters), x)
 
-    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
         """Scores in training with other parameters, for callers that differentiate by them."""
         return self._product(self._layer(parameters), x)
 
@@ -201,16 +197,15 @@ class PerceptronStack:
         with torch.no_grad():
             return self._layers(self.parameters, x, None, training=False)
 
-    def scores_of(self, parameters: Tensor, x: Tensor) -> Tensor:
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
         """Scores in training with other parameters, for callers that differentiate by them."""
         return self._layers(parameters, x, None, training=True)
 
     def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
         """Scores in training, and how to go back from their gradient to that of the parameters."""
-        leaf = self.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self._layers(leaf, x, valid, training=True)
-        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+        return _by_autograd(
+            lambda parameters: self._layers(parameters, x, valid, training=True), self.parameters
+        )
 
     def _layers(self, flat: Tensor, x: Tensor, valid: Tensor | None, *, training: bool) -> Tensor:
         n_members, rows = len(flat), x.shape[1]
@@ -249,6 +244,13 @@ class PerceptronStack:
         return valid.repeat_interleave(len(self.parameters) // self.n_streams, dim=0)
 
 
+def _by_autograd(run: Callable[[Tensor], Tensor], parameters: Tensor) -> tuple[Tensor, Pull]:
+    leaf = parameters.detach().requires_grad_()
+    with torch.enable_grad():
+        scores = run(leaf)
+    return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+
+
 def build(
     shape: Shape, n_streams: int, seeds: Sequence[int], dtype: torch.dtype
 ) -> LinearStack | PerceptronStack:
@@ -274,16 +276,8 @@ def normalise(
 
     ``scale * (a - mean) / sqrt(variance + eps) + shift``, with the batch's mean and variance in
     training and the running ones in evaluation, as `torch.nn.BatchNorm1d` does. A batch of one row
-    has variance 0 (PyTorch refuses it).
-
-    Args:
-        a: (M, units, B) activations.
-        scale: (M, units).
-        shift: (M, units).
-        buffers: holds the running ``mean`` and ``variance`` of each layer, (M, units).
-        layer: which layer this is.
-        valid: (M, B) which entries are rows; None if all are.
-        training: whether to use and record the batch's own statistics.
+    has variance 0 (PyTorch refuses it). Activations are (M, units, B), scale and shift (M, units),
+    as are the running statistics of each layer; valid, (M, B), says which entries are rows.
     """
     mean, variance = buffers[f"mean{layer}"], buffers[f"variance{layer}"]
     if training and (valid is not None or a.shape[-1] == 1):
@@ -327,12 +321,8 @@ def drop(a: Tensor, share: float, sources: Sequence[torch.Generator]) -> Tensor:
 
     A mask is drawn once per stream: members that see the same rows drop the same units. Sixteen
     random bits decide on an activation, so the share is met up to 2^-16, in less than half the
-    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training.
-
-    Args:
-        a: (M, units, B) activations of M members on S streams.
-        share: how many are dropped, from 0 to below 1.
-        sources: of the random bits, one per stream.
+    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training. Activations
+    are (M, units, B); there is a source of random bits per stream.
     """
     _, units, rows = a.shape
     bits = torch.empty(len(sources), -(-units * rows // 4), dtype=torch.int64)
@@ -385,10 +375,9 @@ class ModuleStack:
         """Scores in training, and how to go back from their gradient to that of the parameters."""
         if valid is not None:
             raise ValueError("rows: members that share a module need equally many rows.")
-        leaf = self.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self._run(leaf, x, training=True)
-        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+        return _by_autograd(
+            lambda parameters: self._run(parameters, x, training=True), self.parameters
+        )
 
     def load_into(self, module: nn.Module, member: int) -> None:
         """Writes a member's parameters and buffers into a module of the same architecture."""
@@ -396,16 +385,12 @@ class ModuleStack:
         module.load_state_dict(state, strict=False)
 
     def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
-        before = self.module.training
-        self.module.train(training)
-        try:
-            per_stream = len(flat) // self.n_streams
+        per_stream = len(flat) // self.n_streams
+        with _in_mode(self.module, training):
             outputs = [
                 functional_call(self.module, dict(self._tensors(flat, m)), (x[m // per_stream],))
                 for m in range(len(flat))
             ]
-        finally:
-            self.module.train(before)
         return torch.stack([self._oriented(output) for output in outputs])
 
     def _tensors(self, flat: Tensor, member: int) -> list[tuple[str, Tensor]]:
@@ -430,11 +415,17 @@ class ModuleStack:
 
 def module_scores(module: nn.Module, X: Tensor) -> Tensor:
     """(n, outputs) what a module gives in evaluation; a single output is a column."""
+    with _in_mode(module, training=False), torch.no_grad():
+        scores: Tensor = module(X)
+    return scores[:, None] if scores.ndim == 1 else scores
+
+
+@contextmanager
+def _in_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Inside, a module is in training or in evaluation; afterwards it is as it was."""
     before = module.training
-    module.train(mode=False)
+    module.train(training)
     try:
-        with torch.no_grad():
-            scores: Tensor = module(X)
+        yield
     finally:
         module.train(before)
-    return scores[:, None] if scores.ndim == 1 else scores

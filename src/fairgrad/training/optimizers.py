@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,25 +15,17 @@ if TYPE_CHECKING:
     from fairgrad.training.table import Member
 
 
-class Optimizer(Protocol):
-    """Changes parameters (M, P) in place.
+class _Descent:
+    """Learning rate, weight decay and clipping of each member, as columns (M, 1).
 
     Attributes:
         state: what it remembers from step to step, each (M, ...).
     """
 
-    state: dict[str, Tensor]
-
-    def step(self, parameters: Tensor, gradient: Tensor, factor: float) -> None:
-        """One step; `factor` multiplies every member's learning rate."""
-
-
-class _Descent:
-    """Learning rate, weight decay and clipping of each member, as columns (M, 1)."""
-
-    def __init__(self, members: Sequence[Member], gain: Tensor | float, dtype: torch.dtype) -> None:
+    def __init__(self, members: Sequence[Member], gain: Tensor | float, parameters: Tensor) -> None:
         def column(name: str) -> Tensor:
-            return torch.tensor([[getattr(member, name)] for member in members], dtype=dtype)
+            values = [[getattr(member, name)] for member in members]
+            return torch.tensor(values, dtype=parameters.dtype)
 
         self.gain = gain
         self.rate, self.decay, self.clip = (
@@ -73,6 +65,11 @@ class Adam(_Descent):
     BETAS = (0.9, 0.999)
     EPS = 1e-8
 
+    def __init__(self, members: Sequence[Member], gain: Tensor | float, parameters: Tensor) -> None:
+        super().__init__(members, gain, parameters)
+        self.state["steps"] = torch.zeros_like(self.rate)
+        self.state |= {f"{n}_moment": torch.zeros_like(parameters) for n in ("first", "second")}
+
     def step(self, parameters: Tensor, gradient: Tensor, factor: float) -> None:
         """One step; `factor` multiplies every member's learning rate."""
         state, (beta1, beta2) = self.state, self.BETAS
@@ -85,19 +82,8 @@ class Adam(_Descent):
         parameters.sub_(state["first_moment"] / (corrected + self.EPS) * (rate * self.gain))
 
 
-def make_optimizer(
-    solver: str, members: Sequence[Member], gain: Tensor | float, parameters: Tensor
-) -> Optimizer:
-    """The optimiser of that name; `gain` multiplies the gradient, see `Network`."""
-    if solver == "sgd":
-        return Sgd(members, gain, parameters.dtype)
-    adam = Adam(members, gain, parameters.dtype)
-    adam.state = {
-        "steps": torch.zeros_like(adam.rate),
-        "first_moment": torch.zeros_like(parameters),
-        "second_moment": torch.zeros_like(parameters),
-    }
-    return adam
+SOLVERS: dict[str, type[Sgd | Adam]] = {"sgd": Sgd, "adam": Adam}
+"""Each made of the members, the gain (see `Network`) and the parameters (M, P) it will change."""
 
 
 class WeightAverage:

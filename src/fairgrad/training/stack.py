@@ -7,6 +7,7 @@ then in their final order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,35 +16,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairgrad.training import heads
-from fairgrad.training.evaluation import Evaluation
+from fairgrad.training.evaluation import Evaluation, errors, residual
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.networks import ModuleStack, Shape, build
-from fairgrad.training.optimizers import make_optimizer
-from fairgrad.training.streams import Streams
+from fairgrad.training.optimizers import SOLVERS
+from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import nn
 
     from fairgrad.groups import Ints
     from fairgrad.training.networks import Network
-    from fairgrad.training.streams import RowBatch
-    from fairgrad.training.table import Member, TrainingPlan, TrainingTable
+    from fairgrad.training.table import Member, RowBatch, TrainingPlan, TrainingTable
 
 State = dict[str, Tensor]
 """Everything that training changes, each tensor (M, ...)."""
 
 
-class Objective(Protocol):
-    """What is descended, by its gradient."""
+Objective = Callable[[Tensor, "RowBatch"], Tensor]
+"""From scores (S, T, outputs, B) to the gradient of each member's loss by them, same shape.
 
-    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
-        """(S, T, outputs, B) the gradient of each member's loss by its scores, same shape.
-
-        An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
-        """
+An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
+"""
 
 
 class Batches(Protocol):
@@ -68,20 +64,6 @@ class StackParts:
             scores off the states kept.
         objective: the gradient by the scores.
         batches: the rows of each step. Every member then has a stream of its own.
-
-    Example:
-        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-        >>> class Plain:  # the gradient of the plain cross-entropy of two labels
-        ...     def __init__(self, stack):
-        ...         self.label = stack.table.label
-        ...     def __call__(self, scores, indices):
-        ...         wanted = self.label[indices.row][:, None, None]
-        ...         return (scores.sigmoid() - wanted) / wanted.shape[-1]
-        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> parts = StackParts(objective=Plain)
-        >>> training = train(table, [Member()], TrainingPlan(epochs=20), parts=parts)
-        >>> bool(training.history.accuracy[-1, 0] == 1)
-        True
     """
 
     network: Callable[[Stack], Network] | None = None
@@ -90,11 +72,10 @@ class StackParts:
 
 
 class StackState:
-    """Reads and writes the state of a stack's parts as one.
+    """Reads and writes what the network, the method and the optimiser keep as one state.
 
-    Args:
-        parts: the dictionaries of tensors that the network, the method and the optimiser keep. The
-            entries may be replaced or changed in place, the dictionaries stay the same.
+    The entries of these dictionaries of tensors may be replaced or changed in place; the
+    dictionaries stay the same.
     """
 
     def __init__(self, parts: Mapping[str, dict[str, Tensor]]) -> None:
@@ -109,11 +90,7 @@ class StackState:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over the tensors or arrays that `state` has; the others stay as they are.
-
-        Raises:
-            ValueError: if a shape does not fit.
-        """
+        """Takes over the tensors or arrays that `state` has; the others stay as they are."""
         found = []
         for key, value in state.items():
             part, name = key.split(".", 1)
@@ -188,7 +165,7 @@ class Stack:
             table, members, [judged[i] for i in leaders], self.fairness, widest
         )
         parameters = self.network.parameters
-        self.optimizer = make_optimizer(plan.solver, members, self.network.gain, parameters)
+        self.optimizer = SOLVERS[plan.solver](members, self.network.gain, parameters)
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)
@@ -227,8 +204,8 @@ class Stack:
         """The gradient of the method's loss by the scores (S, T, outputs, B)."""
         cells = self.fairness.cells.take(*indices)
         label = cells.label if scores.shape[2] == 1 else cells.label.long()
-        factors = self.fairness.row_factors(cells, heads.wrong(scores, label))
-        return heads.residual(scores, label) * factors[:, :, None]
+        factors = self.fairness.row_factors(cells, errors(scores, label))
+        return residual(scores, label) * factors[:, :, None]
 
     def finished(self, indices: RowBatch) -> Tensor | None:
         """(M,) which members have no row in this batch, or None if all have some."""

@@ -1,10 +1,10 @@
-"""What is trained: the rows, the models of the stack, and what these have in common."""
+"""What is trained: the rows, the models of the stack, what these have in common, and batches."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,13 +12,17 @@ from torch import Tensor
 
 from fairgrad.checks import check_count, check_number, is_number
 from fairgrad.columns import as_array
-from fairgrad.groups import group_rows
+from fairgrad.groups import GroupedRows, group_rows
+from fairgrad.training.optimizers import SOLVERS
 
 if TYPE_CHECKING:
-    from fairgrad.groups import GroupedRows, Groups, Ints
+    from collections.abc import Iterator, Sequence
 
-SOLVERS = ("sgd", "adam")
+    from fairgrad.groups import Groups, Ints
+
 SCHEDULES = ("constant", "cosine")
+INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
+"""The independent uses of a member's seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +115,11 @@ class TrainingTable:
             rows = torch.from_numpy(self.X[flat.numpy()].toarray()).to(self.dtype)
         return rows.view(*index.shape, *rows.shape[1:])
 
-    def groups_of(self, rows: Ints) -> Groups:
+    def frequencies(self, rows: Ints) -> Groups:
         """The same groups with the frequencies of some of the rows."""
-        n_groups = self.groups.n_groups
-        cell = (self.label[rows] * n_groups + self.group[rows]).numpy()
-        weight = None if self.weight is None else self.weight[rows].numpy().astype(np.float64)
-        mass = np.bincount(cell, weight, minlength=self.groups.mass.size).astype(np.float64)
-        return replace(self.groups, mass=mass.reshape(self.groups.mass.shape))
+        weight = None if self.weight is None else self.weight.numpy().astype(np.float64)
+        everyone = GroupedRows(self.groups, self.label.numpy(), self.group.numpy(), weight)
+        return everyone.take(rows).groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,3 +254,61 @@ class Member:
                 f"{part}: expected at least one row number from 0 to {len(table) - 1}, got {index}."
             )
         return index.astype(np.int64)
+
+
+class RowBatch(NamedTuple):
+    """The rows of one batch of every stream.
+
+    Attributes:
+        row: (S, B) row numbers; where a stream has run out, its first row stands in.
+        valid: (S, B) whether an entry is a row of the stream, or None if all are.
+    """
+
+    row: Tensor
+    valid: Tensor | None
+
+
+class Streams:
+    """S streams of rows, shuffled anew every epoch or as they are, cut into batches.
+
+    Every stream goes through its rows exactly once per epoch. One with fewer rows than the longest
+    runs out before it; from then on its entries are not valid.
+
+    Args:
+        rows: the row numbers of each stream.
+        seeds: one per stream.
+        batch_size: rows per batch.
+    """
+
+    def __init__(self, rows: Sequence[Ints], seeds: Sequence[int], batch_size: int) -> None:
+        self.rows = [torch.from_numpy(part) for part in rows]
+        self.generators = [generator(seed, SHUFFLING) for seed in seeds]
+        self.sizes = np.array([len(part) for part in rows])
+        self.length, self.shortest = int(self.sizes.max()), int(self.sizes.min())
+        self.batch_size = min(batch_size, self.length)
+        self.n_steps = math.ceil(self.length / self.batch_size)
+
+    def epoch(self, *, shuffled: bool = True) -> Iterator[RowBatch]:
+        """The batches of one epoch, in a new order or in that of the rows."""
+        order = torch.stack([self._order(stream, shuffled) for stream in range(len(self.rows))])
+        for start in range(0, self.length, self.batch_size):
+            row = order[:, start : start + self.batch_size]
+            yield RowBatch(row, self._valid(start, row.shape[1]))
+
+    def _order(self, stream: int, shuffled: bool) -> Tensor:
+        rows = order = self.rows[stream]
+        if shuffled:
+            order = rows[torch.randperm(len(rows), generator=self.generators[stream])]
+        missing = self.length - len(order)
+        return torch.cat([order, rows[:1].expand(missing)]) if missing else order
+
+    def _valid(self, start: int, width: int) -> Tensor | None:
+        if start + width <= self.shortest:
+            return None
+        return torch.arange(width) < torch.from_numpy(self.sizes - start)[:, None]
+
+
+def generator(seed: int, use: int) -> torch.Generator:
+    """A generator for one use of a seed, independent of its other uses and of other seeds."""
+    word = np.random.SeedSequence([seed, use]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(word >> np.uint64(1)))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fairgrad.groups import Floats
-    from fairgrad.training.evaluation import EpochRecord
     from fairgrad.training.networks import Shape
     from fairgrad.training.stack import StackParts, State
     from fairgrad.training.table import Member, TrainingTable
@@ -215,7 +214,7 @@ class _Run:
 
     def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
         self.stack, self.plan = stack, plan
-        self.records: list[EpochRecord] = []
+        self.records: list[History] = []
         self.kept: dict[int, State] = {}
         self.initial = stack.state.copy()
         self.stopped: list[str | None] = [None] * len(stack.order)
@@ -249,22 +248,21 @@ class _Run:
             self.steps_done += 1
 
     def _close(self, epoch: int) -> None:
-        """EpochRecords and keeps the models of an epoch; stops those that diverged."""
-        with self.average.shown():
-            record, state = self._record(), self.stack.state.copy()
-        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss))
+        """Records and keeps the models of an epoch; stops those that diverged."""
+        record, state = self._snapshot()
+        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if self.is_stopped is not None:
             diverged &= ~self.is_stopped
         if diverged.any():
             self._stop(diverged, epoch)
-            with self.average.shown():
-                record, state = self._record(), self.stack.state.copy()
+            record, state = self._snapshot()
         self.records.append(record)
         self.kept[epoch] = state
         self.kept.pop(epoch - self.plan.keep, None)
 
-    def _record(self) -> EpochRecord:
-        return self.stack.evaluation.record(self.stack.network)
+    def _snapshot(self) -> tuple[History, State]:
+        with self.average.shown():
+            return self.stack.evaluation.record(self.stack.network), self.stack.state.copy()
 
     def _stop(self, diverged: Tensor, epoch: int) -> None:
         """Puts these members back to the last epoch that was sound and leaves them there."""
@@ -288,7 +286,7 @@ class _Run:
             if reason is not None:
                 warnings.warn(f"Member {member} {reason}.", RuntimeWarning, stacklevel=3)
         return Training(
-            history=History.of([record.reorder(back) for record in self.records]),
+            history=History.join(self.records, back),
             kept={
                 epoch: {name: tensor[back] for name, tensor in state.items()}
                 for epoch, state in self.kept.items()
@@ -315,7 +313,7 @@ def _either(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     return first | second
 
 
-def _describe(record: EpochRecord) -> str:
+def _describe(record: History) -> str:
     accuracy = f"accuracy {np.nanmax(record.accuracy):.4f}"
     if np.isnan(record.unfairness).all():
         return accuracy
@@ -325,10 +323,7 @@ def _describe(record: EpochRecord) -> str:
 class EpochBar:
     """Counts epochs, or other units of work, and shows what the caller says of each.
 
-    Args:
-        n_epochs: how many there will be.
-        enabled: True shows the bar at once, False never, None on a terminal when the work lasts.
-        unit: what is counted.
+    `enabled` True shows the bar at once, False never, None on a terminal when the work lasts.
     """
 
     def __init__(self, n_epochs: int, *, enabled: bool | None, unit: str = "epochs") -> None:
@@ -341,16 +336,14 @@ class EpochBar:
         try:
             for epoch in range(self.n_epochs):
                 yield epoch
-                if self._bar is None and self._is_due(time.monotonic() - started):
+                lasts = time.monotonic() - started > PATIENCE
+                if self._bar is None and (lasts if self.enabled is None else self.enabled):
                     self._show()
                 if self._bar is not None:
                     self._bar.update(self._bar.task_ids[0], completed=epoch + 1, text=self.text)
         finally:
             if self._bar is not None:
                 self._bar.stop()
-
-    def _is_due(self, seconds: float) -> bool:
-        return self.enabled is True or (self.enabled is None and seconds > PATIENCE)
 
     def _show(self) -> None:
         from rich.console import Console  # noqa: PLC0415 - loaded only where a bar is shown

@@ -155,7 +155,7 @@ class Bilevel:
         return losses.mean(1) + self.fairness_weight * unfairness / len(self.labels)
 
     def _losses(self, parameters: Tensor, rows: Tensor) -> Tensor:
-        scores = self.network.scores_of(parameters, self.X[rows][None])
+        scores = self.network.scores_with(parameters, self.X[rows][None])
         return cross_entropies(scores[None], self.y[rows][None])[0]
 
 

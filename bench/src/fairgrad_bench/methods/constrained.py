@@ -65,7 +65,7 @@ class Game:
     ) -> None:
         cooper: Any = import_module("cooper")  # slow to import, and without exact types
         table = stack.table
-        groups = [table.groups_of(member.indices(table, "rows")) for member in stack.members]
+        groups = [table.frequencies(member.indices(table, "rows")) for member in stack.members]
         constraints = [constraints_of(measure, own, y_desirable=y_desirable) for own in groups]
         by_label, n_groups = constraints[0].by_label, table.groups.n_groups
         self.label = table.label
