@@ -1,5 +1,8 @@
 """Ten thousand groups: costs grow with their number, not with its square (1.6 GB as a matrix)."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -26,6 +29,12 @@ def test_losses(measure, compiled):
     np.testing.assert_allclose(criterion.levels, found.values, atol=1e-6)
     size = sum(buffer.nbytes for buffer in criterion.buffers())
     assert size < 20_000 * 200  # bytes of a cell, of which there are at most 20,000
+
+
+def test_copies_and_files():
+    criterion = CrossEntropyLoss(torch.from_numpy(Y), torch.from_numpy(S), "equalized_odds")
+    assert len(pickle.dumps(criterion)) < 20_000 * 1000
+    assert copy.deepcopy(criterion).constraints.n_cells == 20_000
 
 
 def test_two_attributes_apart():

@@ -11,6 +11,7 @@ grow with the number of cells, not with its square.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -218,7 +219,10 @@ class Constraints:
         Constraints.__init__(self, **state, **C)
 
     def __repr__(self) -> str:
-        return f"Constraints of {len(self.names)} levels on {self.n_cells} cells: {self.names[:3]}"
+        own = self.coefficients
+        arrays = (self.c0, *self.definition, self.slack, own.cell, own.value, own.share)
+        digest = hashlib.blake2b(b"".join(map(np.ndarray.tobytes, arrays)), digest_size=6)
+        return f"<Constraints: {len(self.names)} on {self.n_cells} cells, {digest.hexdigest()}>"
 
     @cached_property
     def C(self) -> Floats:  # noqa: N802 - the paper's name
