@@ -97,6 +97,8 @@ class FairBoostingMixin:
         negative_weights: bool = True,
         **kwargs: Any,
     ) -> None:
+        if "held_out" in kwargs:  # the library would take it for a parameter of its own
+            raise TypeError("held_out is now called validation_fraction; rename the argument.")
         super().__init__(**kwargs)
         self.fairness_measure = fairness_measure
         self.epsilon = epsilon
