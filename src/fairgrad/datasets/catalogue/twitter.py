@@ -44,19 +44,13 @@ SCHEMA = Schema(
     name="twitter",
     title="Twitter sentiment, DeepMoji vectors",
     label=Attribute(
-        name="sentiment",
-        column="sentiment",
-        names=("sad", "happy"),
-        values={0: "sad", 1: "happy"},
-        meaning="sentiment of the emoji that were in the tweet",
+        "sentiment", "sentiment of the emoji that were in the tweet", {0: "sad", 1: "happy"}
     ),
     sensitive=(
         Attribute(
-            name="race",
-            column="race",
-            names=("SAE", "AAE"),
-            values={0: "SAE", 1: "AAE"},
-            meaning="standard or African American English, estimated from the wording",
+            "race",
+            "standard or African American English, estimated from the wording",
+            {0: "SAE", 1: "AAE"},
         ),
     ),
     features=(),
