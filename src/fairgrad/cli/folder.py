@@ -119,7 +119,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
         bins=known["bins"],
-        positive=known["labels"][-1],
+        y_desirable=known["labels"][-1],
         use_sensitive=known["uses_sensitive"],
     )
     from fairgrad import persistence  # noqa: PLC0415 - PyTorch, after all quick checks

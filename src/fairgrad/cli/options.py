@@ -90,21 +90,30 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def column_option(name: str, words: str, **more: Any) -> Callable[[F], F]:
+    """An option that names a column."""
+    return click.option(name, metavar="COLUMN", help=words, **more)
+
+
+def number_option(
+    name: str,
+    words: str,
+    kind: click.ParamType,
+    **more: Any,  # type: ignore[type-arg]  # as above
+) -> Callable[[F], F]:
+    """An option that is a number."""
+    return click.option(name, type=kind, metavar="NUMBER", help=words, **more)
+
+
 def people_options(*, required: bool = True) -> Callable[[F], F]:
     """What is predicted, and who is to be treated alike."""
     return together(
-        click.option(
-            "--target",
-            metavar="COLUMN",
-            required=required,
-            help="Column to predict: the true values.",
-        ),
-        click.option(
+        column_option("--target", "Column to predict: the true values.", required=required),
+        column_option(
             "--sensitive",
-            metavar="COLUMN",
+            "Column that defines the groups to treat alike (repeatable).",
             multiple=True,
             required=required,
-            help="Column that defines the groups to treat alike (repeatable).",
         ),
         click.option(
             "--desirable",
@@ -125,14 +134,11 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
 def feature_options() -> Callable[[F], F]:
     """Which other columns are features, and how they are read."""
     return together(
-        click.option(
-            "--drop", metavar="COLUMN", multiple=True, help="Column to ignore (repeatable)."
-        ),
-        click.option(
+        column_option("--drop", "Column to ignore (repeatable).", multiple=True),
+        column_option(
             "--categorical",
-            metavar="COLUMN",
+            "Treat this numeric column as categorical (repeatable).",
             multiple=True,
-            help="Treat this numeric column as categorical (repeatable).",
         ),
     )
 
@@ -169,50 +175,34 @@ def training_options() -> Callable[[F], F]:
             default="",
             help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
         ),
-        click.option(
+        number_option(
             "--epochs",
-            type=click.IntRange(1),
-            metavar="NUMBER",
-            help="Passes over the training rows; with lightgbm, the number of trees.",
+            "Passes over the training rows; with lightgbm, the number of trees.",
+            click.IntRange(1),
         ),
-        click.option(
-            "--batch-size", type=click.IntRange(1), metavar="NUMBER", help="Rows per training step."
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**31 - 1),
-            metavar="NUMBER",
-            default=0,
-            show_default=True,
-            help="Random seed.",
+        number_option("--batch-size", "Rows per training step.", click.IntRange(1)),
+        number_option(
+            "--seed", "Random seed.", click.IntRange(0, 2**31 - 1), default=0, show_default=True
         ),
     )
 
 
 def frontier_options(points: str) -> Callable[[F], F]:
     """How many models to train, and which of them to take; `points` is the help of --points."""
+    share = click.FloatRange(0, 1)
     return together(
-        click.option(
+        number_option(
             "--max-unfairness",
-            type=click.FloatRange(0, 1),
-            metavar="NUMBER",
-            help="Train several models and choose the most accurate whose unfairness (mean |F|) is "
-            "at most this.",
+            "Train several models and choose the most accurate whose unfairness (mean |F|) is at "
+            "most this.",
+            share,
         ),
-        click.option(
+        number_option(
             "--min-accuracy",
-            type=click.FloatRange(0, 1),
-            metavar="NUMBER",
-            help="Train several models and choose the fairest whose accuracy is at least this.",
+            "Train several models and choose the fairest whose accuracy is at least this.",
+            share,
         ),
-        click.option(
-            "--points",
-            type=click.IntRange(3),
-            metavar="NUMBER",
-            default=16,
-            show_default=True,
-            help=points,
-        ),
+        number_option("--points", points, click.IntRange(3), default=16, show_default=True),
     )
 
 

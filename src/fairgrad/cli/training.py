@@ -13,21 +13,20 @@ from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.request import audited_measures, verdict_on
+from fairgrad.cli.request import audited_measures, read_tolerance, verdict_on
 from fairgrad.frontier import Frontier
-from fairgrad.measures import desirable_labels
 from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
 from fairgrad.tables.reading import column_names, read_table
 from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.request import FitRequest, ModelSettings
+    from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles
 
@@ -111,8 +110,7 @@ class PreparedTable:
     @property
     def desirable(self) -> str | None:
         """The desirable label; None if there are more than two labels and none was named."""
-        found = desirable_labels(self.labels, self.columns.positive)
-        return self.labels[found[0]] if found else None
+        return self.columns.desirable(self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,16 +156,45 @@ class AuditedModel:
         return (*self.prepared.notes, *self.trained.notes)
 
     @property
+    def points(self) -> pd.DataFrame:
+        """Figures of the models of the frontier; only if there is one."""
+        assert self.trained.frontier is not None  # noqa: S101 - for type checkers
+        points: pd.DataFrame = self.trained.frontier.points_
+        return points
+
+    @property
     def verdict(self) -> str:
         """On the measure the model was trained for."""
         return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
 
 
-def read_and_prepare(request: FitRequest) -> PreparedTable:
-    """Reads the columns that are needed, and keeps the table no longer than necessary."""
-    columns = request.columns
-    wanted = [name for name in column_names(request.table) if name not in columns.drop]
-    return prepare(read_table(request.table, wanted), columns.without_drop(), request.settings)
+def fit_table(
+    given: Mapping[str, Any],
+    columns: ColumnRoles,
+    settings: ModelSettings,
+    *,
+    as_frontier: bool = False,
+    progress: Callable[[str], object],
+) -> AuditedModel:
+    """Reads the table, trains the models asked for, and audits the chosen one.
+
+    Args:
+        given: the options of `fit` or `frontier`.
+        columns: the role of each column.
+        settings: how to train.
+        as_frontier: whether to train a frontier even if no bound was given.
+        progress: called with what is done next.
+    """
+    progress(f"Reading {given['table']}")
+    wanted = [name for name in column_names(given["table"]) if name not in columns.drop]
+    # The table is not kept: `train` needs its memory.
+    prepared = prepare(read_table(given["table"], wanted), columns.without_drop(), settings)
+    with_plain = not given.get("no_plain", False)
+    trained = train(
+        prepared, settings, as_frontier=as_frontier, with_plain=with_plain, progress=progress
+    )
+    progress("Auditing the model on the test rows")
+    return audit_models(prepared, settings, trained, read_tolerance(given))
 
 
 def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
@@ -207,7 +234,7 @@ def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSet
         raise ValueError(
             f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
         )
-    if n > 2 and measure == "equality_of_opportunity" and columns.positive is None:
+    if n > 2 and measure == "equality_of_opportunity" and columns.y_desirable is None:
         raise ValueError(
             f"--measure {measure} needs the desirable value of {columns.target!r}; set --desirable "
             f"to one of {', '.join(labels)}"

@@ -19,7 +19,7 @@ from fairgrad.datasets.split import (
     stratified_indices,
 )
 from fairgrad.tables.encoding import feature_encoder
-from fairgrad.tables.reading import frame_of
+from fairgrad.tables.reading import named_frame
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import value_name
 
@@ -252,7 +252,7 @@ def from_table(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     bins: Mapping[str, Bins] | None = None,
-    positive: object = None,
+    y_desirable: object = None,
     unknown_sensitive: str = "keep",
 ) -> Dataset:
     """Make a data set of the user's own CSV or Parquet file, or DataFrame.
@@ -270,8 +270,8 @@ def from_table(
         bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
             "under 25", "25 to under 60" and "60 and over"; ``{"age": 4}`` gives four groups of
             about equal size.
-        positive: The target's value that should get the code 1 (the last code, with more than
-            two classes); by default the last in natural order.
+        y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
+            more than two classes); by default the second of two in natural order.
         unknown_sensitive: What a missing sensitive value means: ``"keep"`` the row, its group
             unknown (code -1), or ``"error"``.
 
@@ -290,7 +290,7 @@ def from_table(
         >>> data.y.tolist(), data.s.tolist()
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
-    frame, name = frame_of(table)
+    frame, name = named_frame(table)
     for argument, given in {"drop": drop, "categorical": categorical}.items():
         if isinstance(given, str):
             raise TypeError(f"{argument} is the text {given!r}; a list of columns is needed")
@@ -307,7 +307,7 @@ def from_table(
         drop=tuple(drop),
         categorical=tuple(categorical),
         bins=bins or {},
-        positive=None if positive is None else value_name(positive),
+        y_desirable=None if y_desirable is None else value_name(y_desirable),
     )
     data = labelled_dataset(roles.apply(frame), name)
     for column in data.sensitive if unknown_sensitive == "error" else ():

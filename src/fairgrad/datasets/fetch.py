@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairgrad.datasets.loading import schema_of
+from fairgrad.datasets.loading import find_schema
 from fairgrad.datasets.places import FetchError, cache_folder, package_folder, record_hash
 from fairgrad.files import write_whole
 
@@ -69,7 +69,7 @@ def fetch(
         ...     print("not fetched")
         not fetched
     """
-    return fetch_schema(schema_of(name), carrier=carrier, show=show)
+    return fetch_schema(find_schema(name), carrier=carrier, show=show)
 
 
 def fetch_schema(
@@ -143,7 +143,7 @@ def bundle() -> list[Path]:
     """
     written = []
     for name in BUNDLED:
-        schema = schema_of(name)
+        schema = find_schema(name)
         carrier = schema.carriers[0]
         packed = lzma.compress(checked(schema, carrier), preset=9 | lzma.PRESET_EXTREME)
         written.append(package_folder() / f"{carrier.makes}.xz")

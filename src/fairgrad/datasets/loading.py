@@ -55,11 +55,11 @@ def load(name: str, **options: Any) -> Dataset:
         return loaded
     if options:
         raise TypeError(f"load({name!r}) takes no options; got {sorted(options)}")
-    schema = schema_of(name)
+    schema = find_schema(name)
     return from_schema(schema, read_raw(schema))
 
 
-def schema_of(name: str) -> Schema:
+def find_schema(name: str) -> Schema:
     """The description of a data set."""
     schema: Schema = catalogue_module(name).SCHEMA
     return schema
@@ -165,7 +165,7 @@ def overview() -> list[Overview]:
     """
     entries = []
     for name in names():
-        schema = schema_of(name)
+        schema = find_schema(name)
         found = (
             place
             for place, folder in places.places()
@@ -188,7 +188,7 @@ def describe(name: str) -> str:
     try:
         return load(name).describe()
     except places.DataNotFoundError as error:
-        schema = schema_of(name)
+        schema = find_schema(name)
         return (
             f"{schema.title}\n{error}\nSource: {schema.source}\nLicence: {schema.licence}\n"
             f"Cite: {schema.citation}"

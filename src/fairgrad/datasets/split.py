@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fairgrad.datasets.dataset import Encoded
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitRows:
+class SplitRows(NamedTuple):
     """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them.
 
     Example:
@@ -30,13 +27,8 @@ class SplitRows:
     validation: np.ndarray
     test: np.ndarray
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield train, validation and test."""
-        return iter((self.train, self.validation, self.test))
 
-
-@dataclass(frozen=True, eq=False)
-class Split:
+class Split(NamedTuple):
     """The three parts of a data set; ``train, validation, test = split`` unpacks them.
 
     Example:
@@ -49,10 +41,6 @@ class Split:
     train: Encoded
     validation: Encoded
     test: Encoded
-
-    def __iter__(self) -> Iterator[Encoded]:
-        """Yield train, validation and test."""
-        return iter((self.train, self.validation, self.test))
 
 
 def paper_indices(rows: int, seed: int = 10) -> SplitRows:

@@ -270,15 +270,18 @@ def _parsed_days(column: pd.Series) -> NDArray[np.float64]:
 def _read_category(column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str) -> Any:
     """Known values keep their name; looked up once per distinct value, not per row."""
     codes, values = pd.factorize(column)
+    n_known = len(feature.values)
     place = {name: code for code, name in enumerate(feature.values)}
+    # Older models have names with spaces around them, which `read_table` removes.
+    place = {name.strip(): code for name, code in place.items()} | place
     found = [_place(value, feature, place, decimal) for value in values]
     rows = np.array([*found, -1], dtype=np.int64)[codes]
-    strangers = rows == len(place)
+    strangers = rows == n_known
     what = "values never seen in training, taken as none of the known"
     if OTHER in place:
         what = f"values rare or never seen in training, taken as {OTHER}"
     odd.count(feature.name, what, strangers.sum())
-    rows[strangers] = place.get(OTHER, len(place))
+    rows[strangers] = place.get(OTHER, n_known)
     if not feature.has_gaps:
         odd.count(feature.name, "values missing, taken as none of the known", (rows < 0).sum())
     return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
@@ -288,12 +291,12 @@ def _place(value: Any, feature: TrainedFeature, place: Mapping[str, int], decima
     """The code of a value: -1 for a missing one, one more than the last for a stranger."""
     if _is_gap(value):
         return -1
-    names = [str(value), value_name(value)]  # older models have names with spaces around them
+    names = [str(value), value_name(value)]
     if isinstance(value, str) and feature.numbers:
         names.append(value_name(_to_number(pd.Series([value]), decimal).iloc[0]))
     if set(feature.values) <= {"True", "False"}:
         names.append(value_name(value).capitalize())
-    return next((place[name] for name in names if name in place), len(place))
+    return next((place[name] for name in names if name in place), len(feature.values))
 
 
 def _is_gap(value: Any) -> bool:

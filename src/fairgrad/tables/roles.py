@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.measures import desirable_labels
 from fairgrad.splitting import hold_out
 from fairgrad.tables.values import (
     MOST_VALUES,
@@ -107,7 +108,7 @@ class ColumnRoles:
         drop: not to be used.
         categorical: columns of numbers that are mere codes.
         bins: how to cut sensitive columns of numbers into groups.
-        positive: the desirable value of the target; None for the last in natural order.
+        y_desirable: the desirable value of the target; None for that of `desirable_labels`.
         use_sensitive: whether the sensitive columns are features as well.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
@@ -117,7 +118,7 @@ class ColumnRoles:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    positive: str | None = None
+    y_desirable: str | None = None
     use_sensitive: bool = False
     prefix: str = ""
 
@@ -197,16 +198,20 @@ class ColumnRoles:
                 f"table[{column.name!r}] > threshold"
             )
         label = self._named(column)
-        if self.positive is None:
-            return label
-        names, last = list(label.cat.categories), self.positive
-        if last not in names:
-            argument = f"{self.prefix}desirable" if self.prefix else "positive"
+        names = list(label.cat.categories)
+        if self.y_desirable not in {None, *names}:
+            argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
             raise ValueError(
-                f"{argument} is {self.positive!r}; the values of {column.name!r} are "
+                f"{argument} is {self.y_desirable!r}; the values of {column.name!r} are "
                 f"{', '.join(names)}"
             )
-        return label.cat.reorder_categories([*(name for name in names if name != last), last])
+        desirable = self.desirable(names)
+        return label.cat.reorder_categories(sorted(names, key=lambda name: name == desirable))
+
+    def desirable(self, labels: Sequence[str]) -> str | None:
+        """The desirable one of the labels; None if there are several and none was named."""
+        found = desirable_labels(labels, self.y_desirable)
+        return labels[found[0]] if found else None
 
     def all_labels(self, frame: pd.DataFrame, prediction: str) -> list[str]:
         """The values of the target and of a column of its predictions, in natural order.
