@@ -112,11 +112,7 @@ class EvalSets:
         return rows, constraints
 
     def require(self, metrics: Iterable[str]) -> None:
-        """Refuses metrics that need sensitive values if no set has any.
-
-        Raises:
-            ValueError: naming the first of them.
-        """
+        """Refuses metrics that need sensitive values if no set has any."""
         lacking = [name for name in metrics if name in FAIRNESS_METRICS]
         if lacking and not self:
             raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")

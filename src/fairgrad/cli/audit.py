@@ -154,7 +154,7 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     for start in range(0, len(frame), PIECE):  # copies on the way stay small
         found, strange = model.scores(frame.iloc[start : start + PIECE])
         scores.append(found)
-        odd.add(strange)
+        odd.update(strange)
     terminal.notes(odd.sentences())
     score = np.concatenate(scores)
     return AuditSubject(

@@ -24,59 +24,44 @@ MEASURES = (
 """The keys of `fairgrad.measures.MEASURES`, written out because that module imports NumPy."""
 
 
-class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
-    """``age=25,60`` as a name and its cut points."""
-
-    name = "column=number,number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, list[float]]:
-        """Splits at the last equals sign, as a name may contain one."""
-        if isinstance(value, tuple):
-            return value
-        column, sign, edges = str(value).rpartition("=")
-        try:
-            numbers = [float(edge) for edge in edges.split(",")]
-        except ValueError:
-            numbers = []
-        if not sign or not column or not numbers:
-            self.fail(f"{value!r} does not have the form column=25,60", param, ctx)
-        return column, numbers
+def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
+    """``age=25,60`` as a name and its cut points; a name may contain an equals sign."""
+    if isinstance(value, tuple):  # click reads defaults twice
+        return value
+    column, sign, edges = value.rpartition("=")
+    try:
+        numbers = [float(edge) for edge in edges.split(",")]
+    except ValueError:
+        numbers = []
+    if not sign or not column or not numbers:
+        raise click.BadParameter(f"{value!r} does not have the form column=25,60")
+    return column, numbers
 
 
-class LayerSizesType(click.ParamType):  # type: ignore[type-arg]  # as above
-    """``128,64,32`` as layer sizes."""
-
-    name = "size,size"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """Whole numbers above 0."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            sizes = tuple(int(size) for size in str(value).split(",") if size.strip())
-        except ValueError:
-            sizes = (0,)
-        if not all(size > 0 for size in sizes):
-            self.fail(f"{value!r} is not a list of layer sizes such as 128,64,32", param, ctx)
-        return sizes
+def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
+    """``128,64,32`` as layer sizes, whole numbers above 0."""
+    if isinstance(value, tuple):  # as above
+        return value
+    try:
+        sizes = tuple(int(size) for size in value.split(",") if size.strip())
+    except ValueError:
+        sizes = (0,)
+    if not all(size > 0 for size in sizes):
+        raise click.BadParameter(f"{value!r} is not a list of layer sizes such as 128,64,32")
+    return sizes
 
 
-class ToleranceType(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A number, or the 80 % rule."""
-
-    name = "number|four_fifths"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        """A number from 0 to 1, or "four_fifths"."""
-        if value == "four_fifths":
-            return "four_fifths"
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= 1:
-            self.fail(f"{value!r} is neither a number from 0 to 1 nor four_fifths", param, ctx)
-        return number
+def parse_tolerance(value: str | float) -> float | str:
+    """A number from 0 to 1, or the 80 % rule."""
+    if value == "four_fifths":
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{value!r} is neither a number from 0 to 1 nor four_fifths")
+    return number
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -95,12 +80,7 @@ def column_option(name: str, words: str, **more: Any) -> Callable[[F], F]:
     return click.option(name, metavar="COLUMN", help=words, **more)
 
 
-def number_option(
-    name: str,
-    words: str,
-    kind: click.ParamType,
-    **more: Any,  # type: ignore[type-arg]  # as above
-) -> Callable[[F], F]:
+def number_option(name: str, words: str, kind: Any, **more: Any) -> Callable[[F], F]:
     """An option that is a number."""
     return click.option(name, type=kind, metavar="NUMBER", help=words, **more)
 
@@ -123,7 +103,8 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
         ),
         click.option(
             "--bins",
-            type=BinsType(),
+            type=parse_bins,
+            metavar="COLUMN=NUMBER,NUMBER",
             multiple=True,
             help='Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
             "(repeatable).",
@@ -171,7 +152,8 @@ def training_options() -> Callable[[F], F]:
         ),
         click.option(
             "--hidden",
-            type=LayerSizesType(),
+            type=parse_layer_sizes,
+            metavar="SIZE,SIZE",
             default="",
             help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
         ),
@@ -208,7 +190,8 @@ def frontier_options(points: str) -> Callable[[F], F]:
 
 tolerance_option = click.option(
     "--tolerance",
-    type=ToleranceType(),
+    type=parse_tolerance,
+    metavar="NUMBER|FOUR_FIFTHS",
     default="0.05",
     show_default=True,
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "

@@ -132,9 +132,6 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     """The columns, settings and output folder of `fit` or `frontier`.
 
     Every check that needs no data is done here.
-
-    Raises:
-        ValueError: naming the option, and what to do.
     """
     columns, out = read_columns(given), given["out"]
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}

@@ -198,11 +198,7 @@ def fit_table(
 
 
 def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
-    """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows.
-
-    Raises:
-        ValueError: if a column cannot be used.
-    """
+    """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows."""
     people = columns.apply(frame)
     _check_desirable(people.values, columns, settings)
     train_rows, validation_rows, test_rows = people.split(settings.seed)
@@ -352,7 +348,7 @@ def _network(
     """
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
-        "y_desirable": _listed(prepared.desirable),
+        "y_desirable": prepared.desirable,
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -368,13 +364,9 @@ def _network(
 
 
 def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any:
-    return boosted_trees(
-        settings,
-        n_rows,
-        settings.measure_on(prepared.columns.sensitive),
-        epsilon=settings.epsilon or 0.0,
-        y_desirable=_listed(prepared.desirable),
-    )
+    measure = settings.measure_on(prepared.columns.sensitive)
+    bounds = {"epsilon": settings.epsilon or 0.0, "y_desirable": prepared.desirable}
+    return boosted_trees(settings, n_rows, measure, **bounds)
 
 
 def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **parameters: Any) -> Any:
@@ -406,10 +398,6 @@ def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **paramete
     )
 
 
-def _listed(desirable: str | None) -> list[str] | None:
-    return None if desirable is None else [desirable]
-
-
 def audit_models(
     prepared: PreparedTable, settings: ModelSettings, trained: TrainedModels, tolerance: Any
 ) -> AuditedModel:
@@ -428,15 +416,11 @@ def audit_models(
         labels=list(prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
+    same = ("measure", "separate", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
-        "measure": settings.measure,
-        "separate": settings.separate,
+        **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
-        "max_unfairness": settings.max_unfairness,
-        "min_accuracy": settings.min_accuracy,
-        "model": settings.model,
         "hidden": list(settings.hidden),
-        "seed": settings.seed,
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])

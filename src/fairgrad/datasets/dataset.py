@@ -16,6 +16,7 @@ from fairgrad.datasets.split import (
     cut,
     paper_indices,
     standardised,
+    strata,
     stratified_indices,
 )
 from fairgrad.tables.encoding import feature_encoder
@@ -198,9 +199,14 @@ class Dataset:
             >>> X.shape, int(y.sum()), int(s.sum())
             ((45222, 52), 11208, 30527)
         """
-        matrix, names = (self.images, ()) if self.images is not None else self._matrix()
+        X: Any = self.images
+        names: tuple[str, ...] = ()
+        if self.images is None:
+            encoder = self.encoder()
+            X = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
+            names = tuple(encoder.get_feature_names_out())
         return Encoded(
-            X=matrix,
+            X=X,
             y=self.y,
             s=self.s,
             attributes=self.attributes,
@@ -215,7 +221,7 @@ class Dataset:
         if self.own_split is not None:
             return self.own_split
         if stratified:
-            return stratified_indices(self.y * (len(self.group_names) + 1) + self.s, seed)
+            return stratified_indices(strata(self), seed)
         return paper_indices(len(self), seed)
 
     def split(self, seed: int = 10, *, stratified: bool = False) -> Split:
@@ -237,11 +243,6 @@ class Dataset:
         parts = self.indices(seed, stratified=stratified)
         as_they_are = self.images is not None or self.own_split is not None
         return (cut if as_they_are else standardised)(self.encode(), parts)
-
-    def _matrix(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        encoder = self.encoder()
-        matrix = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
-        return matrix, tuple(encoder.get_feature_names_out())
 
 
 def from_table(

@@ -143,10 +143,6 @@ class Overview:
         licence: Terms of its use.
         place: Where a copy lies on this machine; empty if it has to be fetched.
         fetchable: Whether ``fetch`` knows an address.
-
-    Example:
-        >>> [entry.title for entry in overview() if entry.name == "german"]
-        ['German credit']
     """
 
     name: str

@@ -123,11 +123,7 @@ class ColumnRoles:
     prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that the table lacks, and one column in two parts.
-
-        Raises:
-            ValueError: naming the argument.
-        """
+        """Refuses columns that the table lacks, and one column in two parts."""
         p = self.prefix
         if not self.sensitive:
             raise ValueError(f"{p}sensitive is empty; name at least one column")
@@ -230,11 +226,7 @@ class ColumnRoles:
         return [str(value) for value in as_categories(both).cat.categories]
 
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The sensitive columns as named categories; missing values stay missing.
-
-        Raises:
-            ValueError: if the groups of one cannot be compared.
-        """
+        """The sensitive columns as named categories; missing values stay missing."""
         return pd.DataFrame({name: self._group_column(frame, name) for name in self.sensitive})
 
     def _group_column(self, frame: pd.DataFrame, name: str) -> pd.Series:
@@ -330,11 +322,7 @@ class ColumnRoles:
 
 
 def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
-    """Refuses a column that the table lacks; names near it are suggested.
-
-    Raises:
-        ValueError: naming the argument.
-    """
+    """Refuses a column that the table lacks; names near it are suggested."""
     for name in wanted:
         if name not in names:
             raise ValueError(
@@ -344,11 +332,7 @@ def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
 
 
 def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.float64]:
-    """A column of numbers, such as scores or weights.
-
-    Raises:
-        ValueError: naming the argument, if it holds anything else.
-    """
+    """A column of numbers, such as scores or weights."""
     if column_kind(frame[name]) != "number":
         raise ValueError(f"{argument} names {name!r}, whose values are not numbers")
     return as_numbers(frame[name])

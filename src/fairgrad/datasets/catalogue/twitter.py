@@ -117,12 +117,6 @@ def _assembled(
         cuts[0] = cuts[0][: int(share * total + 1e-9)]
         for part, rows in zip(chosen, cuts, strict=True):
             part.append((array[rows], sentiment, race))
-    return _stacked(chosen)
-
-
-def _stacked(
-    chosen: list[list[tuple[np.ndarray, int, int]]],
-) -> tuple[np.ndarray, pd.DataFrame, SplitRows]:
     pieces = [piece for part in chosen for piece in part]
     vectors = np.concatenate([vectors for vectors, _, _ in pieces]).astype(np.float32, copy=False)
     labels = pd.DataFrame(
@@ -138,8 +132,7 @@ def _stacked(
 def _folder(path: str | Path | None) -> Path:
     if path is not None:
         return Path(path)
-    named = user_folder()
-    places = [folder / FOLDER for folder in (named, cache_folder()) if folder is not None]
+    places = [folder / FOLDER for folder in (user_folder(), cache_folder()) if folder is not None]
     for folder in places:
         if all((folder / name).is_file() for name, *_ in PARTS):
             return folder

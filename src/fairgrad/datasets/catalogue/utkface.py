@@ -79,7 +79,12 @@ def load(
     if task not in {"gender", "age"}:
         raise ValueError(f"task is {task!r}; allowed are 'gender' and 'age'")
     schema = replace(SCHEMA, label=GENDER if task == "gender" else age_label(age_edges))
-    folder, file = _found() if path is None else (_existing(Path(path)), DataFile("", ""))
+    if path is None:
+        folder, file = first_usable(SCHEMA, _checked)
+    else:
+        folder, file = Path(path), DataFile("", "")
+        if not folder.exists():
+            raise FileNotFoundError(f"path is {path}, which does not exist")
     table, unreadable = labelled(image_names(folder), age_edges)
     if table.empty:
         raise ValueError(f"{folder} holds no image whose name is age_gender_race_time")
@@ -109,14 +114,5 @@ def labelled(names: list[str], age_edges: tuple[int, ...]) -> tuple[pd.DataFrame
     return table, len(names) - len(rows)
 
 
-def _found() -> tuple[Path, DataFile]:
-    def checked(path: Path, _place: str) -> tuple[Path, DataFile]:
-        return path, verified(path, path.read_bytes(), SCHEMA.files)[0]
-
-    return first_usable(SCHEMA, checked)
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise FileNotFoundError(f"path is {path}, which does not exist")
-    return path
+def _checked(path: Path, _place: str) -> tuple[Path, DataFile]:
+    return path, verified(path, path.read_bytes(), SCHEMA.files)[0]
