@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fairgrad.datasets import DataNotFoundError, load
-from fairgrad.datasets.loading import schema_of
+from fairgrad.datasets.loading import find_schema
 from fairgrad.datasets.places import cache_folder, copies, places
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "datasets"
 def source_of(name: str) -> Path:
     """The file that the data set is read from."""
     for _, folder in places():
-        for path in copies(folder, schema_of(name).files) if folder else ():
+        for path in copies(folder, find_schema(name).files) if folder else ():
             return path
     raise DataNotFoundError(f"{name} is not on this machine: fairgrad data fetch {name}")
 

@@ -37,7 +37,7 @@ from transformers import (
     set_seed,
 )
 
-from fairgrad.datasets.loading import from_schema, read_raw, schema_of
+from fairgrad.datasets.loading import find_schema, from_schema, read_raw
 from fairgrad.datasets.schema import FeatureColumn
 from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
 from fairgrad.finetune import compute_features
@@ -73,7 +73,7 @@ class SentenceClassifier(nn.Module):
 
 def people(n: int | None) -> Dataset:
     """COMPAS, the first n or all, with the charge, which the paper's features leave out."""
-    schema = schema_of("compas")
+    schema = find_schema("compas")
     charge = FeatureColumn("c_charge_desc", "what the person is charged with")
     schema = replace(schema, features=(*schema.features, charge))
     data = from_schema(schema, read_raw(schema))

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
-    from fairgrad.datasets import Dataset, SplitRows
+    from fairgrad.datasets import Dataset
+    from fairgrad.datasets.split import SplitRows
 
 METHODS = ("unconstrained", "fairgrad")
 FIGURES = ("accuracy", "unfairness")

@@ -225,32 +225,23 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                     f"{[*METRICS, *RANKING_METRICS]}, got {name!r}."
                 )
         sets.require(own)
-        return [*(_LightGBMMetric(name, sets) for name in own), *others]
+        return [*(_metric(name, sets) for name in own), *others]
 
 
-class _LightGBMMetric:
-    """A metric of raw scores, in the form that LightGBM's estimators take.
+def _metric(name: str, sets: EvalSets) -> Any:
+    """One of the values of `METRICS`, as a function in the form LightGBM's estimators take."""
 
-    Args:
-        name: one of the values of `METRICS`.
-        sets: the eval sets.
-    """
-
-    def __init__(self, name: str, sets: EvalSets) -> None:
-        self.name = name
-        self.sets = sets
-
-    def __call__(self, y_true: Any, y_pred: Any, weight: Any) -> list[tuple[str, float, bool]]:
-        """Name, value, and that higher is not better; nothing if it needs unknown groups."""
+    def metric(y_true: Any, y_pred: Any, weight: Any) -> list[tuple[str, float, bool]]:
         label = np.asarray(y_true).astype(np.int64)
         wrong = predicted_labels(y_pred) != label
-        if self.name in FAIRNESS_METRICS:
-            found = self.sets.find(label)
-            value = None if found is None else found.metric(self.name, wrong, weight)
+        if name in FAIRNESS_METRICS:
+            value = sets.fairness(label, wrong, weight).get(name)  # None: its groups are unknown
         else:
-            losses = _log_losses(y_pred, label) if self.name == "logloss" else wrong
+            losses = _log_losses(y_pred, label) if name == "logloss" else wrong
             value = float(np.average(losses, weights=weight))
-        return [] if value is None else [(self.name, value, False)]
+        return [] if value is None else [(name, value, False)]  # higher is not better
+
+    return metric
 
 
 def _log_losses(scores: Floats, label: Any) -> Floats:
@@ -315,8 +306,7 @@ def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
         sklearn.exceptions.NotFittedError: if the model is not fitted.
 
     Example:
-        >>> import tempfile
-        >>> import numpy as np
+        >>> import tempfile, numpy as np
         >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
         >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -349,8 +339,7 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
         ValueError: if they are not what `save` wrote.
 
     Example:
-        >>> import tempfile
-        >>> import numpy as np
+        >>> import tempfile, numpy as np
         >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
         >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -165,9 +165,10 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         metrics = getattr(self, "_fair_metrics", None)
         return found if metrics is None else (found[0], metrics, *found[2:])
 
-    def _metrics(self, sets: EvalSets) -> tuple[list[Any], _XGBoostMetrics | None]:
-        """The metrics left to XGBoost (names, and at most one function), and ours.
+    def _metrics(self, sets: EvalSets) -> tuple[list[Any], Any]:
+        """The metrics left to XGBoost (names, and at most one function), and a function for ours.
 
+        XGBoost is told that the scores are those of its log loss, so it computes its own metrics.
         Early stopping follows the last metric of the last set.
 
         Raises:
@@ -183,11 +184,18 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             raise ValueError(
                 f"eval_metric: XGBoost takes one function only; not one of yours and {own[0]!r}."
             )
-        return others, _XGBoostMetrics(own, sets) if own else None
+
+        def metrics(scores: Any, matrix: Any) -> list[tuple[str, float]]:
+            label, weight = matrix.get_label().astype(np.int64), matrix.get_weight()
+            wrong = predicted_labels(np.asarray(scores)) != label
+            found = sets.fairness(label, wrong, weight if len(weight) else None)
+            return [(name, found[name]) for name in own if found]
+
+        return others, metrics if own else None
 
     @contextmanager
     def _fair_training(
-        self, objective: XGBoostObjective, eval_metric: list[Any], metrics: _XGBoostMetrics | None
+        self, objective: XGBoostObjective, eval_metric: list[Any], metrics: Any
     ) -> Iterator[None]:
         """Inside, the model has our objective and metrics; its own parameters come back after."""
         before = self.objective, self.eval_metric
@@ -205,32 +213,6 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             del self._fair_metrics
 
 
-class _XGBoostMetrics:
-    """Our metrics of raw scores and a matrix, in the form that `xgboost.train` takes.
-
-    XGBoost computes all others itself: it is told that the scores are those of its log loss.
-
-    Args:
-        names: among `FAIRNESS_METRICS`.
-        sets: the eval sets.
-    """
-
-    def __init__(self, names: list[str], sets: EvalSets) -> None:
-        self.names = names
-        self.sets = sets
-
-    def __call__(self, scores: Any, matrix: Any) -> list[tuple[str, float]]:
-        """Names and values; nothing for sets of unknown groups."""
-        label = matrix.get_label().astype(np.int64)
-        found = self.sets.find(label)
-        if found is None:
-            return []
-        weight = matrix.get_weight()
-        wrong = predicted_labels(np.asarray(scores)) != label
-        weights = weight if len(weight) else None
-        return [(name, found.metric(name, wrong, weights)) for name in self.names]
-
-
 def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
     """Writes a fitted model: the trees in XGBoost's format, the multipliers beside.
 
@@ -246,8 +228,7 @@ def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
         sklearn.exceptions.NotFittedError: if the model is not fitted.
 
     Example:
-        >>> import tempfile
-        >>> import numpy as np
+        >>> import tempfile, numpy as np
         >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
         >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -270,8 +251,7 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
         ValueError: if they are not what `save` wrote.
 
     Example:
-        >>> import tempfile
-        >>> import numpy as np
+        >>> import tempfile, numpy as np
         >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
         >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
         >>> with tempfile.TemporaryDirectory() as folder:

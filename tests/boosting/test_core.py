@@ -257,14 +257,18 @@ def test_ten_thousand_groups():
         ({"validation_fraction": 0.1}, "validation_fraction: 0.1 of 4 rows holds out none"),
         ({"error_memory": True}, "error_memory: expected a finite number"),
         ({"epsilon": -0.1}, "epsilon: expected at least 0"),
-        ({"s": [0, 0, 0, 0]}, "s: fairness compares at least two groups"),
-        ({"s": [0, 1]}, "s: expected one value per row of y"),
+        (
+            {"sensitive_features": [0, 0, 0, 0]},
+            "sensitive_features: fairness compares at least two groups",
+        ),
+        ({"sensitive_features": [0, 1]}, "sensitive_features: expected one value per row of y"),
         ({"fairness_measure": "karma"}, "fairness_measure"),
         ({"sample_weight": [1, 1, 1, -1]}, "sample_weight: expected finite weights"),
     ],
 )
 def test_bad_arguments(arguments, message):
-    good = {"y": [0, 1, 0, 1], "s": [0, 0, 1, 1], "fairness_measure": "accuracy_parity"}
+    good = {"y": [0, 1, 0, 1], "sensitive_features": [0, 0, 1, 1]}
+    good |= {"fairness_measure": "accuracy_parity"}
     with pytest.raises(ValueError, match=message):
         BoostingObjective(**{**good, **arguments})
 

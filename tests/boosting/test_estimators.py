@@ -89,6 +89,33 @@ def test_the_unfairness_of_an_eval_set_is_that_of_its_predictions(hiring, librar
 
 
 @both
+def test_both_fairness_metrics_weigh_the_rows_of_an_eval_set(hiring, library):
+    rows, new = hiring.train, ~hiring.train
+    weight = np.random.default_rng(0).integers(0, 4, new.sum()).astype(float)
+    weight[hiring.sex[new] == "F"] *= 3
+    metric = {"eval_metric": ["unfairness", "fair_error"]}
+    weighted = library == "lightgbm"
+    model = fair(library, "demographic_parity", **NO_FAIRNESS, **({} if weighted else metric))
+    model.fit(
+        hiring.X[rows],
+        hiring.y[rows],
+        sensitive_features=hiring.sex[rows],
+        eval_set=[(hiring.X[new], hiring.y[new])],
+        eval_sensitive_features=[hiring.sex[new]],
+        **({"eval_sample_weight": [weight], **metric} if weighted else {}),
+        **({} if weighted else {"sample_weight_eval_set": [weight]}),
+    )
+    (curves,) = (model.evals_result_ if weighted else model.evals_result()).values()
+    predicted = model.predict(hiring.X[new])
+    judged = hiring.y[new], predicted, hiring.sex[new], "demographic_parity"
+    levels = fairness_levels(*judged, sample_weight=weight)
+    assert abs(levels.unfairness - fairness_levels(*judged).unfairness) > 1e-3
+    assert curves["unfairness"][-1] == pytest.approx(levels.unfairness, abs=1e-6)
+    expected = np.average(predicted != hiring.y[new], weights=weight) + levels.unfairness
+    assert curves["fair_error"][-1] == pytest.approx(expected, abs=1e-6)
+
+
+@both
 def test_an_eval_set_with_an_unknown_label(hiring, library):
     with pytest.raises(ValueError, match="eval_set: y: got '7', which was never seen"):
         fair(library).fit(
@@ -97,6 +124,18 @@ def test_an_eval_set_with_an_unknown_label(hiring, library):
             sensitive_features=hiring.sex,
             eval_set=[(hiring.X[:2], np.array([0, 7]))],
         )
+
+
+@both
+def test_a_single_group_is_refused_by_the_name_of_the_argument(hiring, library):
+    with pytest.raises(ValueError, match="^sensitive_features: fairness compares at least two"):
+        fair(library).fit(hiring.X, hiring.y, sensitive_features=np.full(3000, "F"))
+
+
+@both
+def test_the_old_name_of_the_validation_fraction_is_refused(library):
+    with pytest.raises(TypeError, match="held_out is now called validation_fraction"):
+        fair(library, held_out=0.2)
 
 
 @both

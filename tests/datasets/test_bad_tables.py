@@ -80,7 +80,7 @@ def test_arguments_of_the_wrong_kind(table):
     refused(table, "different columns", drop=["sex"])
     refused(table, "unknown_sensitive is 'drop'", unknown_sensitive="drop")
     refused(table, "bins names 'Age', which is not among sensitive", bins={"Age": [30]})
-    refused(table, "positive is 'maybe'; the values of 'hired' are 0, 1", positive="maybe")
+    refused(table, "y_desirable is 'maybe'; the values of 'hired' are 0, 1", y_desirable="maybe")
 
 
 def test_target_with_one_class(table):

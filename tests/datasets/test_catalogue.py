@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fairgrad.datasets import DataNotFoundError, describe, load, names, overview
-from fairgrad.datasets.loading import schema_of
+from fairgrad.datasets.loading import find_schema
 from fairgrad.datasets.places import package_folder
 
 #: Rows, columns of the matrix, and rows of each cell (label by label, group by group).
@@ -96,7 +96,7 @@ def test_matrix_against_pandas(name):
 
 @pytest.mark.parametrize("name", names())
 def test_schema_is_complete(name):
-    schema = schema_of(name)
+    schema = find_schema(name)
     assert schema.name == name
     assert schema.licence
     assert schema.source
@@ -110,9 +110,9 @@ def test_schema_is_complete(name):
 @pytest.mark.parametrize("name", names())
 def test_nothing_restricted_is_inside_the_package(name):
     bundled = {path.name.removesuffix(".xz") for path in package_folder().iterdir()}
-    inside = any(file.name in bundled for file in schema_of(name).files)
+    inside = any(file.name in bundled for file in find_schema(name).files)
     assert inside == (name in IN_PACKAGE)
-    assert not (inside and schema_of(name).restricted)
+    assert not (inside and find_schema(name).restricted)
 
 
 def test_every_bundled_file_has_its_attribution():
@@ -125,7 +125,7 @@ def test_every_bundled_file_has_its_attribution():
 @pytest.mark.parametrize("name", names())
 def test_described_with_or_without_its_data(name):
     text = describe(name)
-    schema = schema_of(name)
+    schema = find_schema(name)
     assert text.startswith(schema.title)
     assert f"Licence: {schema.licence}"[:60] in text
 

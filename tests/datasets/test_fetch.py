@@ -8,12 +8,14 @@ import socket
 import threading
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from fairgrad.datasets import FetchError, fetch, load, names
+from fairgrad.datasets.convert import table_from_arff
 from fairgrad.datasets.fetch import fetch_schema
-from fairgrad.datasets.loading import from_schema, read_raw, schema_of
+from fairgrad.datasets.loading import find_schema, from_schema, read_raw
 from fairgrad.datasets.places import recorded_hash
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
@@ -29,8 +31,8 @@ def digest(content):
 SCHEMA = Schema(
     name="small",
     title="A small table",
-    label=Attribute("label", "label", ("no", "yes"), {0: "no", 1: "yes"}),
-    sensitive=(Attribute("group", "group", ("a", "b"), {"a": "a", "b": "b"}),),
+    label=Attribute("label", "", {0: "no", 1: "yes"}),
+    sensitive=(Attribute("group", "", ("a", "b")),),
     features=(FeatureColumn("age"),),
     source="made by the test",
     licence="a licence that must be shown",
@@ -39,7 +41,7 @@ SCHEMA = Schema(
 )
 
 
-IN_WHEELS = [n for n in names() if any(c.kind == "pypi" for c in schema_of(n).carriers)]
+IN_WHEELS = [n for n in names() if any(c.kind == "pypi" for c in find_schema(n).carriers)]
 
 
 @pytest.fixture(autouse=True)
@@ -136,9 +138,10 @@ def test_restricted_licence_is_shown_before_anything_is_fetched(server):
 def test_converted_on_the_way(server):
     address, folder = server
     (folder / "t.arff").write_bytes(ARFF)
-    options = {"rename": {"Group": "group"}}
-    carrier = from_server(address, "t.arff", convert="table_from_arff", options=options)
-    (path,) = fetch_schema(replace(SCHEMA, carriers=(carrier,)), show=str)
+    convert = partial(table_from_arff, rename={"Group": "group"})
+    files = (replace(SCHEMA.files[0], convert=convert),)
+    carriers = (from_server(address, "t.arff"),)
+    (path,) = fetch_schema(replace(SCHEMA, files=files, carriers=carriers), show=str)
     assert path.read_bytes() == TABLE
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fairgrad.datasets import DataNotFoundError, load
-from fairgrad.datasets.loading import from_schema, parse, read_raw, schema_of
+from fairgrad.datasets.loading import find_schema, from_schema, parse, read_raw
 from fairgrad.datasets.places import package_folder, recorded_hash, restore_table, store_table
 from fairgrad.datasets.schema import DataFile
 from fairgrad.files import write_whole
@@ -35,12 +35,12 @@ def german_bytes():
 def elsewhere(german_bytes):
     """German credit's schema under a file name that the package does not hold."""
     digest = hashlib.sha256(german_bytes).hexdigest()
-    return replace(schema_of("german"), name="elsewhere", files=(DataFile("other.csv", digest),))
+    return replace(find_schema("german"), name="elsewhere", files=(DataFile("other.csv", digest),))
 
 
 def test_package_first_then_folder_then_cache(folders, german_bytes, elsewhere):
     named, cache = folders
-    assert read_raw(schema_of("german")).place == "the package"
+    assert read_raw(find_schema("german")).place == "the package"
     write_whole(cache / "other.csv", german_bytes)
     assert read_raw(elsewhere).place == "the cache"
     write_whole(named / "other.csv.gz", gzip.compress(german_bytes))
@@ -161,7 +161,7 @@ def test_personal_columns_of_an_original_file_are_never_read(folders, shared):
     content = b"name,dob," + lines[0] + b"".join(people)
     file = DataFile("compas-scores-two-years.csv", hashlib.sha256(content).hexdigest())
     write_whole(folders[0] / file.name, content)
-    schema = replace(schema_of("compas"), files=(file,))
+    schema = replace(find_schema("compas"), files=(file,))
     assert not {"name", "dob"} & set(read_raw(schema).frame)
     assert len(from_schema(schema, read_raw(schema))) == 6172
     (entry,) = (folders[1] / "tables").iterdir()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
-from fairgrad.datasets import (
-    load,
+from fairgrad.datasets import load
+from fairgrad.datasets.split import (
     paper_indices,
     paper_split,
     stratified_indices,

@@ -63,7 +63,7 @@ def test_codes_match_the_values(people):
     assert np.array_equal(data.y, people["hired"] == "yes")
     known = people["sex"].notna()
     assert np.array_equal(data.s[known], people["sex"][known] == "m")
-    swapped = from_table(people, target="hired", sensitive="sex", positive="no")
+    swapped = from_table(people, target="hired", sensitive="sex", y_desirable="no")
     assert np.array_equal(swapped.y, people["hired"] == "no")
 
 
@@ -138,10 +138,10 @@ def test_many_values_are_merged_into_one():
     assert "place: 80 different values, the rarest merged into (other)." in data.describe()
 
 
-@pytest.mark.parametrize("positive", [0, 0.0, "0"])
-def test_positive_may_be_given_in_any_spelling(positive):
+@pytest.mark.parametrize("desirable", [0, 0.0, "0"])
+def test_the_desirable_value_may_be_given_in_any_spelling(desirable):
     table = pd.DataFrame({"x": [1.5, 2, 3, 4], "g": list("uuvv"), "y": [0.0, 1.0, 1.0, 0.0]})
-    data = from_table(table, target="y", sensitive="g", positive=positive)
+    data = from_table(table, target="y", sensitive="g", y_desirable=desirable)
     assert data.label_names == ("1", "0")
 
 

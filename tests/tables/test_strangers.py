@@ -98,6 +98,9 @@ def test_a_model_of_an_older_version_keeps_its_spaces():
     read, odd = read_features(pd.DataFrame({"city": [" Lyon", " Paris"]}), [feature])
     assert read["city"].tolist() == [" Lyon", "Paris"]
     assert not odd
+    read, odd = read_features(pd.DataFrame({"city": ["Lyon"]}), [feature])  # as `read_table` has it
+    assert read["city"].tolist() == [" Lyon"]
+    assert not odd
 
 
 def test_columns_that_number_the_rows_are_no_features(table, tmp_path):

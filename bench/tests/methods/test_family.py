@@ -127,7 +127,7 @@ def test_images_are_no_table(name, make_task):
     task = _task(make_task, method, "equalized_odds", model="nonlinear")
     split = task.splits[1]
     images = replace(split.train, X=split.train.X.reshape(-1, 2, 2))
-    task = replace(task, splits={1: replace(split, train=images)})
+    task = replace(task, splits={1: split._replace(train=images)})
     assert name == "constant" or "not images" in method.unsupported(task)
 
 

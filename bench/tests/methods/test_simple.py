@@ -21,7 +21,7 @@ def test_constant_predicts_the_majority_of_the_training_rows(make_task):
     task = make_task(seeds=(1, 2))
     split = task.splits[1]
     mostly_1 = replace(split.train, y=np.where(np.arange(len(split.train)) % 3, 1, 0))
-    task = replace(task, splits={**task.splits, 1: replace(split, train=mostly_1)})
+    task = replace(task, splits={**task.splits, 1: split._replace(train=mostly_1)})
     first, second = methods()["constant"].train(task)
     assert (first.test == 1).all()
     counts = np.bincount(task.splits[2].train.y)

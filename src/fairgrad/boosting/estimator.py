@@ -97,6 +97,8 @@ class FairBoostingMixin:
         negative_weights: bool = True,
         **kwargs: Any,
     ) -> None:
+        if "held_out" in kwargs:  # the library would take it for a parameter of its own
+            raise TypeError("held_out is now called validation_fraction; rename the argument.")
         super().__init__(**kwargs)
         self.fairness_measure = fairness_measure
         self.epsilon = epsilon
@@ -157,19 +159,12 @@ class FairBoostingMixin:
             sample_weight=sample_weight,
             random_state=_seed(self.random_state),  # type: ignore[attr-defined]  # as above
         )
-        state = self._state_to_continue(start)
+        state = getattr(start, "fairness_state_", None)
+        if isinstance(start, (str, os.PathLike)) and fairness_file(start).exists():
+            state = read_fairness_file(start, self.file_format)["state"]
         if state is not None:
             objective.rounds.load_state(state)
         return objective
-
-    def _state_to_continue(self, start: Any) -> Mapping[str, Any] | None:
-        """The state of a fitted model or of the fairness file of a saved one; None if none."""
-        if isinstance(start, (str, os.PathLike)):
-            has_file = fairness_file(start).exists()
-            state = read_fairness_file(start, self.file_format)["state"] if has_file else None
-        else:
-            state = getattr(start, "fairness_state_", None)
-        return state
 
     def _set_fitted(self, objective: BoostingObjective | None) -> None:
         """Sets the fitted attributes about fairness; None for all of them if nothing was fair."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,36 +21,6 @@ if TYPE_CHECKING:
 FAIRNESS_METRICS = ("unfairness", "fair_error")
 """Metrics of eval sets with sensitive values: the mean of ``|F|`` (for a measure with one bound
 only, of its violations), and the error rate plus the mean violation of the bounds."""
-
-
-@dataclass(frozen=True, eq=False)
-class EvalSet:
-    """The rows of an eval set and the constraints on them, with the frequencies of that set.
-
-    Attributes:
-        rows: with their labels and groups.
-        constraints: of the model's measure, with its epsilon.
-    """
-
-    rows: GroupedRows
-    constraints: Constraints
-
-    def metric(self, name: str, wrong: Any, weight: Any) -> float:
-        """One of `FAIRNESS_METRICS`.
-
-        Args:
-            name: which one.
-            wrong: (n,) whether each prediction is wrong.
-            weight: (n,) weights of the rows in the error rate, or None.
-        """
-        constraints = self.constraints
-        errors = cell_errors(self.rows, wrong, constraints.by_label)
-        levels = levels_of(constraints, errors)
-        if name == "unfairness":
-            return levels.unfairness
-        beyond = np.maximum(levels.values - constraints.upper, constraints.lower - levels.values)
-        violation = unfairness(np.maximum(beyond, 0.0))
-        return float(np.average(wrong, weights=weight)) + float(violation)
 
 
 class EvalSets:
@@ -80,7 +50,9 @@ class EvalSets:
             self.label: list[Ints] = [groups.label_index(y) for y in labels]
         except ValueError as error:
             raise ValueError(f"eval_set: {error}") from None
-        self._by_labels: dict[bytes, EvalSet] = {}
+        self._model = model
+        self._rows: dict[bytes, GroupedRows] = {}
+        self._judged: dict[bytes, tuple[GroupedRows, Constraints]] = {}
         if sensitive_features is None:
             return
         is_list = isinstance(sensitive_features, (list, tuple))
@@ -93,35 +65,54 @@ class EvalSets:
         for y, label, s in zip(labels, self.label, columns, strict=True):
             if s is None:
                 continue
-            if self.find(label) is not None:
+            if _key(label) in self._rows:
                 raise ValueError(
                     "eval_set: two sets have the same labels in the same order; a metric is told "
                     "nothing else, so their sensitive values cannot be told apart."
                 )
             named = sensitive_columns(s, len(label), "eval_sensitive_features", "its eval set")
-            rows = group_rows(y, named, labels=groups.labels)
-            constraints = constraints_of(
-                model.fairness_measure,
-                rows.groups,
-                epsilon=model.epsilon,
-                y_desirable=model.y_desirable,
-            )
-            self._by_labels[_key(label)] = EvalSet(rows, constraints)
+            self._rows[_key(label)] = group_rows(y, named, labels=groups.labels)
 
     def __bool__(self) -> bool:
         """Whether any set has sensitive values."""
-        return bool(self._by_labels)
+        return bool(self._rows)
 
-    def find(self, label: Any) -> EvalSet | None:
-        """The set with these labels, as indices; None if its sensitive values are unknown."""
-        return self._by_labels.get(_key(label))
+    def fairness(self, label: Ints, wrong: Any, weight: Any) -> dict[str, float]:
+        """`FAIRNESS_METRICS` of the set with these labels; none if its groups are unknown.
+
+        Args:
+            label: (n,) indices of the labels.
+            wrong: (n,) whether each prediction is wrong.
+            weight: (n,) weights of the rows, the same in every round, or None.
+        """
+        key = _key(label)
+        if key not in self._rows:
+            return {}
+        if key not in self._judged:
+            self._judged[key] = self._weigh(self._rows[key], weight)
+        rows, constraints = self._judged[key]
+        levels = levels_of(constraints, cell_errors(rows, wrong, constraints.by_label))
+        beyond = np.maximum(levels.values - constraints.upper, constraints.lower - levels.values)
+        error = float(np.average(wrong, weights=rows.weight))
+        fair_error = error + float(unfairness(np.maximum(beyond, 0.0)))
+        return dict(zip(FAIRNESS_METRICS, (levels.unfairness, fair_error), strict=True))
+
+    def _weigh(self, rows: GroupedRows, weight: Any) -> tuple[GroupedRows, Constraints]:
+        """The rows with their weights, and the constraints with the frequencies these give."""
+        if weight is not None:
+            weighted = replace(rows, weight=np.asarray(weight, dtype=np.float64))
+            rows = weighted.take(slice(None))
+        model = self._model
+        constraints = constraints_of(
+            model.fairness_measure,
+            rows.groups,
+            epsilon=model.epsilon,
+            y_desirable=model.y_desirable,
+        )
+        return rows, constraints
 
     def require(self, metrics: Iterable[str]) -> None:
-        """Refuses metrics that need sensitive values if no set has any.
-
-        Raises:
-            ValueError: naming the first of them.
-        """
+        """Refuses metrics that need sensitive values if no set has any."""
         lacking = [name for name in metrics if name in FAIRNESS_METRICS]
         if lacking and not self:
             raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")

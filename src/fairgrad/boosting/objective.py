@@ -34,8 +34,8 @@ class BoostingObjective:
 
     Args:
         y: (n,) labels of the training rows.
-        s: (n,) sensitive values, or one column per attribute; missing values and -1 are unknown
-            and in no constraint.
+        sensitive_features: (n,) sensitive values, or one column per attribute; missing values and
+            -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`.
         epsilon: slack of the constraints; 0 is exact fairness.
         y_desirable: the desirable labels, for measures that look at them; by default the second
@@ -72,7 +72,7 @@ class BoostingObjective:
     def __init__(
         self,
         y: Any,
-        s: Any,
+        sensitive_features: Any,
         fairness_measure: Any = "equalized_odds",
         *,
         epsilon: Any = 0.0,
@@ -85,8 +85,9 @@ class BoostingObjective:
         sample_weight: Any = None,
         random_state: Any = 0,
     ) -> None:
-        rows = group_rows(y, s, sample_weight)
-        check_several_groups(fairness_measure, rows.groups, "s")
+        arguments = ("y", "sensitive_features", "sample_weight")
+        rows = group_rows(y, sensitive_features, sample_weight, arguments=arguments)
+        check_several_groups(fairness_measure, rows.groups, "sensitive_features")
         constraints = constraints_of(
             fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()

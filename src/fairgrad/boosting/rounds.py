@@ -21,10 +21,7 @@ class Rounds:
     Args:
         groups: of the training rows.
         constraints: on the cells of these groups, all of them defined.
-        fairness_rate: step size of the multipliers.
-        proportional_rate: how strongly the weights react to what is broken in this round alone.
-        error_memory: share of the rows of earlier rounds kept in the error estimates.
-        negative_weights: whether weights may be negative; if not they are clipped at 0.
+        **settings: the rates and whether weights may be negative, as in `BoostingObjective`.
 
     Attributes:
         constraints: as given.
@@ -43,25 +40,9 @@ class Rounds:
         array([ 0.25, -0.25])
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        constraints: Constraints,
-        *,
-        fairness_rate: float,
-        proportional_rate: float = 0.0,
-        error_memory: float = 0.0,
-        negative_weights: bool = True,
-    ) -> None:
+    def __init__(self, groups: Groups, constraints: Constraints, **settings: Any) -> None:
         self.constraints = constraints
-        self.constants = dual.make_constants(
-            constraints,
-            groups,
-            fairness_rate=fairness_rate,
-            proportional_rate=proportional_rate,
-            error_memory=error_memory,
-            negative_weights=negative_weights,
-        )
+        self.constants = dual.make_constants(constraints, groups, **settings)
         self.dual_state = dual.start(self.constants, len(groups.labels))
         self.weights: Floats = np.ones(constraints.n_cells)
         self.n_rounds = 0

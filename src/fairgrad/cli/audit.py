@@ -11,7 +11,9 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
 
     from fairgrad.audit import Audit
     from fairgrad.tables.roles import ColumnRoles
@@ -24,16 +26,12 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
 @click.argument("table", required=False, metavar="[TABLE]", type=click.Path())
 @options.people_options(required=False)
-@click.option("--prediction", metavar="COLUMN", help="Column of predictions, if TABLE has one.")
-@click.option(
-    "--baseline", metavar="COLUMN", help="Column of another system's predictions to compare with."
+@options.column_option("--prediction", "Column of predictions, if TABLE has one.")
+@options.column_option("--baseline", "Column of another system's predictions to compare with.")
+@options.column_option(
+    "--score", "Column of probabilities of the desirable value, to check the threshold."
 )
-@click.option(
-    "--score",
-    metavar="COLUMN",
-    help="Column of probabilities of the desirable value, to check the threshold.",
-)
-@click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
+@options.column_option("--weight", "Column of sample weights.")
 @click.option(
     "--measure",
     type=click.Choice(options.MEASURES),
@@ -43,13 +41,12 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
     "last].",
 )
 @options.tolerance_option
-@click.option(
+@options.number_option(
     "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
+    "Confidence level of the intervals and verdicts.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Confidence level of the intervals and verdicts.",
 )
 @click.option("--report", metavar="FILE", help="HTML file to write the report to.")
 @click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
@@ -100,7 +97,7 @@ class AuditSubject:
     """What is to be audited.
 
     Attributes:
-        table: the file.
+        frame: the rows that have a value of the target, with the columns that are needed.
         columns: the role of each column.
         asked: for the report.
         predicted: (n,) predictions as texts; None if they are a column of the table.
@@ -110,7 +107,7 @@ class AuditSubject:
         separate: whether only single attributes count there.
     """
 
-    table: str
+    frame: pd.DataFrame
     columns: ColumnRoles
     asked: dict[str, str]
     predicted: Any = None
@@ -141,7 +138,7 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
     from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
-    from fairgrad.tables.reading import column_names, pieces  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import PIECE, column_names  # noqa: PLC0415 - as above
     from fairgrad.tables.roles import ColumnRoles  # noqa: PLC0415 - as above
 
     table = given["table"]
@@ -151,19 +148,23 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     sensitive = tuple(given["sensitive"]) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
     desirable = model.settings["desirable"]
-    columns = ColumnRoles(own.target, sensitive, bins=bins, positive=desirable, prefix="--")
-    columns.check(names)
+    columns = ColumnRoles(own.target, sensitive, bins=bins, y_desirable=desirable, prefix="--")
+    frame = _read(table, names, columns, given, [feature.name for feature in model.features])
     scores, odd = [], Oddities()
-    for piece in pieces(table):
-        found, strange = model.scores(piece[piece[own.target].notna()])
+    for start in range(0, len(frame), PIECE):  # copies on the way stay small
+        found, strange = model.scores(frame.iloc[start : start + PIECE])
         scores.append(found)
-        odd.add(strange)
+        odd.update(strange)
     terminal.notes(odd.sentences())
     score = np.concatenate(scores)
     return AuditSubject(
-        table=table,
-        columns=columns,
-        asked={"Model": Path(given["subject"]).name, "Trained for": model.measure},
+        frame,
+        columns,
+        asked={
+            "Table": Path(table).name,
+            "Model": Path(given["subject"]).name,
+            "Trained for": model.measure,
+        },
         predicted=labels[score.argmax(axis=1)],
         score=score[:, np.argsort(labels.astype(str))],  # as the audit sorts its labels
         labels=list(model.labels),
@@ -176,7 +177,6 @@ def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
     """A table that has predictions."""
     from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
     from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
-    from fairgrad.tables.roles import check_named  # noqa: PLC0415 - as above
 
     for name in ("target", "prediction", "sensitive"):
         if not given[name]:
@@ -185,11 +185,31 @@ def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
                 "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN"
             )
     table, columns = given["subject"], read_columns(given)
-    names = column_names(table)
+    frame = _read(table, column_names(table), columns, given)
+    return AuditSubject(frame, columns, asked={"Table": Path(table).name})
+
+
+def _read(
+    table: str,
+    names: list[str],
+    columns: ColumnRoles,
+    given: Mapping[str, Any],
+    features: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The rows with a value of the target: columns of the audit, and a model's features."""
+    from fairgrad.tables.reading import read_table  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.tables.roles import check_named  # noqa: PLC0415 - as above
+
     columns.check(names)
-    for option in FURTHER_COLUMNS:
-        check_named([given[option]] if given[option] else [], names, f"--{option}")
-    return AuditSubject(table, columns, asked={})
+    further = [option for option in FURTHER_COLUMNS if given[option]]
+    for option in further:
+        check_named([given[option]], names, f"--{option}")
+    wanted = [columns.target, *columns.sensitive, *(given[option] for option in further)]
+    frame = read_table(table, [*wanted, *features])
+    frame = frame[frame[columns.target].notna()].reset_index(drop=True)
+    if not len(frame):
+        raise ValueError(f"{table} has no row with a value of {columns.target}")
+    return frame
 
 
 def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
@@ -198,17 +218,11 @@ def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
 
     from fairgrad.audit import Audit  # noqa: PLC0415 - as above
     from fairgrad.cli.request import audited_measures, read_tolerance  # noqa: PLC0415 - as above
-    from fairgrad.measures import desirable_labels  # noqa: PLC0415 - as above
-    from fairgrad.tables.reading import read_table  # noqa: PLC0415 - as above
     from fairgrad.tables.roles import number_column  # noqa: PLC0415 - as above
     from fairgrad.tables.values import as_categories  # noqa: PLC0415 - as above
 
-    columns = subject.columns
+    frame, columns = subject.frame, subject.columns
     further = {name: given[name] for name in FURTHER_COLUMNS if given[name]}
-    frame = read_table(subject.table, [columns.target, *columns.sensitive, *further.values()])
-    frame = frame[frame[columns.target].notna()].reset_index(drop=True)
-    if not len(frame):
-        raise ValueError(f"{subject.table} has no row with a value of {columns.target}")
 
     def texts(name: str) -> Any:
         """Values by their names, so that 1, 1.0 and "1" are the same label."""
@@ -221,8 +235,7 @@ def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
     if labels is None:
         predicted = texts(further["prediction"])
         labels = columns.all_labels(frame, further["prediction"])
-    found = desirable_labels(labels, columns.positive)
-    desirable = labels[found[0]] if found else None
+    desirable = columns.desirable(labels)
     return Audit(
         pd.Series(texts(columns.target), name=columns.target, dtype=object),
         predicted,
@@ -246,6 +259,5 @@ def _write(found: Audit, subject: AuditSubject, targets: Mapping[str, Path]) -> 
     if "report" in targets:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
-        asked = {"Table": Path(subject.table).name, **subject.asked}
         title = f"Fairness of predicting {subject.columns.target}"
-        Report(found, asked=asked, title=title).save(targets["report"])
+        Report(found, asked=subject.asked, title=title).save(targets["report"])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
-    from fairgrad.report import Report
 
 USE = """\
 - The figures below hold for people like those in the table, and for decisions taken exactly as the
@@ -111,7 +110,7 @@ def _data(outcome: AuditedModel, table: str) -> str:
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes everything.
+    """Writes the model, its card and all that was found.
 
     Args:
         outcome: the model and its audit.
@@ -120,18 +119,17 @@ def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = 
         title: of the report.
     """
     outcome.model.save(folder)
-    outcome.audit.to_json(folder / AUDIT)
     (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
-    report_of(outcome, table, title).save(folder / REPORT)
-    frontier = outcome.trained.frontier
-    if frontier is not None:
-        frontier.points_.to_csv(folder / POINTS, index=False)
+    write_findings(outcome, folder, table, title)
 
 
-def report_of(outcome: AuditedModel, table: str, title: str = "") -> Report:
-    """The report of a training."""
+def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
+    """Writes the audit, the report, and the frontier if there is one."""
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
+    outcome.audit.to_json(folder / AUDIT)
+    if outcome.trained.frontier is not None:
+        outcome.points.to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
         "Table": f"{table}, {len(outcome.prepared.rest) + len(outcome.prepared.test):,} rows",
@@ -140,7 +138,7 @@ def report_of(outcome: AuditedModel, table: str, title: str = "") -> Report:
         "Audited on": f"{len(outcome.prepared.test):,} rows held out",
     }
     asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
-    return Report(
+    report = Report(
         outcome.audit,
         frontier=trained.frontier,
         history=trained.fair,
@@ -148,3 +146,4 @@ def report_of(outcome: AuditedModel, table: str, title: str = "") -> Report:
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
     )
+    report.save(folder / REPORT)

@@ -15,11 +15,10 @@ from fairgrad.cli import options
 @options.people_options()
 @options.feature_options()
 @options.training_options()
-@click.option(
+@options.number_option(
     "--epsilon",
-    type=click.FloatRange(0, 1),
-    metavar="NUMBER",
-    help="Largest |F| allowed in training [default: 0, exact fairness].",
+    "Largest |F| allowed in training [default: 0, exact fairness].",
+    click.FloatRange(0, 1),
 )
 @options.frontier_options("Number of models for --max-unfairness or --min-accuracy.")
 @click.option(
@@ -46,27 +45,23 @@ def fit(**given: Any) -> int:
     """
     from fairgrad.cli.request import exit_code, read_request  # noqa: PLC0415 - keeps --help quick
 
-    request = read_request(given)
-    assert request.folder is not None  # noqa: S101 - the option is required
+    columns, settings, target = read_request(given)
+    assert target is not None  # noqa: S101 - the option is required
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
+    from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
 
-    progress = terminal.no_progress if request.as_json else terminal.progress
-    progress(f"Reading {request.table}")
-    prepared = read_and_prepare(request)
-    trained = train(prepared, request.settings, with_plain=request.with_plain, progress=progress)
-    progress("Auditing the model on the test rows")
-    outcome = audit_models(prepared, request.settings, trained, request.tolerance)
-    with whole_folder(request.folder) as folder:
-        write_outcome(outcome, folder, request.table_name)
+    progress = terminal.no_progress if given["as_json"] else terminal.progress
+    outcome = fit_table(given, columns, settings, progress=progress)
+    with whole_folder(target) as folder:
+        write_outcome(outcome, folder, Path(given["table"]).name)
         files = sorted(file.name for file in folder.iterdir())
-    if request.as_json:
+    if given["as_json"]:
         terminal.show_json(terminal.outcome_json(outcome, given["out"], files))
     else:
         terminal.show_outcome(outcome)
-        terminal.say(f"\nWritten to {request.out}: {', '.join(files)}")
+        terminal.say(f"\nWritten to {given['out']}: {', '.join(files)}")
         terminal.say(f"Open {Path(given['out']) / REPORT} in a browser.")
-    return exit_code(outcome.verdict, request.fail_on)
+    return exit_code(outcome.verdict, given["fail_on"])

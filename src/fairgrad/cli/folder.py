@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ class SavedModel:
             "bins": dict(self.columns.bins),
             "uses_sensitive": self.columns.use_sensitive,
             "settings": self.settings,
-            "features": [feature.to_dict() for feature in self.features],
+            "features": [asdict(feature) for feature in self.features],
         }
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
@@ -119,7 +119,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
         bins=known["bins"],
-        positive=known["labels"][-1],
+        y_desirable=known["labels"][-1],
         use_sensitive=known["uses_sensitive"],
     )
     from fairgrad import persistence  # noqa: PLC0415 - PyTorch, after all quick checks
@@ -170,9 +170,6 @@ def check_folder(folder: str | Path, *, force: bool) -> Path:
     Args:
         folder: to be written.
         force: whether earlier output of this program may be replaced.
-
-    Raises:
-        ValueError: if the folder cannot be written.
     """
     path = Path(folder).expanduser().absolute()
     if path.is_file():
@@ -193,11 +190,7 @@ def check_folder(folder: str | Path, *, force: bool) -> Path:
 
 
 def check_file(file: str | Path, *, force: bool) -> Path:
-    """Refuses to overwrite a file unless that was asked for.
-
-    Raises:
-        ValueError: if the file cannot be written.
-    """
+    """Refuses to overwrite a file unless that was asked for."""
     path = Path(file).expanduser().absolute()
     if path.is_dir():
         raise ValueError(f"{file} is a folder; give a file to write to")

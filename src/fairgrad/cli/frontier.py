@@ -10,8 +10,6 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fairgrad.cli.training import AuditedModel
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.frontier", 1
@@ -43,47 +41,41 @@ def frontier(**given: Any) -> int:
     """
     from fairgrad.cli.request import read_request  # noqa: PLC0415 - keeps --help quick
 
-    request = read_request(given)
+    columns, settings, target = read_request(given)
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import audit_models, read_and_prepare, train  # noqa: PLC0415 - PyTorch
-    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
+    from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch
 
-    progress = terminal.no_progress if request.as_json else terminal.progress
-    progress(f"Reading {request.table}")
-    prepared = read_and_prepare(request)
-    trained = train(prepared, request.settings, as_frontier=True, progress=progress)
-    outcome = audit_models(prepared, request.settings, trained, request.tolerance)
-    assert trained.frontier is not None  # noqa: S101 - it was just trained
-    points = trained.frontier.points_
-    if request.folder is not None:
-        with whole_folder(request.folder) as folder:
-            _write(outcome, points, folder, request.table_name)
-    if request.as_json:
-        terminal.show_json(_as_json(outcome, points, request.out))
+    out, as_json = given["out"], given["as_json"]
+    progress = terminal.no_progress if as_json else terminal.progress
+    outcome = fit_table(given, columns, settings, as_frontier=True, progress=progress)
+    if target is not None:
+        _write(outcome, target, Path(given["table"]).name)
+    if as_json:
+        terminal.show_json(_as_json(outcome, out))
         return 0
     terminal.notes(outcome.notes)
     terminal.say(terminal.desirable_line(outcome))
-    terminal.screen().print(terminal.points_table(points, trained.chosen))
+    terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
     terminal.say_paragraph(HOW_TO_READ)
-    if request.out is not None:
-        terminal.say(f"\nOpen {Path(request.out) / REPORT} in a browser.")
+    if out is not None:
+        terminal.say(f"\nOpen {Path(out) / REPORT} in a browser.")
     return 0
 
 
-def _write(outcome: AuditedModel, points: pd.DataFrame, folder: Path, table: str) -> None:
-    from fairgrad.cli.card import report_of  # noqa: PLC0415 - charts, only where they are asked for
-    from fairgrad.cli.folder import AUDIT, POINTS, REPORT, write_mark  # noqa: PLC0415 - as above
+def _write(outcome: AuditedModel, target: Path, table: str) -> None:
+    from fairgrad.cli.card import write_findings  # noqa: PLC0415 - charts, where they are asked for
+    from fairgrad.cli.folder import write_mark  # noqa: PLC0415 - as above
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
 
-    points.to_csv(folder / POINTS, index=False)
-    outcome.audit.to_json(folder / AUDIT)
-    report_of(outcome, table).save(folder / REPORT)
-    write_mark(folder, SCHEMA, SCHEMA_VERSION, {"settings": outcome.model.settings})
+    with whole_folder(target) as folder:
+        write_findings(outcome, folder, table)
+        write_mark(folder, SCHEMA, SCHEMA_VERSION, {"settings": outcome.model.settings})
 
 
-def _as_json(outcome: AuditedModel, points: pd.DataFrame, out: str | None) -> dict[str, Any]:
+def _as_json(outcome: AuditedModel, out: str | None) -> dict[str, Any]:
     shown = []
-    for row in points.to_dict(orient="records"):
+    for row in outcome.points.to_dict(orient="records"):
         # JSON has no infinity, which stands for the plain model here.
         is_plain = row["epsilon"] == float("inf")
         shown.append({**row, "epsilon": None if is_plain else row["epsilon"], "plain": is_plain})

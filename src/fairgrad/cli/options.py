@@ -24,59 +24,44 @@ MEASURES = (
 """The keys of `fairgrad.measures.MEASURES`, written out because that module imports NumPy."""
 
 
-class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
-    """``age=25,60`` as a name and its cut points."""
-
-    name = "column=number,number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, list[float]]:
-        """Splits at the last equals sign, as a name may contain one."""
-        if isinstance(value, tuple):
-            return value
-        column, sign, edges = str(value).rpartition("=")
-        try:
-            numbers = [float(edge) for edge in edges.split(",")]
-        except ValueError:
-            numbers = []
-        if not sign or not column or not numbers:
-            self.fail(f"{value!r} does not have the form column=25,60", param, ctx)
-        return column, numbers
+def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
+    """``age=25,60`` as a name and its cut points; a name may contain an equals sign."""
+    if isinstance(value, tuple):  # click reads defaults twice
+        return value
+    column, sign, edges = value.rpartition("=")
+    try:
+        numbers = [float(edge) for edge in edges.split(",")]
+    except ValueError:
+        numbers = []
+    if not sign or not column or not numbers:
+        raise click.BadParameter(f"{value!r} does not have the form column=25,60")
+    return column, numbers
 
 
-class LayerSizesType(click.ParamType):  # type: ignore[type-arg]  # as above
-    """``128,64,32`` as layer sizes."""
-
-    name = "size,size"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """Whole numbers above 0."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            sizes = tuple(int(size) for size in str(value).split(",") if size.strip())
-        except ValueError:
-            sizes = (0,)
-        if not all(size > 0 for size in sizes):
-            self.fail(f"{value!r} is not a list of layer sizes such as 128,64,32", param, ctx)
-        return sizes
+def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
+    """``128,64,32`` as layer sizes, whole numbers above 0."""
+    if isinstance(value, tuple):  # as above
+        return value
+    try:
+        sizes = tuple(int(size) for size in value.split(",") if size.strip())
+    except ValueError:
+        sizes = (0,)
+    if not all(size > 0 for size in sizes):
+        raise click.BadParameter(f"{value!r} is not a list of layer sizes such as 128,64,32")
+    return sizes
 
 
-class ToleranceType(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A number, or the 80 % rule."""
-
-    name = "number|four_fifths"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        """A number from 0 to 1, or "four_fifths"."""
-        if value == "four_fifths":
-            return "four_fifths"
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= 1:
-            self.fail(f"{value!r} is neither a number from 0 to 1 nor four_fifths", param, ctx)
-        return number
+def parse_tolerance(value: str | float) -> float | str:
+    """A number from 0 to 1, or the 80 % rule."""
+    if value == "four_fifths":
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{value!r} is neither a number from 0 to 1 nor four_fifths")
+    return number
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -90,21 +75,25 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def column_option(name: str, words: str, **more: Any) -> Callable[[F], F]:
+    """An option that names a column."""
+    return click.option(name, metavar="COLUMN", help=words, **more)
+
+
+def number_option(name: str, words: str, kind: Any, **more: Any) -> Callable[[F], F]:
+    """An option that is a number."""
+    return click.option(name, type=kind, metavar="NUMBER", help=words, **more)
+
+
 def people_options(*, required: bool = True) -> Callable[[F], F]:
     """What is predicted, and who is to be treated alike."""
     return together(
-        click.option(
-            "--target",
-            metavar="COLUMN",
-            required=required,
-            help="Column to predict: the true values.",
-        ),
-        click.option(
+        column_option("--target", "Column to predict: the true values.", required=required),
+        column_option(
             "--sensitive",
-            metavar="COLUMN",
+            "Column that defines the groups to treat alike (repeatable).",
             multiple=True,
             required=required,
-            help="Column that defines the groups to treat alike (repeatable).",
         ),
         click.option(
             "--desirable",
@@ -114,7 +103,8 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
         ),
         click.option(
             "--bins",
-            type=BinsType(),
+            type=parse_bins,
+            metavar="COLUMN=NUMBER,NUMBER",
             multiple=True,
             help='Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
             "(repeatable).",
@@ -125,14 +115,11 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
 def feature_options() -> Callable[[F], F]:
     """Which other columns are features, and how they are read."""
     return together(
-        click.option(
-            "--drop", metavar="COLUMN", multiple=True, help="Column to ignore (repeatable)."
-        ),
-        click.option(
+        column_option("--drop", "Column to ignore (repeatable).", multiple=True),
+        column_option(
             "--categorical",
-            metavar="COLUMN",
+            "Treat this numeric column as categorical (repeatable).",
             multiple=True,
-            help="Treat this numeric column as categorical (repeatable).",
         ),
     )
 
@@ -165,60 +152,46 @@ def training_options() -> Callable[[F], F]:
         ),
         click.option(
             "--hidden",
-            type=LayerSizesType(),
+            type=parse_layer_sizes,
+            metavar="SIZE,SIZE",
             default="",
             help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
         ),
-        click.option(
+        number_option(
             "--epochs",
-            type=click.IntRange(1),
-            metavar="NUMBER",
-            help="Passes over the training rows; with lightgbm, the number of trees.",
+            "Passes over the training rows; with lightgbm, the number of trees.",
+            click.IntRange(1),
         ),
-        click.option(
-            "--batch-size", type=click.IntRange(1), metavar="NUMBER", help="Rows per training step."
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**31 - 1),
-            metavar="NUMBER",
-            default=0,
-            show_default=True,
-            help="Random seed.",
+        number_option("--batch-size", "Rows per training step.", click.IntRange(1)),
+        number_option(
+            "--seed", "Random seed.", click.IntRange(0, 2**31 - 1), default=0, show_default=True
         ),
     )
 
 
 def frontier_options(points: str) -> Callable[[F], F]:
     """How many models to train, and which of them to take; `points` is the help of --points."""
+    share = click.FloatRange(0, 1)
     return together(
-        click.option(
+        number_option(
             "--max-unfairness",
-            type=click.FloatRange(0, 1),
-            metavar="NUMBER",
-            help="Train several models and choose the most accurate whose unfairness (mean |F|) is "
-            "at most this.",
+            "Train several models and choose the most accurate whose unfairness (mean |F|) is at "
+            "most this.",
+            share,
         ),
-        click.option(
+        number_option(
             "--min-accuracy",
-            type=click.FloatRange(0, 1),
-            metavar="NUMBER",
-            help="Train several models and choose the fairest whose accuracy is at least this.",
+            "Train several models and choose the fairest whose accuracy is at least this.",
+            share,
         ),
-        click.option(
-            "--points",
-            type=click.IntRange(3),
-            metavar="NUMBER",
-            default=16,
-            show_default=True,
-            help=points,
-        ),
+        number_option("--points", points, click.IntRange(3), default=16, show_default=True),
     )
 
 
 tolerance_option = click.option(
     "--tolerance",
-    type=ToleranceType(),
+    type=parse_tolerance,
+    metavar="NUMBER|FOUR_FIFTHS",
     default="0.05",
     show_default=True,
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "

@@ -108,7 +108,7 @@ def _predicted(
 
     for piece in pieces(table, texts=True):
         scores, strange = model.scores(piece)
-        odd.add(strange)
+        odd.update(strange)
         labels = np.asarray(model.labels, dtype=object)[scores.argmax(axis=1)]
         counts.update(labels.tolist())
         values = {name: labels if i is None else scores[:, i] for name, i in new.items()}

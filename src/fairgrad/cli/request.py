@@ -5,9 +5,8 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit.audit import DEFAULT_MEASURES
@@ -19,6 +18,7 @@ from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from fairgrad.audit import Audit
 
@@ -128,76 +128,21 @@ class ModelSettings:
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """What to train on which table, and where to write it.
+def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, Path | None]:
+    """The columns, settings and output folder of `fit` or `frontier`.
 
-    Attributes:
-        table: path of the table.
-        columns: the role of each column.
-        settings: how to train.
-        tolerance: what the audit calls fair.
-        out: the output folder as the user wrote it; None for none.
-        folder: the same, absolute.
-        as_json: whether to print JSON.
-        with_plain: whether to train a plain model as well.
-        fail_on: the verdict that means exit code 1.
-    """
-
-    table: str
-    columns: ColumnRoles
-    settings: ModelSettings
-    tolerance: Any
-    out: str | None
-    folder: Path | None
-    as_json: bool
-    with_plain: bool = True
-    fail_on: str | None = None
-
-    @property
-    def table_name(self) -> str:
-        """The file's name without its folders, which stay private."""
-        return Path(self.table).name
-
-
-def read_request(given: Mapping[str, Any]) -> FitRequest:
-    """The options of `fit` or `frontier`, with every check that needs no data.
-
-    Raises:
-        ValueError: naming the option, and what to do.
+    Every check that needs no data is done here.
     """
     columns, out = read_columns(given), given["out"]
-    settings = ModelSettings(
-        measure=given["measure"],
-        epsilon=given.get("epsilon"),
-        max_unfairness=given["max_unfairness"],
-        min_accuracy=given["min_accuracy"],
-        separate=given["separate"],
-        model=given["model"],
-        hidden=given["hidden"],
-        epochs=given["epochs"],
-        batch_size=given["batch_size"],
-        paper_grid=given.get("grid") == "paper",
-        points=given["points"],
-        seed=given["seed"],
-    )
+    named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
+    settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
     folder = None if out is None else check_folder(out, force=given["force"])
     if settings.grows_trees and find_spec("lightgbm") is None:
         raise ValueError(
             "--model lightgbm needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
         )
     columns.check(column_names(given["table"]))
-    return FitRequest(
-        table=given["table"],
-        columns=columns,
-        settings=settings,
-        tolerance=read_tolerance(given),
-        out=out,
-        folder=folder,
-        as_json=given["as_json"],
-        with_plain=not given.get("no_plain", False),
-        fail_on=given.get("fail_on"),
-    )
+    return columns, settings, folder
 
 
 def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
@@ -208,7 +153,7 @@ def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
         drop=tuple(given.get("drop", ())),
         categorical=tuple(given.get("categorical", ())),
         bins=dict(given["bins"]),
-        positive=given["desirable"],
+        y_desirable=given["desirable"],
         use_sensitive=given.get("use_sensitive", False),
         prefix="--",
     )

@@ -13,21 +13,20 @@ from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.request import audited_measures, verdict_on
+from fairgrad.cli.request import audited_measures, read_tolerance, verdict_on
 from fairgrad.frontier import Frontier
-from fairgrad.measures import desirable_labels
 from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
 from fairgrad.tables.reading import column_names, read_table
 from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.request import FitRequest, ModelSettings
+    from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles
 
@@ -111,8 +110,7 @@ class PreparedTable:
     @property
     def desirable(self) -> str | None:
         """The desirable label; None if there are more than two labels and none was named."""
-        found = desirable_labels(self.labels, self.columns.positive)
-        return self.labels[found[0]] if found else None
+        return self.columns.desirable(self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,24 +156,49 @@ class AuditedModel:
         return (*self.prepared.notes, *self.trained.notes)
 
     @property
+    def points(self) -> pd.DataFrame:
+        """Figures of the models of the frontier; only if there is one."""
+        assert self.trained.frontier is not None  # noqa: S101 - for type checkers
+        points: pd.DataFrame = self.trained.frontier.points_
+        return points
+
+    @property
     def verdict(self) -> str:
         """On the measure the model was trained for."""
         return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
 
 
-def read_and_prepare(request: FitRequest) -> PreparedTable:
-    """Reads the columns that are needed, and keeps the table no longer than necessary."""
-    columns = request.columns
-    wanted = [name for name in column_names(request.table) if name not in columns.drop]
-    return prepare(read_table(request.table, wanted), columns.without_drop(), request.settings)
+def fit_table(
+    given: Mapping[str, Any],
+    columns: ColumnRoles,
+    settings: ModelSettings,
+    *,
+    as_frontier: bool = False,
+    progress: Callable[[str], object],
+) -> AuditedModel:
+    """Reads the table, trains the models asked for, and audits the chosen one.
+
+    Args:
+        given: the options of `fit` or `frontier`.
+        columns: the role of each column.
+        settings: how to train.
+        as_frontier: whether to train a frontier even if no bound was given.
+        progress: called with what is done next.
+    """
+    progress(f"Reading {given['table']}")
+    wanted = [name for name in column_names(given["table"]) if name not in columns.drop]
+    # The table is not kept: `train` needs its memory.
+    prepared = prepare(read_table(given["table"], wanted), columns.without_drop(), settings)
+    with_plain = not given.get("no_plain", False)
+    trained = train(
+        prepared, settings, as_frontier=as_frontier, with_plain=with_plain, progress=progress
+    )
+    progress("Auditing the model on the test rows")
+    return audit_models(prepared, settings, trained, read_tolerance(given))
 
 
 def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
-    """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows.
-
-    Raises:
-        ValueError: if a column cannot be used.
-    """
+    """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows."""
     people = columns.apply(frame)
     _check_desirable(people.values, columns, settings)
     train_rows, validation_rows, test_rows = people.split(settings.seed)
@@ -207,7 +230,7 @@ def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSet
         raise ValueError(
             f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
         )
-    if n > 2 and measure == "equality_of_opportunity" and columns.positive is None:
+    if n > 2 and measure == "equality_of_opportunity" and columns.y_desirable is None:
         raise ValueError(
             f"--measure {measure} needs the desirable value of {columns.target!r}; set --desirable "
             f"to one of {', '.join(labels)}"
@@ -325,7 +348,7 @@ def _network(
     """
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
-        "y_desirable": _listed(prepared.desirable),
+        "y_desirable": prepared.desirable,
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -341,13 +364,9 @@ def _network(
 
 
 def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any:
-    return boosted_trees(
-        settings,
-        n_rows,
-        settings.measure_on(prepared.columns.sensitive),
-        epsilon=settings.epsilon or 0.0,
-        y_desirable=_listed(prepared.desirable),
-    )
+    measure = settings.measure_on(prepared.columns.sensitive)
+    bounds = {"epsilon": settings.epsilon or 0.0, "y_desirable": prepared.desirable}
+    return boosted_trees(settings, n_rows, measure, **bounds)
 
 
 def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **parameters: Any) -> Any:
@@ -379,10 +398,6 @@ def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **paramete
     )
 
 
-def _listed(desirable: str | None) -> list[str] | None:
-    return None if desirable is None else [desirable]
-
-
 def audit_models(
     prepared: PreparedTable, settings: ModelSettings, trained: TrainedModels, tolerance: Any
 ) -> AuditedModel:
@@ -401,15 +416,11 @@ def audit_models(
         labels=list(prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
+    same = ("measure", "separate", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
-        "measure": settings.measure,
-        "separate": settings.separate,
+        **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
-        "max_unfairness": settings.max_unfairness,
-        "min_accuracy": settings.min_accuracy,
-        "model": settings.model,
         "hidden": list(settings.hidden),
-        "seed": settings.seed,
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])

@@ -8,17 +8,9 @@ licence. Its ``encode()`` gives the paper's matrix and its ``split()`` the paper
 from fairgrad.datasets.dataset import Dataset, Encoded, from_table
 from fairgrad.datasets.fetch import fetch
 from fairgrad.datasets.images import Images
-from fairgrad.datasets.loading import Overview, describe, load, names, overview
+from fairgrad.datasets.loading import describe, load, names, overview
 from fairgrad.datasets.places import CorruptFileError, DataNotFoundError, FetchError
-from fairgrad.datasets.split import (
-    PAPER_SEEDS,
-    Split,
-    SplitRows,
-    paper_indices,
-    paper_split,
-    stratified_indices,
-    stratified_split,
-)
+from fairgrad.datasets.split import PAPER_SEEDS, Split
 
 __all__ = [
     "PAPER_SEEDS",
@@ -28,17 +20,11 @@ __all__ = [
     "Encoded",
     "FetchError",
     "Images",
-    "Overview",
     "Split",
-    "SplitRows",
     "describe",
     "fetch",
     "from_table",
     "load",
     "names",
     "overview",
-    "paper_indices",
-    "paper_split",
-    "stratified_indices",
-    "stratified_split",
 ]

@@ -30,7 +30,7 @@ def table_without_header(
     skip: str = "",
     strip_end: str = "",
 ) -> bytes:
-    r"""Headerless files, one after the other, under the given column names.
+    """Headerless files, one after the other, under the given column names.
 
     Args:
         members: Contents of the files.
@@ -38,11 +38,6 @@ def table_without_header(
         delimiter: Text between two fields; surrounding blanks are removed.
         skip: Lines that start with this text are comments.
         strip_end: Text removed from the end of the last field.
-
-    Examples:
-        >>> table_without_header([b"1, a.\n|note\n2, b\n"], columns=("n", "letter"),
-        ...                      skip="|", strip_end=".")
-        b'n,letter\n1,a\n2,b\n'
     """
     lines = (line for member in members for line in member.decode("utf-8").splitlines())
     kept = (line for line in lines if line.strip() and not (skip and line.startswith(skip)))
@@ -59,13 +54,9 @@ def table_with_header(
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
 ) -> bytes:
-    r"""One CSV file with some columns renamed, dropped or alone kept.
+    """One CSV file with some columns renamed, dropped or alone kept.
 
     A name that occurs a second time gets the ending ``.1``, as pandas does.
-
-    Examples:
-        >>> table_with_header([b"name,age,age\r\nAnn,30,31\r\n"], drop=("name",))
-        b'age,age.1\n30,31\n'
     """
     (content,) = members
     header, *rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
@@ -77,12 +68,7 @@ def table_with_header(
 
 
 def table_from_arff(members: Sequence[bytes], *, rename: Mapping[str, str]) -> bytes:
-    r"""An ARFF file with plain comma-separated rows.
-
-    Examples:
-        >>> table_from_arff([b"@relation r\n@attribute a {1,2}\n@data\n\n2\n"], rename={"a": "b"})
-        b'b\n2\n'
-    """
+    """An ARFF file with plain comma-separated rows."""
     (content,) = members
     lines = [line.strip() for line in content.decode("utf-8").splitlines()]
     start = [line.lower() for line in lines].index("@data")

@@ -16,10 +16,11 @@ from fairgrad.datasets.split import (
     cut,
     paper_indices,
     standardised,
+    strata,
     stratified_indices,
 )
 from fairgrad.tables.encoding import feature_encoder
-from fairgrad.tables.reading import frame_of
+from fairgrad.tables.reading import named_frame
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import value_name
 
@@ -198,9 +199,14 @@ class Dataset:
             >>> X.shape, int(y.sum()), int(s.sum())
             ((45222, 52), 11208, 30527)
         """
-        matrix, names = (self.images, ()) if self.images is not None else self._matrix()
+        X: Any = self.images
+        names: tuple[str, ...] = ()
+        if self.images is None:
+            encoder = self.encoder()
+            X = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
+            names = tuple(encoder.get_feature_names_out())
         return Encoded(
-            X=matrix,
+            X=X,
             y=self.y,
             s=self.s,
             attributes=self.attributes,
@@ -215,7 +221,7 @@ class Dataset:
         if self.own_split is not None:
             return self.own_split
         if stratified:
-            return stratified_indices(self.y * (len(self.group_names) + 1) + self.s, seed)
+            return stratified_indices(strata(self), seed)
         return paper_indices(len(self), seed)
 
     def split(self, seed: int = 10, *, stratified: bool = False) -> Split:
@@ -238,11 +244,6 @@ class Dataset:
         as_they_are = self.images is not None or self.own_split is not None
         return (cut if as_they_are else standardised)(self.encode(), parts)
 
-    def _matrix(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        encoder = self.encoder()
-        matrix = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
-        return matrix, tuple(encoder.get_feature_names_out())
-
 
 def from_table(
     table: str | Path | pd.DataFrame,
@@ -252,7 +253,7 @@ def from_table(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     bins: Mapping[str, Bins] | None = None,
-    positive: object = None,
+    y_desirable: object = None,
     unknown_sensitive: str = "keep",
 ) -> Dataset:
     """Make a data set of the user's own CSV or Parquet file, or DataFrame.
@@ -270,8 +271,8 @@ def from_table(
         bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
             "under 25", "25 to under 60" and "60 and over"; ``{"age": 4}`` gives four groups of
             about equal size.
-        positive: The target's value that should get the code 1 (the last code, with more than
-            two classes); by default the last in natural order.
+        y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
+            more than two classes); by default the second of two in natural order.
         unknown_sensitive: What a missing sensitive value means: ``"keep"`` the row, its group
             unknown (code -1), or ``"error"``.
 
@@ -290,7 +291,7 @@ def from_table(
         >>> data.y.tolist(), data.s.tolist()
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
-    frame, name = frame_of(table)
+    frame, name = named_frame(table)
     for argument, given in {"drop": drop, "categorical": categorical}.items():
         if isinstance(given, str):
             raise TypeError(f"{argument} is the text {given!r}; a list of columns is needed")
@@ -307,7 +308,7 @@ def from_table(
         drop=tuple(drop),
         categorical=tuple(categorical),
         bins=bins or {},
-        positive=None if positive is None else value_name(positive),
+        y_desirable=None if y_desirable is None else value_name(y_desirable),
     )
     data = labelled_dataset(roles.apply(frame), name)
     for column in data.sensitive if unknown_sensitive == "error" else ():

@@ -22,16 +22,13 @@ _WIDTH = 88
 
 def description(data: Dataset) -> str:
     """Rows, labels, groups, groups too small to trust, features, source and licence."""
-    lines = [data.title, _rows(data), ""]
-    lines += _labels(data)
-    lines += ["", *_groups(data), "", *_small_cells(data), "", _features(data)]
-    lines += [_wrapped(f"{what}: {text}") for what, text in _terms(data) if text]
-    return "\n".join(lines)
-
-
-def _rows(data: Dataset) -> str:
     left_out = [f"{count:,} left out ({reason})" for reason, count in data.left_out.items()]
-    return "; ".join([f"{len(data):,} rows", *left_out])
+    terms = [("Note", note) for note in data.notes]
+    terms += [("Source", data.source), ("Licence", data.licence), ("Cite", data.citation)]
+    lines = [data.title, "; ".join([f"{len(data):,} rows", *left_out]), "", *_labels(data)]
+    lines += ["", *_groups(data), "", *_small_cells(data), "", _features(data)]
+    lines += [_wrapped(f"{what}: {text}") for what, text in terms if text]
+    return "\n".join(lines)
 
 
 def _labels(data: Dataset) -> list[str]:
@@ -86,12 +83,6 @@ def _features(data: Dataset) -> str:
     return f"Features: {len(kinds)} ({numbers} numbers, {categories} categories)"
 
 
-def _terms(data: Dataset) -> list[tuple[str, str]]:
-    notes = [("Note", note) for note in data.notes]
-    terms = [("Source", data.source), ("Licence", data.licence), ("Cite", data.citation)]
-    return notes + terms
-
-
 def _with_meaning(data: Dataset, name: str) -> str:
     meaning = data.meanings.get(name, "")
     return f"{name} ({meaning})" if meaning else name
@@ -103,7 +94,7 @@ def _share(count: int, of: int) -> str:
 
 def _aligned(rows: Sequence[tuple[object, ...]]) -> list[str]:
     """Rows of a table: the first column to the left, the others to the right."""
-    texts = [[_text(cell) for cell in row] for row in rows]
+    texts = [[cell if isinstance(cell, str) else f"{cell:,}" for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = [[first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])] for first, *rest in texts]
     return _cut_off("  " + "  ".join(line) for line in lines)
@@ -113,10 +104,6 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(
         text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
-
-
-def _text(cell: object) -> str:
-    return cell if isinstance(cell, str) else f"{cell:,}"
 
 
 def _cut_off(lines: Iterable[str]) -> list[str]:

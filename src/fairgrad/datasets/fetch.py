@@ -19,8 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairgrad.datasets import convert
-from fairgrad.datasets.loading import schema_of
+from fairgrad.datasets.loading import find_schema
 from fairgrad.datasets.places import FetchError, cache_folder, package_folder, record_hash
 from fairgrad.files import write_whole
 
@@ -70,7 +69,7 @@ def fetch(
         ...     print("not fetched")
         not fetched
     """
-    return fetch_schema(schema_of(name), carrier=carrier, show=show)
+    return fetch_schema(find_schema(name), carrier=carrier, show=show)
 
 
 def fetch_schema(
@@ -92,13 +91,13 @@ def checked(schema: Schema, carrier: Carrier) -> bytes:
         FetchError: if it cannot be downloaded or read, or is not the expected file.
     """
     members = download(carrier)
-    function: Callable[..., bytes] = getattr(convert, carrier.convert)
+    forms = [file for file in schema.files if file.name == carrier.makes]
     try:
-        content = function(members, **carrier.options)
+        content = forms[0].convert(members)
     except ValueError as error:
         raise FetchError(f"the download cannot be read ({error})") from error
     digest = hashlib.sha256(content).hexdigest()
-    expected = {file.sha256 for file in schema.files if file.name == carrier.makes} - {""}
+    expected = {file.sha256 for file in forms} - {""}
     if expected and digest not in expected:
         raise FetchError(f"the download was refused: its content has the SHA-256 {digest}")
     return content
@@ -144,7 +143,7 @@ def bundle() -> list[Path]:
     """
     written = []
     for name in BUNDLED:
-        schema = schema_of(name)
+        schema = find_schema(name)
         carrier = schema.carriers[0]
         packed = lzma.compress(checked(schema, carrier), preset=9 | lzma.PRESET_EXTREME)
         written.append(package_folder() / f"{carrier.makes}.xz")

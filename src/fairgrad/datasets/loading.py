@@ -15,9 +15,9 @@ from fairgrad.datasets.dataset import Dataset
 from fairgrad.datasets.schema import attribute_column, feature_column, kept_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
-    from fairgrad.datasets.places import FoundFile
     from fairgrad.datasets.schema import DataFile, Schema
 
 
@@ -55,11 +55,11 @@ def load(name: str, **options: Any) -> Dataset:
         return loaded
     if options:
         raise TypeError(f"load({name!r}) takes no options; got {sorted(options)}")
-    schema = schema_of(name)
+    schema = find_schema(name)
     return from_schema(schema, read_raw(schema))
 
 
-def schema_of(name: str) -> Schema:
+def find_schema(name: str) -> Schema:
     """The description of a data set."""
     schema: Schema = catalogue_module(name).SCHEMA
     return schema
@@ -108,21 +108,20 @@ def read_raw(schema: Schema) -> RawTable:
     Raises:
         DataNotFoundError: No place has a copy with the expected content.
     """
-    return places.first_usable(schema, lambda copy: _read(copy, schema))
+    return places.first_usable(schema, lambda path, place: _read(path, place, schema))
 
 
-def _read(copy: FoundFile, schema: Schema) -> RawTable:
-    packed = copy.path.read_bytes()
-    columns = schema.columns
+def _read(path: Path, place: str, schema: Schema) -> RawTable:
+    packed, columns = path.read_bytes(), schema.columns
     entry = places.cached_path(packed, f"{columns}|{schema.missing}")
     stored = places.restore_table(entry)
     by_hash = {file.sha256: file for file in schema.files}
     if stored is not None and stored[1] in by_hash:
-        return RawTable(stored[0], by_hash[stored[1]], copy.place)
-    file, content = places.verified(copy.path, packed, schema.files)
+        return RawTable(stored[0], by_hash[stored[1]], place)
+    file, content = places.verified(path, packed, schema.files)
     frame = parse(content, columns, schema.missing)
     places.store_table(entry, frame, file.sha256)
-    return RawTable(frame, file, copy.place)
+    return RawTable(frame, file, place)
 
 
 def parse(content: bytes, columns: list[str], missing: tuple[str, ...]) -> pd.DataFrame:
@@ -144,10 +143,6 @@ class Overview:
         licence: Terms of its use.
         place: Where a copy lies on this machine; empty if it has to be fetched.
         fetchable: Whether ``fetch`` knows an address.
-
-    Example:
-        >>> [entry.title for entry in overview() if entry.name == "german"]
-        ['German credit']
     """
 
     name: str
@@ -166,7 +161,7 @@ def overview() -> list[Overview]:
     """
     entries = []
     for name in names():
-        schema = schema_of(name)
+        schema = find_schema(name)
         found = (
             place
             for place, folder in places.places()
@@ -189,7 +184,7 @@ def describe(name: str) -> str:
     try:
         return load(name).describe()
     except places.DataNotFoundError as error:
-        schema = schema_of(name)
+        schema = find_schema(name)
         return (
             f"{schema.title}\n{error}\nSource: {schema.source}\nLicence: {schema.licence}\n"
             f"Cite: {schema.citation}"

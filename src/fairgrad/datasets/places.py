@@ -16,7 +16,6 @@ import lzma
 import os
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,14 +95,6 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("fairgrad"))
 
 
-@dataclass(frozen=True)
-class FoundFile:
-    """A file that may be a copy of the data, by its name; ``verified`` says whether it is."""
-
-    path: Path
-    place: str
-
-
 def places() -> list[tuple[str, Path | None]]:
     """Places to look in, in order, with their readable names; None is a place not set up."""
     return [
@@ -113,8 +104,8 @@ def places() -> list[tuple[str, Path | None]]:
     ]
 
 
-def first_usable(schema: Schema, read: Callable[[FoundFile], _Read]) -> _Read:
-    """What ``read`` makes of the first copy that it accepts.
+def first_usable(schema: Schema, read: Callable[[Path, str], _Read]) -> _Read:
+    """What ``read`` makes of the first copy that it accepts, given its path and its place.
 
     Raises:
         DataNotFoundError: It accepts none; the message has the reason of every place.
@@ -124,15 +115,23 @@ def first_usable(schema: Schema, read: Callable[[FoundFile], _Read]) -> _Read:
         if folder is None:
             reasons.append(f"{place}: not set")
             continue
-        found = [FoundFile(path, place) for path in copies(folder, schema.files)]
+        found = list(copies(folder, schema.files))
         if not found:
-            reasons.append(f"{place}: {_file_names(schema)} not in {folder}")
-        for copy in found:
-            outcome, reason = _attempt(read, copy)
-            if outcome is not None:
-                return outcome
-            reasons.append(f"{place}: {reason}")
-    raise _not_found(schema, reasons)
+            names = " or ".join(dict.fromkeys(file.name for file in schema.files))
+            reasons.append(f"{place}: {names} not in {folder}")
+        for path in found:
+            try:
+                return read(path, place)
+            except (CorruptFileError, PermissionError) as error:  # noqa: PERF203 - a few files
+                reasons.append(f"{place}: {error}")
+    listed = "".join(f"\n  - {reason}" for reason in reasons)
+    way_out = (
+        f"Fetch it with `fairgrad data fetch {schema.name}`, or in Python with "
+        f'`fairgrad.datasets.fetch("{schema.name}")`.'
+        if schema.carriers
+        else f"It has to be got by hand: {schema.source}"
+    )
+    raise DataNotFoundError(f"no usable copy of the data set {schema.name!r}:{listed}\n{way_out}")
 
 
 def verified(path: Path, packed: bytes, files: Sequence[DataFile]) -> tuple[DataFile, bytes]:
@@ -147,13 +146,6 @@ def verified(path: Path, packed: bytes, files: Sequence[DataFile]) -> tuple[Data
         if digest == (file.sha256 or recorded_hash(path)):
             return file, content
     raise CorruptFileError(f"{path} has the SHA-256 {digest}, which is not the expected one")
-
-
-def _attempt(read: Callable[[FoundFile], _Read], copy: FoundFile) -> tuple[_Read | None, str]:
-    try:
-        return read(copy), ""
-    except (CorruptFileError, PermissionError) as error:
-        return None, str(error)
 
 
 def copies(folder: Path, files: Sequence[DataFile]) -> Iterator[Path]:
@@ -171,21 +163,6 @@ def _unpacked(path: Path, packed: bytes) -> bytes:
         return unpack(packed)
     except _UNPACK_ERRORS as error:
         raise CorruptFileError(f"{path} cannot be unpacked ({error})") from error
-
-
-def _file_names(schema: Schema) -> str:
-    return " or ".join(dict.fromkeys(file.name for file in schema.files))
-
-
-def _not_found(schema: Schema, reasons: list[str]) -> DataNotFoundError:
-    listed = "".join(f"\n  - {reason}" for reason in reasons)
-    way_out = (
-        f"Fetch it with `fairgrad data fetch {schema.name}`, or in Python with "
-        f'`fairgrad.datasets.fetch("{schema.name}")`.'
-        if schema.carriers
-        else f"It has to be got by hand: {schema.source}"
-    )
-    return DataNotFoundError(f"no usable copy of the data set {schema.name!r}:{listed}\n{way_out}")
 
 
 def record_hash(path: Path, digest: str) -> None:

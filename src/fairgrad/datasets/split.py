@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairgrad.datasets.dataset import Encoded
+    from fairgrad.datasets.dataset import Dataset, Encoded
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitRows:
-    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them.
-
-    Example:
-        >>> train, validation, test = paper_indices(10)
-        >>> len(train), len(validation), len(test)
-        (6, 2, 2)
-    """
+class SplitRows(NamedTuple):
+    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them."""
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield train, validation and test."""
-        return iter((self.train, self.validation, self.test))
 
-
-@dataclass(frozen=True, eq=False)
-class Split:
+class Split(NamedTuple):
     """The three parts of a data set; ``train, validation, test = split`` unpacks them.
 
     Example:
@@ -50,19 +36,9 @@ class Split:
     validation: Encoded
     test: Encoded
 
-    def __iter__(self) -> Iterator[Encoded]:
-        """Yield train, validation and test."""
-        return iter((self.train, self.validation, self.test))
-
 
 def paper_indices(rows: int, seed: int = 10) -> SplitRows:
-    """Shuffle with the seed; the last 20 % are test, the last 25 % of the rest validation.
-
-    Examples:
-        >>> parts = paper_indices(10, seed=10)
-        >>> len(parts.train), len(parts.validation), len(parts.test)
-        (6, 2, 2)
-    """
+    """Shuffle with the seed; the last 20 % are test, the last 25 % of the rest validation."""
     _check_rows(rows)
     order = _shuffled(rows, seed)
     rest = int(0.8 * rows)
@@ -86,12 +62,6 @@ def stratified_indices(
 
     Raises:
         ValueError: There are fewer than five rows, or the shares leave no room for training.
-
-    Examples:
-        >>> strata = np.array([0] * 20 + [1] * 5)
-        >>> train, validation, test = stratified_indices(strata)
-        >>> np.bincount(strata[test]).tolist(), np.bincount(strata[train]).tolist()
-        ([4, 1], [12, 3])
     """
     _check_rows(len(strata))
     if not (0 < test < 1 and 0 < validation < 1 and test + validation < 1):
@@ -108,31 +78,22 @@ def stratified_indices(
 
 
 def paper_split(data: Encoded, seed: int = 10) -> Split:
-    """The paper's split of encoded data, standardised by the training rows alone.
-
-    Example:
-        >>> from fairgrad.datasets import load
-        >>> train, _, _ = paper_split(load("german").encode(), seed=20)
-        >>> abs(float(train.X.mean())) < 1e-6
-        True
-    """
+    """The paper's split of encoded data, standardised by the training rows alone."""
     return standardised(data, paper_indices(len(data), seed))
 
 
 def stratified_split(
     data: Encoded, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
 ) -> Split:
-    """A split in which every label of every group has its share in every part; standardised.
-
-    Example:
-        >>> from fairgrad.datasets import load
-        >>> parts = stratified_split(load("german").encode())
-        >>> [round(float(part.y.mean()), 2) for part in parts]
-        [0.7, 0.7, 0.7]
-    """
-    strata = data.y * (len(data.group_names) + 1) + data.s
-    parts = stratified_indices(strata, seed, test=test, validation=validation)
+    """A split in which every label of every group has its share in every part; standardised."""
+    parts = stratified_indices(strata(data), seed, test=test, validation=validation)
     return standardised(data, parts)
+
+
+def strata(data: Dataset | Encoded) -> np.ndarray:
+    """Number of each row's label and group."""
+    numbers: np.ndarray = data.y * (len(data.group_names) + 1) + data.s
+    return numbers
 
 
 def standardised(data: Encoded, parts: SplitRows) -> Split:
@@ -144,16 +105,13 @@ def standardised(data: Encoded, parts: SplitRows) -> Split:
     mean = split.train.X.mean(axis=0, dtype=np.float64)
     scale = split.train.X.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1.0
-    return Split(*(_scaled(part, mean, scale) for part in split))
+    scaled = (((part.X - mean) / scale).astype(part.X.dtype) for part in split)
+    return Split(*(replace(part, X=X) for part, X in zip(split, scaled, strict=True)))
 
 
 def cut(data: Encoded, parts: SplitRows) -> Split:
     """Cut into parts and leave the features as they are."""
     return Split(*(data.rows(index) for index in parts))
-
-
-def _scaled(part: Encoded, mean: np.ndarray, scale: np.ndarray) -> Encoded:
-    return replace(part, X=((part.X - mean) / scale).astype(part.X.dtype))
 
 
 def _shuffled(rows: int, seed: int) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
 import tempfile
 import weakref
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad.checks import check_count
+from fairgrad.files import whole_file
 from fairgrad.finetune.rows import evaluating, read_inputs, read_logits, run
 
 if TYPE_CHECKING:
@@ -157,10 +157,8 @@ def compute_features(
                 features[place] = seen.pop().float().cpu().numpy()
 
     if cache is not None:
-        folder = Path(cache)
-        folder.mkdir(parents=True, exist_ok=True)
         key = _features_key(module, found.name, inputs, batch_size)
-        return _in_file(folder / f"features-{key}.npy", shape, fill)
+        return _in_file(Path(cache) / f"features-{key}.npy", shape, fill)
     if shape[0] * shape[1] * 4 > large:  # a file that goes when the features do
         passing = tempfile.TemporaryDirectory(
             prefix="fairgrad-features-", ignore_cleanup_errors=True
@@ -216,17 +214,11 @@ def _in_file(
     If there is no such file, it is filled piece by piece, and gets its name when it is whole.
     """
     if not path.exists():
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        try:
+        with whole_file(path) as beside:
             writing = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float32, shape=shape)
             fill(writing)
             writing.flush()
-            del writing
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+            del writing  # closes the file
     found: NDArray[np.float32] = np.load(path, mmap_mode="r")
     return found
 

@@ -212,19 +212,8 @@ def train_heads(
 ) -> HeadFrontier:
     """The same on features that `compute_features` gave before, for other splits or settings.
 
-    Args:
-        module: the network the features are of.
-        features: (n, features); those of `validation` and `test` likewise.
-        y: (n,) labels of any kind.
-        sensitive_features: (n,) sensitive values, or a table with one column per attribute.
-        fairness_measure: as in `fairgrad.torch.FairLoss`.
-        epsilons: how many heads, or a list of epsilons.
-        estimator: settings of the training; a linear `FairGradClassifier`.
-        sample_weight: (n,) non-negative weights.
-        validation: (features, y, sensitive_features) to judge and choose on.
-        test: (features, y, sensitive_features) to judge on besides.
-        head: name of the head; by default the last linear layer.
-        settings: further arguments of `fairgrad.frontier.Frontier`.
+    The arguments are those of `finetune_head`, with features, (n, features), in the place of rows,
+    also in `validation` and `test`; `settings` are further ones of `fairgrad.frontier.Frontier`.
 
     Raises:
         ValueError: if the features do not fit the head, or the estimator is not linear.

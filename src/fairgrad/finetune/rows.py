@@ -63,12 +63,14 @@ class NetworkInputs:
 
 
 def read_inputs(X: Any, transform: Callable[[Any], Any] | None = None) -> NetworkInputs:
-    """The user's rows.
+    """The user's rows; those that were read before as they are.
 
     Raises:
         TypeError: if they are of no kind that can be read.
         ValueError: if there are none, or named columns differ in length.
     """
+    if isinstance(X, NetworkInputs):
+        return X
     if isinstance(X, Mapping):
         X = {str(name): _plain(column) for name, column in X.items()}
         lengths = {name: len(column) for name, column in X.items()}
@@ -169,17 +171,7 @@ def predict_logits(
         >>> predict_logits(torch.nn.Linear(3, 2), torch.zeros(5, 3)).shape
         torch.Size([5, 2])
     """
-    return all_logits(module, read_inputs(X, transform), output, batch_size, verbose)
-
-
-def all_logits(
-    module: nn.Module,
-    inputs: NetworkInputs,
-    output: Reading | None,
-    batch_size: int,
-    verbose: bool | str = False,
-) -> Tensor:
-    """As `predict_logits`, of rows that have been read."""
+    inputs = read_inputs(X, transform)
     with evaluating(module), torch.no_grad():
         found = [
             read_logits(run(module, batch), output).float().cpu()

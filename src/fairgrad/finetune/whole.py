@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fairgrad.checks import check_count, check_number
 from fairgrad.files import write_whole
 from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
-from fairgrad.finetune.rows import all_logits, progress_bar, read_labelled, read_logits, run
+from fairgrad.finetune.rows import predict_logits, progress_bar, read_labelled, read_logits, run
 from fairgrad.measures import desirable_labels
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
@@ -192,7 +192,8 @@ def finetune(
     def judge(tuned: nn.Module) -> dict[str, float]:
         if judged is None:
             return {}
-        logits = all_logits(tuned, judged.inputs, output, 4 * batch_size)
+        size = 4 * batch_size
+        logits = predict_logits(tuned, judged.inputs, output=output, batch_size=size, verbose=False)
         predicted = logits[:, 0] > 0 if n_outputs == 1 else logits.argmax(1)
         return judged.judge(predicted.long().numpy(), fairness_measure, y_desirable)
 

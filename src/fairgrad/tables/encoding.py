@@ -8,8 +8,8 @@ of its own if some were missing there, else none of the known ones, and for numb
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,13 +105,9 @@ class TrainedFeature:
     high: float = 0.0
     has_gaps: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, for a JSON file."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainedFeature:
-        """The inverse of `to_dict`."""
+        """The inverse of `dataclasses.asdict`, also after JSON."""
         return cls(**{**values, "values": tuple(values["values"])})
 
 
@@ -193,11 +189,7 @@ def read_features(
 
 
 def check_columns(names: Iterable[Any], features: Sequence[TrainedFeature]) -> None:
-    """Refuses a table that lacks columns the model needs.
-
-    Raises:
-        ValueError: naming them.
-    """
+    """Refuses a table that lacks columns the model needs."""
     known = {str(name) for name in names}
     missing = [feature.name for feature in features if feature.name not in known]
     if missing:
@@ -206,18 +198,8 @@ def check_columns(names: Iterable[Any], features: Sequence[TrainedFeature]) -> N
         raise ValueError(f"the table lacks the {word} {listed}, which the model needs to predict")
 
 
-class Oddities(dict[tuple[str, str], int]):
+class Oddities(Counter[tuple[str, str]]):
     """How many values of a column were never seen, or missing where none were in training."""
-
-    def count(self, column: str, what: str, how_many: int) -> None:
-        """Adds to a count."""
-        if how_many:
-            self[column, what] = self.get((column, what), 0) + int(how_many)
-
-    def add(self, other: Oddities) -> None:
-        """Adds the counts of another piece of the table."""
-        for (column, what), how_many in other.items():
-            self.count(column, what, how_many)
 
     def sentences(self) -> list[str]:
         """In words."""
@@ -235,7 +217,7 @@ def _read_number(
         numbers = as_numbers(_parsed(column, decimal))
     gaps = np.isnan(numbers)
     if gaps.any() and not feature.has_gaps:
-        odd.count(feature.name, "values missing, taken as the median", gaps.sum())
+        odd[feature.name, "values missing, taken as the median"] += int(gaps.sum())
         numbers = np.where(gaps, feature.median, numbers)
     return numbers
 
@@ -270,17 +252,21 @@ def _parsed_days(column: pd.Series) -> NDArray[np.float64]:
 def _read_category(column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str) -> Any:
     """Known values keep their name; looked up once per distinct value, not per row."""
     codes, values = pd.factorize(column)
+    n_known = len(feature.values)
     place = {name: code for code, name in enumerate(feature.values)}
+    # Older models have names with spaces around them, which `read_table` removes.
+    place = {name.strip(): code for name, code in place.items()} | place
     found = [_place(value, feature, place, decimal) for value in values]
     rows = np.array([*found, -1], dtype=np.int64)[codes]
-    strangers = rows == len(place)
+    strangers = rows == n_known
     what = "values never seen in training, taken as none of the known"
     if OTHER in place:
         what = f"values rare or never seen in training, taken as {OTHER}"
-    odd.count(feature.name, what, strangers.sum())
-    rows[strangers] = place.get(OTHER, len(place))
-    if not feature.has_gaps:
-        odd.count(feature.name, "values missing, taken as none of the known", (rows < 0).sum())
+    if strangers.any():
+        odd[feature.name, what] += int(strangers.sum())
+    rows[strangers] = place.get(OTHER, n_known)
+    if not feature.has_gaps and (rows < 0).any():
+        odd[feature.name, "values missing, taken as none of the known"] += int((rows < 0).sum())
     return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
 
 
@@ -288,12 +274,12 @@ def _place(value: Any, feature: TrainedFeature, place: Mapping[str, int], decima
     """The code of a value: -1 for a missing one, one more than the last for a stranger."""
     if _is_gap(value):
         return -1
-    names = [str(value), value_name(value)]  # older models have names with spaces around them
+    names = [str(value), value_name(value)]
     if isinstance(value, str) and feature.numbers:
         names.append(value_name(_to_number(pd.Series([value]), decimal).iloc[0]))
     if set(feature.values) <= {"True", "False"}:
         names.append(value_name(value).capitalize())
-    return next((place[name] for name in names if name in place), len(place))
+    return next((place[name] for name in names if name in place), len(feature.values))
 
 
 def _is_gap(value: Any) -> bool:

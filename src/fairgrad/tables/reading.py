@@ -42,7 +42,7 @@ _UNREADABLE = (
 _SNIFFED_ROWS = 100
 
 
-def frame_of(table: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def named_frame(table: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """A user's file or frame as a frame with distinct, named columns and some rows; and its name.
 
     Raises:
@@ -74,14 +74,16 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pd.Dat
         ValueError: if the file cannot be read, or holds no rows.
         FileNotFoundError: if there is no such file.
     """
-    found = _collect(path, columns, texts=())
+    found, attributes = _collect(path, columns, texts=())
     mixed = [name for name, parts in found.items() if len(_kinds(parts)) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: all of it is text
-        found |= _collect(path, mixed, texts=mixed)
+        found |= _collect(path, mixed, texts=mixed)[0]
     if not any(len(part) for parts in found.values() for _, part in parts):
         raise ValueError(f"{Path(path).name} has no rows")
     # Parts are given up one by one, so that the table is not in memory twice.
-    return pd.DataFrame({name: _joined(found.pop(name)) for name in list(found)}, copy=False)
+    table = pd.DataFrame({name: _joined(found.pop(name)) for name in list(found)}, copy=False)
+    table.attrs.update(attributes)
+    return table
 
 
 def pieces(
@@ -190,10 +192,12 @@ def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[p
 
 def _collect(
     path: str | Path, columns: Sequence[str] | None, texts: Sequence[str]
-) -> dict[str, list[tuple[str, pd.Series]]]:
-    """The parts of every column, each with its kind; texts as categories."""
+) -> tuple[dict[str, list[tuple[str, pd.Series]]], dict[Any, Any]]:
+    """The parts of every column, each with its kind, texts as categories; how it is written."""
     found: dict[str, list[tuple[str, pd.Series]]] = defaultdict(list)
+    attributes: dict[Any, Any] = {}
     for piece in pieces(path, columns, texts):
+        attributes = piece.attrs
         for name in piece.columns:
             kind = _kind(piece[name])
             part = piece[name]
@@ -202,7 +206,7 @@ def _collect(
                 blank = [text for text in part.cat.categories if not text]  # of spaces alone
                 part = part.cat.remove_categories(blank)
             found[str(name)].append((kind, part))
-    return dict(found)
+    return dict(found), attributes
 
 
 def _kind(part: pd.Series) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.measures import desirable_labels
 from fairgrad.splitting import hold_out
 from fairgrad.tables.values import (
     MOST_VALUES,
@@ -107,7 +108,7 @@ class ColumnRoles:
         drop: not to be used.
         categorical: columns of numbers that are mere codes.
         bins: how to cut sensitive columns of numbers into groups.
-        positive: the desirable value of the target; None for the last in natural order.
+        y_desirable: the desirable value of the target; None for that of `desirable_labels`.
         use_sensitive: whether the sensitive columns are features as well.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
@@ -117,16 +118,12 @@ class ColumnRoles:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    positive: str | None = None
+    y_desirable: str | None = None
     use_sensitive: bool = False
     prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that the table lacks, and one column in two parts.
-
-        Raises:
-            ValueError: naming the argument.
-        """
+        """Refuses columns that the table lacks, and one column in two parts."""
         p = self.prefix
         if not self.sensitive:
             raise ValueError(f"{p}sensitive is empty; name at least one column")
@@ -197,16 +194,20 @@ class ColumnRoles:
                 f"table[{column.name!r}] > threshold"
             )
         label = self._named(column)
-        if self.positive is None:
-            return label
-        names, last = list(label.cat.categories), self.positive
-        if last not in names:
-            argument = f"{self.prefix}desirable" if self.prefix else "positive"
+        names = list(label.cat.categories)
+        if self.y_desirable not in {None, *names}:
+            argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
             raise ValueError(
-                f"{argument} is {self.positive!r}; the values of {column.name!r} are "
+                f"{argument} is {self.y_desirable!r}; the values of {column.name!r} are "
                 f"{', '.join(names)}"
             )
-        return label.cat.reorder_categories([*(name for name in names if name != last), last])
+        desirable = self.desirable(names)
+        return label.cat.reorder_categories(sorted(names, key=lambda name: name == desirable))
+
+    def desirable(self, labels: Sequence[str]) -> str | None:
+        """The desirable one of the labels; None if there are several and none was named."""
+        found = desirable_labels(labels, self.y_desirable)
+        return labels[found[0]] if found else None
 
     def all_labels(self, frame: pd.DataFrame, prediction: str) -> list[str]:
         """The values of the target and of a column of its predictions, in natural order.
@@ -225,11 +226,7 @@ class ColumnRoles:
         return [str(value) for value in as_categories(both).cat.categories]
 
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The sensitive columns as named categories; missing values stay missing.
-
-        Raises:
-            ValueError: if the groups of one cannot be compared.
-        """
+        """The sensitive columns as named categories; missing values stay missing."""
         return pd.DataFrame({name: self._group_column(frame, name) for name in self.sensitive})
 
     def _group_column(self, frame: pd.DataFrame, name: str) -> pd.Series:
@@ -325,11 +322,7 @@ class ColumnRoles:
 
 
 def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
-    """Refuses a column that the table lacks; names near it are suggested.
-
-    Raises:
-        ValueError: naming the argument.
-    """
+    """Refuses a column that the table lacks; names near it are suggested."""
     for name in wanted:
         if name not in names:
             raise ValueError(
@@ -339,11 +332,7 @@ def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
 
 
 def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.float64]:
-    """A column of numbers, such as scores or weights.
-
-    Raises:
-        ValueError: naming the argument, if it holds anything else.
-    """
+    """A column of numbers, such as scores or weights."""
     if column_kind(frame[name]) != "number":
         raise ValueError(f"{argument} names {name!r}, whose values are not numbers")
     return as_numbers(frame[name])

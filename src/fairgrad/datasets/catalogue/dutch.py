@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from fairgrad.datasets.convert import table_from_arff
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 SCHEMA = Schema(
     name="dutch",
     title="Dutch census of 2001",
     label=Attribute(
-        name="occupation",
-        column="occupation",
-        names=("high level", "low level"),
-        values={"2_1": "high level", "5_4_9": "low level"},
-        meaning="level of the occupation: groups 1 and 2 of the census, or 4, 5 and 9",
+        "occupation",
+        "level of the occupation: groups 1 and 2 of the census, or 4, 5 and 9",
+        {"2_1": "high level", "5_4_9": "low level"},
     ),
-    sensitive=(
-        Attribute(
-            name="sex",
-            column="sex",
-            names=("male", "female"),
-            values={1: "male", 2: "female"},
-            meaning="sex, as recorded in the census",
-        ),
-    ),
+    sensitive=(Attribute("sex", "sex, as recorded in the census", {1: "male", 2: "female"}),),
     features=(
         FeatureColumn(
             "household_position",
@@ -55,18 +48,14 @@ SCHEMA = Schema(
         DataFile(
             "dutch_census_2001.csv",
             "805cc61e26c875f91945793e96bc3ddf82c6df56627d50e6d621443937824e84",
+            convert=partial(table_from_arff, rename={"Marital_status": "marital_status"}),
         ),
     ),
     carriers=(
         Carrier(
-            kind="publisher",
-            address=(
-                "https://raw.githubusercontent.com/tailequy/fairness_dataset/"
-                "43157fba374c1722daf209f493438a44620fa496/Dutch_census/dutch_census_2001.arff"
-            ),
-            convert="table_from_arff",
-            options={"rename": {"Marital_status": "marital_status"}},
-            makes="dutch_census_2001.csv",
+            "publisher",
+            "https://raw.githubusercontent.com/tailequy/fairness_dataset/"
+            "43157fba374c1722daf209f493438a44620fa496/Dutch_census/dutch_census_2001.arff",
         ),
     ),
     source=(

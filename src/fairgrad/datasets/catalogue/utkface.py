@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairgrad.datasets.images import Images, image_names
 from fairgrad.datasets.loading import RawTable, from_schema
-from fairgrad.datasets.places import FoundFile, first_usable, verified
+from fairgrad.datasets.places import first_usable, verified
 from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 #: Ages at which the groups of the age task begin; the paper does not print its own.
 AGE_EDGES = (0, 21, 41, 61)
 
-GENDER = Attribute(
-    name="gender",
-    column="gender",
-    names=("male", "female"),
-    values={0: "male", 1: "female"},
-    meaning="gender, estimated from the portrait and checked by an annotator",
-)
+_HOW = "estimated from the portrait and checked by an annotator"
+GENDER = Attribute("gender", f"gender, {_HOW}", {0: "male", 1: "female"})
 
 SCHEMA = Schema(
     name="utkface",
@@ -36,11 +31,9 @@ SCHEMA = Schema(
     label=GENDER,
     sensitive=(
         Attribute(
-            name="race",
-            column="race",
-            names=("White", "Black", "Asian", "Indian", "Other"),
-            values={0: "White", 1: "Black", 2: "Asian", 3: "Indian", 4: "Other"},
-            meaning="race, estimated from the portrait and checked by an annotator",
+            "race",
+            f"race, {_HOW}",
+            {0: "White", 1: "Black", 2: "Asian", 3: "Indian", 4: "Other"},
         ),
     ),
     features=(FeatureColumn("image", "file name"),),
@@ -86,7 +79,12 @@ def load(
     if task not in {"gender", "age"}:
         raise ValueError(f"task is {task!r}; allowed are 'gender' and 'age'")
     schema = replace(SCHEMA, label=GENDER if task == "gender" else age_label(age_edges))
-    folder, file = _found() if path is None else (_existing(Path(path)), DataFile("", ""))
+    if path is None:
+        folder, file = first_usable(SCHEMA, _checked)
+    else:
+        folder, file = Path(path), DataFile("", "")
+        if not folder.exists():
+            raise FileNotFoundError(f"path is {path}, which does not exist")
     table, unreadable = labelled(image_names(folder), age_edges)
     if table.empty:
         raise ValueError(f"{folder} holds no image whose name is age_gender_race_time")
@@ -99,23 +97,12 @@ def load(
 
 
 def age_label(edges: tuple[int, ...]) -> Attribute:
-    """The label of the age task.
-
-    Examples:
-        >>> age_label((0, 21, 41, 61)).names
-        ('0-20', '21-40', '41-60', '61 and over')
-    """
+    """The label of the age task: "0-20", "21-40", "41-60", "61 and over" by default."""
     if len(edges) < 2 or list(edges) != sorted(set(edges)):
         raise ValueError(f"age_edges is {edges}; at least two rising ages are needed")
     names = [f"{low}-{high - 1}" for low, high in itertools.pairwise(edges)]
     names.append(f"{edges[-1]} and over")
-    return Attribute(
-        name="age",
-        column="age_group",
-        names=tuple(names),
-        values=dict(enumerate(names)),
-        meaning="age group, estimated from the portrait and checked by an annotator",
-    )
+    return Attribute("age", f"age group, {_HOW}", dict(enumerate(names)), column="age_group")
 
 
 def labelled(names: list[str], age_edges: tuple[int, ...]) -> tuple[pd.DataFrame, int]:
@@ -127,14 +114,5 @@ def labelled(names: list[str], age_edges: tuple[int, ...]) -> tuple[pd.DataFrame
     return table, len(names) - len(rows)
 
 
-def _found() -> tuple[Path, DataFile]:
-    def checked(copy: FoundFile) -> tuple[Path, DataFile]:
-        return copy.path, verified(copy.path, copy.path.read_bytes(), SCHEMA.files)[0]
-
-    return first_usable(SCHEMA, checked)
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise FileNotFoundError(f"path is {path}, which does not exist")
-    return path
+def _checked(path: Path, _place: str) -> tuple[Path, DataFile]:
+    return path, verified(path, path.read_bytes(), SCHEMA.files)[0]
