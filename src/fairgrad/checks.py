@@ -36,10 +36,6 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 
     Raises:
         ValueError: naming the argument, what came and what is allowed.
-
-    Example:
-        >>> check_count("batch_size", 64)
-        64
     """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
@@ -47,10 +43,5 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number; a bool is not.
-
-    Example:
-        >>> is_number(0.5), is_number(True), is_number("0.5")
-        (True, False, False)
-    """
+    """Whether this is a real number; a bool is not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

@@ -20,12 +20,7 @@ UNKNOWN = -1
 
 
 class Codes(NamedTuple):
-    """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing.
-
-    Example:
-        >>> encode(["b", "a", None], "s")
-        Codes(codes=array([ 1,  0, -1]), values=array(['a', 'b'], dtype=object))
-    """
+    """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing."""
 
     codes: NDArray[np.int64]
     values: NDArray[Any]
@@ -38,12 +33,6 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
 
     Raises:
         ValueError: if the data have more than two dimensions, or no column.
-
-    Example:
-        >>> sorted(as_columns({"sex": [0, 1], "race": [1, 1]}, "s"))
-        ['race', 'sex']
-        >>> list(as_columns([[0, 1], [1, 1]], "s"))
-        ['s0', 's1']
     """
     if isinstance(data, Mapping):
         return {str(name): column for name, column in data.items()}
@@ -96,12 +85,7 @@ def _is_series(data: Any) -> bool:
 
 
 def as_array(data: Any) -> NDArray[Any]:
-    """A tensor (on any device), list or array-like as a NumPy array.
-
-    Example:
-        >>> as_array([1, 2])
-        array([1, 2])
-    """
+    """A tensor (on any device), list or array-like as a NumPy array."""
     if hasattr(data, "detach"):
         data = data.detach().cpu()
     array: NDArray[Any] = np.asarray(data)

@@ -329,15 +329,6 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
 
     Raises:
         ValueError: if there is not one coefficient per cell of `coarse`.
-
-    Example:
-        >>> from fairgrad.groups import Groups
-        >>> from fairgrad.measures import accuracy_parity
-        >>> fine = Groups.from_data([0] * 4, {"sex": [0, 0, 1, 1], "race": [0, 1, 0, 1]})
-        >>> coarse = fine.marginal("sex")
-        >>> lift(accuracy_parity(coarse), coarse, fine, fine.parents("sex")).C
-        array([[-0.25, -0.25,  0.25,  0.25],
-               [ 0.25,  0.25, -0.25, -0.25]])
     """
     by_label = constraints.by_label
     coarse_mass, fine_mass = coarse.cell_mass(by_label), fine.cell_mass(by_label)
@@ -365,16 +356,7 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
 
 
 def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
-    """Constraints on the groups' errors as constraints on the errors of (label, group) cells.
-
-    Example:
-        >>> from fairgrad.groups import Groups
-        >>> from fairgrad.measures import accuracy_parity
-        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
-        >>> split_by_label(accuracy_parity(groups), groups).C
-        array([[-0.375,  0.125, -0.125,  0.375],
-               [ 0.375, -0.125,  0.125, -0.375]])
-    """
+    """Constraints on the groups' errors as constraints on the errors of (label, group) cells."""
     if constraints.by_label:
         return constraints
     total = groups.mass.sum(axis=0)

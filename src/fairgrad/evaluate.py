@@ -133,15 +133,7 @@ def fairness_levels(
 
 
 def levels_of(constraints: Constraints, errors: Floats) -> Levels:
-    """``F = c0 + C e`` with its names; e of an empty cell is never used.
-
-    Example:
-        >>> from fairgrad.groups import Groups
-        >>> from fairgrad.measures import accuracy_parity
-        >>> groups = Groups.from_counts({(0, "a"): 50, (0, "b"): 50})
-        >>> levels_of(accuracy_parity(groups), np.array([0.1, 0.3])).values.round(4)
-        array([ 0.1, -0.1])
-    """
+    """``F = c0 + C e`` with its names; e of an empty cell is never used."""
     values = constraints.levels(errors)
     return Levels(constraints.names, values, constraints.gaps(values))
 
@@ -151,10 +143,6 @@ def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
 
     Raises:
         ValueError: if there is not one prediction per row.
-
-    Example:
-        >>> is_wrong(group_rows(["no", "yes"], [0, 1]), ["no", "no"])
-        array([False,  True])
     """
     predicted = as_array(y_pred)
     if predicted.shape != rows.label.shape:
@@ -173,11 +161,6 @@ def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
         rows: with their labels, groups and weights.
         wrong: (N,) which of them are predicted wrongly.
         by_label: whether cells are (label, group) pairs or groups.
-
-    Example:
-        >>> rows = group_rows([0, 0, 1, 1], ["a", "b", "a", "b"])
-        >>> cell_errors(rows, [False, True, False, False], by_label=False)
-        array([0. , 0.5])
     """
     mass = rows.groups.cell_mass(by_label)
     errors = rows.cell_sums(wrong, by_label)

@@ -38,15 +38,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write, of the same name in a folder beside; it takes its place when all went well.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with whole_file(Path(folder) / "note.txt") as beside:
-        ...         _ = beside.write_text("all of it")
-        ...     [file.name for file in Path(folder).iterdir()]
-        ['note.txt']
-    """
+    """A file to write, in a folder beside; it takes its place when all went well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # A folder, not a file of another name: the ending tells writers the format.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
@@ -59,15 +51,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, beside the one to be written; it takes its place when all went well.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with whole_folder(Path(folder) / "model") as beside:
-        ...         _ = (beside / "note.txt").write_text("all of it")
-        ...     (Path(folder) / "model" / "note.txt").read_text()
-        'all of it'
-    """
+    """A folder to fill, beside the one to be written; it takes its place when all went well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
     try:

@@ -393,14 +393,6 @@ def check_weights(
 
     Raises:
         ValueError: if their number differs, one is negative or not finite, or all are 0.
-
-    Example:
-        >>> check_weights([1, 2], 2)
-        array([1., 2.])
-        >>> check_weights([1, -2], 2)
-        Traceback (most recent call last):
-            ...
-        ValueError: sample_weight: expected finite weights of at least 0 that do not sum ...
     """
     if sample_weight is None:
         return None

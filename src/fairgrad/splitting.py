@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def hold_out(
-    cell: Ints, fraction: float, random_state: Any = 0, argument: str = "validation_fraction"
+    cell: Ints,
+    fraction: float,
+    random_state: Any = 0,
+    argument: str = "validation_fraction",
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[Ints, Ints]:
     """Splits rows in two, with the same share of every cell: a stratified hold-out.
 
@@ -25,6 +30,7 @@ def hold_out(
         fraction: the share to hold out, from 0 to below 1; 0 holds out nothing.
         random_state: a seed, or what else ``numpy.random.default_rng`` takes.
         argument: what to call the fraction in errors.
+        may_be_empty: whether it is fine that no row is held out, as all cells are so small.
 
     Returns:
         The numbers of the rows to train on, and of those held out; both in order.
@@ -47,6 +53,6 @@ def hold_out(
     place = np.arange(n) - (np.cumsum(size) - size)[index]
     quota = np.minimum(np.rint(fraction * size), size - 1)
     is_held = place < quota[index]
-    if not is_held.any():
+    if not is_held.any() and not may_be_empty:
         raise ValueError(f"{argument}: {fraction!r} of {n} rows holds out none.")
     return np.sort(order[~is_held]), np.sort(order[is_held])

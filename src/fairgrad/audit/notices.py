@@ -31,12 +31,6 @@ class Notice(NamedTuple):
         kind: "desirable", "constant", "levelling_down", "unknown", "empty", "tiny", "weights" or
             "threshold".
         message: what it is, in words.
-
-    Example:
-        >>> from fairgrad.audit import Audit
-        >>> audit = Audit([0, 1] * 40, [1, 1] * 40, ["a", "a", "b", "b"] * 20)
-        >>> audit.warnings[0].kind
-        'constant'
     """
 
     kind: str

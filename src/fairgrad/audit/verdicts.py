@@ -245,15 +245,6 @@ class Change:
     Attributes:
         before: on the baseline's predictions.
         after: on the audited predictions.
-
-    Example:
-        >>> from fairgrad.audit import Audit
-        >>> y, s = [1] * 400, ["a", "b"] * 200
-        >>> before, after = [1, 0] * 200, [1, 1, 0, 0] * 100
-        >>> audit = Audit(y, after, s, measures="accuracy_parity", baseline=before, labels=[0, 1])
-        >>> change = audit.changes[0]
-        >>> change.is_fairer, change.gained(), change.lost()
-        (True, ['sensitive_features=b'], ['sensitive_features=a'])
     """
 
     before: Finding

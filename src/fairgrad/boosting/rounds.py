@@ -28,16 +28,6 @@ class Rounds:
         dual_state: what is known of the cells' errors, and the multipliers.
         weights: (K,) of the cells, in the last round.
         n_rounds: rounds so far.
-
-    Example:
-        >>> from fairgrad.groups import Groups
-        >>> from fairgrad.measures import accuracy_parity
-        >>> groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
-        >>> rounds = Rounds(groups, accuracy_parity(groups), fairness_rate=0.5)
-        >>> rounds.step(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 0]))
-        array([0.75, 1.25])
-        >>> rounds.levels
-        array([ 0.25, -0.25])
     """
 
     def __init__(self, groups: Groups, constraints: Constraints, **settings: Any) -> None:

@@ -27,16 +27,6 @@ class Images:
         path: A folder, or a zip archive.
         names: File names inside it, one per image.
         size: Height and width to scale to; None leaves every image as it is.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from PIL import Image
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Image.new("RGB", (8, 8), "white").save(Path(folder) / "one.png")
-        ...     images = Images(Path(folder), np.array(["one.png"]), size=(4, 4))
-        ...     len(images), images.batch([0]).shape
-        (1, (1, 3, 4, 4))
     """
 
     path: Path

@@ -153,12 +153,7 @@ class Overview:
 
 
 def overview() -> list[Overview]:
-    """All data sets, by name; files are looked for, not read.
-
-    Examples:
-        >>> [entry.place for entry in overview() if entry.name == "adult"]
-        ['the package']
-    """
+    """All data sets, by name; files are looked for, not read."""
     entries = []
     for name in names():
         schema = find_schema(name)

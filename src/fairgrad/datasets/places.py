@@ -48,30 +48,15 @@ _Read = TypeVar("_Read")
 
 
 class DataNotFoundError(FileNotFoundError):
-    """No usable copy of a data set lies on this machine; the message gives the reasons.
-
-    Example:
-        >>> issubclass(DataNotFoundError, OSError)
-        True
-    """
+    """No usable copy of a data set lies on this machine; the message gives the reasons."""
 
 
 class CorruptFileError(OSError):
-    """A file's content is not the expected one.
-
-    Example:
-        >>> issubclass(CorruptFileError, OSError)
-        True
-    """
+    """A file's content is not the expected one."""
 
 
 class FetchError(OSError):
-    """A data set could not be fetched; nothing was written.
-
-    Example:
-        >>> issubclass(FetchError, OSError)
-        True
-    """
+    """A data set could not be fetched; nothing was written."""
 
 
 def package_folder() -> Path:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fairgrad.splitting import hold_out
+
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset, Encoded
 
@@ -51,8 +53,8 @@ def stratified_indices(
 ) -> SplitRows:
     """A random split in which every stratum has its share in every part, to within one row.
 
-    The rows are shuffled and sorted by stratum; then parts are dealt out at equal steps. Strata of
-    a single row are welcome.
+    The rows are held out as everywhere in the library (`fairgrad.splitting.hold_out`), twice.
+    Strata of a single row are welcome: they stay in training.
 
     Args:
         strata: Number of each row's stratum, such as its cell of label and group.
@@ -69,12 +71,10 @@ def stratified_indices(
             f"test is {test} and validation {validation}; "
             "both must be positive, with room for training"
         )
-    order = _shuffled(len(strata), seed)
-    order = order[np.argsort(strata[order], kind="stable")]
-    in_test = _every(len(order), test)
-    rest = order[~in_test]
-    in_validation = _every(len(rest), validation / (1 - test))
-    return SplitRows(rest[~in_validation], rest[in_validation], order[in_test])
+    rest, in_test = hold_out(strata, test, seed, may_be_empty=True)
+    share = validation / (1 - test)
+    training, in_validation = hold_out(strata[rest], share, seed, may_be_empty=True)
+    return SplitRows(rest[training], rest[in_validation], in_test)
 
 
 def paper_split(data: Encoded, seed: int = 10) -> Split:
@@ -117,14 +117,6 @@ def cut(data: Encoded, parts: SplitRows) -> Split:
 def _shuffled(rows: int, seed: int) -> np.ndarray:
     # The legacy generator, as its stream is frozen: a seed means the same rows for ever.
     return np.random.RandomState(seed).permutation(rows)
-
-
-def _every(rows: int, share: float) -> np.ndarray:
-    """Marks at equal steps: any run of rows holds its share of marks, to within one."""
-    # Half a step of offset, so that a stratum's first row is not always left out.
-    steps = np.floor(np.arange(rows + 1) * share + 0.5)
-    marks: np.ndarray = np.diff(steps) > 0
-    return marks
 
 
 def _check_rows(rows: int) -> None:

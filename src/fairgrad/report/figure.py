@@ -243,15 +243,6 @@ def save_figures(
     Raises:
         ValueError: if a format is not known.
         ImportError: if vl-convert-python is not installed.
-
-    Example:
-        >>> from fairgrad.audit import Audit
-        >>> from fairgrad.report import Report
-        >>> figures = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in save_figures(figures[:1], folder, ["svg"])]
-        ['level-0.svg']
     """
     strangers = [name for name in formats if name not in FORMATS]
     if strangers:

@@ -37,12 +37,6 @@ class FrontierData:
 
     Raises:
         ValueError: if a column is missing, a figure is not finite, or a position does not exist.
-
-    Example:
-        >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
-        ...                        "unfairness": [0.01, 0.1]})
-        >>> FrontierData(points, chosen=0).chosen
-        0
     """
 
     points: pd.DataFrame

@@ -108,12 +108,7 @@ def texts_among_numbers(column: pd.Series) -> str:
 
 
 def value_name(value: object) -> str:
-    """The value as text, without spaces around it; whole numbers without a decimal point.
-
-    Example:
-        >>> value_name(1.0), value_name(" yes"), value_name(True)
-        ('1', 'yes', 'True')
-    """
+    """The value as text, without spaces around it; whole numbers without a decimal point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()

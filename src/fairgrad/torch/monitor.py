@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 
 
 def fair_losses(module: nn.Module) -> dict[str, FairLoss]:
-    """The fair losses among a module and its submodules, by their names in it.
-
-    Example:
-        >>> import torch
-        >>> from fairgrad.torch import CrossEntropyLoss
-        >>> model = torch.nn.Module()
-        >>> model.criterion = CrossEntropyLoss([0, 1, 0, 1], [0, 0, 1, 1], "accuracy_parity")
-        >>> list(fair_losses(model))
-        ['criterion']
-    """
+    """The fair losses among a module and its submodules, by their names in it."""
     return {name: part for name, part in module.named_modules() if isinstance(part, FairLoss)}
 
 
@@ -39,22 +30,6 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
         criterion: a fair loss.
         levels: (J,) levels to be given in place of the current ones, such as their mean over an
             epoch.
-
-    Example:
-        >>> from fairgrad.torch import CrossEntropyLoss
-        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
-        >>> criterion = CrossEntropyLoss(y, s, "accuracy_parity", fairness_rate=0.1)
-        >>> scores = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-        >>> _ = criterion(scores.requires_grad_(), y, s)
-        >>> for name, number in numbers_of(criterion).items():
-        ...     print(f"{name}: {number:.3f}")
-        level/s=0: 0.250
-        level/s=1: -0.250
-        multiplier/s=0: 0.025
-        multiplier/s=1: -0.025
-        weight/s=0: 0.950
-        weight/s=1: 1.050
-        negative_share: 0.000
     """
     weights = criterion.cell_weights
     found = (criterion.levels if levels is None else levels, criterion.multipliers, weights)

@@ -49,14 +49,6 @@ class History:
         unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
         levels: (epochs, M, J) levels of fairness, NaN where not defined.
         multipliers: (epochs, M, J) net multipliers, lambda - delta.
-
-    Example:
-        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> members = [Member(fairness_measure="accuracy_parity")]
-        >>> history = train(table, members, TrainingPlan(epochs=3)).history
-        >>> len(history), history.levels.shape
-        (3, (3, 1, 2))
     """
 
     accuracy: Floats
@@ -174,33 +166,18 @@ class Evaluation:
 
 
 def fairest_of_accurate(accuracy: Floats, unfairness: Floats, slack: float = 0.03) -> int:
-    """The paper's rule: the fairest of those within `slack` of the best accuracy.
-
-    Example:
-        >>> fairest_of_accurate(np.array([0.85, 0.83, 0.70]), np.array([0.05, 0.01, 0.0]))
-        1
-    """
+    """The paper's rule: the fairest of those within `slack` of the best accuracy."""
     unfairness = np.where(np.isnan(unfairness), 0.0, unfairness)  # no measure: all are alike
     return _least(unfairness, -accuracy, among=accuracy >= np.nanmax(accuracy) - slack)
 
 
 def most_accurate(accuracy: Floats, unfairness: Floats) -> int:  # noqa: ARG001 - a rule takes both
-    """The most accurate.
-
-    Example:
-        >>> most_accurate(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
-        0
-    """
+    """The most accurate."""
     return _least(-accuracy, -accuracy)
 
 
 def fairest(accuracy: Floats, unfairness: Floats) -> int:
-    """The fairest; of equally fair ones the most accurate.
-
-    Example:
-        >>> fairest(np.array([0.85, 0.83]), np.array([0.05, 0.01]))
-        1
-    """
+    """The fairest; of equally fair ones the most accurate."""
     return _least(np.where(np.isnan(unfairness), 0.0, unfairness), -accuracy)
 
 
@@ -214,10 +191,6 @@ def most_accurate_within(accuracy: Floats, unfairness: Floats, bound: float) -> 
 
     Raises:
         ValueError: if none is fair enough; it names the fairest.
-
-    Example:
-        >>> most_accurate_within(np.array([0.85, 0.83]), np.array([0.05, 0.01]), bound=0.02)
-        1
     """
     if not (unfairness <= bound).any():
         raise ValueError(

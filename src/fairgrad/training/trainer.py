@@ -40,10 +40,6 @@ class Choice(NamedTuple):
         epoch: after which epoch (counted from 0) it was kept.
         accuracy: on the validation rows.
         unfairness: on the validation rows.
-
-    Example:
-        >>> Choice(member=0, epoch=4, accuracy=0.84, unfairness=0.01).epoch
-        4
     """
 
     member: int
@@ -62,14 +58,6 @@ class Training:
         shape: of the networks; None if a module was trained.
         stopped: (M,) why a member was stopped, or None.
         interrupted: whether Ctrl-C ended the training.
-
-    Example:
-        >>> from fairgrad.training import Member, TrainingPlan, TrainingTable, train
-        >>> table = TrainingTable.from_data([[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25)
-        >>> training = train(table, [Member()], TrainingPlan(epochs=3))
-        >>> choice = training.select("most_accurate")
-        >>> choice.member, training.scores(choice, [[0.0], [1.0]]).shape
-        (0, (2, 1))
     """
 
     history: History
