@@ -542,3 +542,18 @@ def test_adult_with_default_settings(adult_splits, measure, least_accuracy, most
     accuracy, unfair = np.mean(figures, axis=0)
     assert accuracy >= least_accuracy
     assert unfair <= most_unfair
+
+
+def test_an_exact_model_of_a_stack_with_slack_goes_on():
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 2)) + s[:, None]
+    y = (X.sum(1) > 1).astype(int)
+    models = [
+        FairGradClassifier("equalized_odds", epsilon=epsilon, max_iter=3, random_state=0)
+        for epsilon in (0.0, 0.1)
+    ]
+    exact, _ = fit_variants(models, X, y, sensitive_features=s)
+    before = exact.multipliers_
+    exact.partial_fit(X, y, sensitive_features=s)
+    assert np.abs(exact.multipliers_ - before).max() < np.abs(before).max()

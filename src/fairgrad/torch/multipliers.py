@@ -35,11 +35,8 @@ class Multipliers(nn.Module):
         groups: of the training set.
         constraints: on the cells of these groups, all of them defined.
         ignore_index: a target that is in no cell, if the loss has one.
-        fairness_rate: step size of the multipliers.
-        proportional_rate: how strongly the weights react to what is broken in this batch alone.
-        error_memory: share of the rows of earlier batches kept in the error estimates.
-        negative_weights: whether weights may be negative; if not they are clipped at 0.
         processes: those that share one set of multipliers.
+        settings: rates and others, as `fairgrad.dual.make_constants` takes them.
 
     Attributes:
         lookup: the cells of rows.
@@ -56,23 +53,13 @@ class Multipliers(nn.Module):
         constraints: Constraints,
         *,
         ignore_index: int | None = None,
-        fairness_rate: float = 0.01,
-        proportional_rate: float = 0.0,
-        error_memory: float = 0.0,
-        negative_weights: bool = True,
         processes: Processes | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__()
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
-        constants = dual.make_constants(
-            constraints,
-            groups,
-            fairness_rate=fairness_rate,
-            proportional_rate=proportional_rate,
-            error_memory=error_memory,
-            negative_weights=negative_weights,
-        )
+        constants = dual.make_constants(constraints, groups, **settings)
         self._constants = constants.convert(torch.from_numpy)
         for name, array in self._arrays().items():
             self.register_buffer(name, array, persistent=False)

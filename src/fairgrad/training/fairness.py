@@ -26,7 +26,7 @@ from fairgrad.measures import constraints_of
 from fairgrad.torch.compiled import CompiledStep, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairgrad.groups import Groups, Ints
     from fairgrad.training.table import Member, TrainingTable
@@ -128,6 +128,14 @@ class StackedFairness:
             "weights": weights,
         }
         return weights.to(counts.dtype)
+
+    def adapt(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """A state to start from, if it is of a stack that had two sides where this has one."""
+        key, n = "fairness.multipliers", self.state["multipliers"].shape[1]
+        found = torch.as_tensor(start.get(key, ()))
+        if found.ndim != 2 or found.shape[1] != 2 * n:
+            return dict(start)
+        return {**start, key: found[:, :n] - found[:, n:]}
 
     def mixed(self, counts: Tensor) -> Tensor:
         """Counts (M, 2, K) of (label, group) cells as what each member's own cells hold."""

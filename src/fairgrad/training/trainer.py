@@ -190,7 +190,7 @@ def train(
     run = _Run(Stack(table, members, plan, module, parts), plan)
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
-        run.stack.state.load(own)
+        run.stack.state.load(run.stack.fairness.adapt(own))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(members[0].seed)  # for the dropout of modules; own networks have theirs
         run.go(progress)
