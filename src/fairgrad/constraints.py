@@ -214,9 +214,11 @@ class Constraints:
         return {**self._arguments(), "parts": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
         parts = state.pop("parts", None)  # files of earlier versions hold the matrix C
-        C = {} if parts is None else {"C": Coefficients(**parts)}
-        Constraints.__init__(self, **state, **C)
+        if parts is not None:
+            state["C"] = Coefficients(**parts)
+        Constraints.__init__(self, **state)
 
     def __repr__(self) -> str:
         own = self.coefficients

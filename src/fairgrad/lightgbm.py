@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats
 
 __all__ = ["FairGradLGBMClassifier", "LightGBMObjective", "load", "save"]
-
-sys.modules[f"{__name__}.classifier"] = sys.modules[__name__]  # where older pickles look
 
 METRIC_PARAMETERS = ("metric", "metrics", "metric_types")
 NO_METRIC = ("", "None", "none", "na", "null", "custom")
@@ -375,6 +372,3 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
         setattr(model, name, value)
     model._restore_fitted(notes)  # noqa: SLF001 - a method of our own class
     return model
-
-
-FairObjective = LightGBMObjective  # its former name

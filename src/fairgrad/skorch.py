@@ -21,6 +21,7 @@ from torch.utils.data import Subset
 from fairgrad.columns import sensitive_columns
 from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import numbers_of
+from fairgrad.torch.predictions import scores_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +158,7 @@ class FairNet:
 
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
         """The fair loss in training, the plain one in validation."""
-        scores = _scores(y_pred)
+        scores = scores_in(y_pred, "module")
         if isinstance(self.criterion_.base_loss, nn.NLLLoss):  # skorch's modules give probabilities
             scores = torch.log(scores + torch.finfo(scores.dtype).eps)
         target = to_tensor(y_true, device=self.device)
@@ -263,17 +264,6 @@ class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type
         >>> net.predict_proba(X).shape
         (8, 2)
     """
-
-
-def _scores(y_pred: Any) -> Tensor:
-    """The scores a module gave; of a tuple the first counts, as in skorch's predictions."""
-    scores = y_pred[0] if isinstance(y_pred, tuple) and y_pred else y_pred
-    if not isinstance(scores, Tensor):
-        raise TypeError(
-            "module: expected a tensor of scores, or a tuple that starts with one, got "
-            f"{type(scores).__name__}."
-        )
-    return scores
 
 
 def _row_numbers(part: Any, whole: Any) -> Ints:

@@ -18,6 +18,7 @@ from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
 from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import check_finite, numbers_of
+from fairgrad.torch.predictions import scores_in
 from fairgrad.torch.processes import join_processes
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class FairTrainer(Trainer):
         if labels is None:
             raise ValueError(f"inputs: expected labels as {self.label_name!r}, got {list(inputs)}.")
         s = self._take_sensitive(inputs) if model.training else None
-        logits = _logits(model(**self._without_sensitive(inputs)))
+        logits = scores_in(model(**self._without_sensitive(inputs)), "model", "logits")
         self.criterion.train(model.training)
         loss = self.criterion(logits, labels, s)
         if model.training:
@@ -191,7 +192,7 @@ class FairTrainer(Trainer):
     ) -> tuple[None, Tensor | None, None]:
         inputs = self._prepare_inputs(self._without_sensitive(inputs))
         with torch.no_grad(), self.compute_loss_context_manager():
-            logits = _logits(model(**inputs))
+            logits = scores_in(model(**inputs), "model", "logits")
         return None, None if prediction_loss_only else logits.detach(), None
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
@@ -317,28 +318,6 @@ def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
         name: np.append(groups.column(a), [None])[s.reshape(-1)]
         for a, name in enumerate(groups.attributes)
     }
-
-
-def _logits(outputs: Any) -> Tensor:
-    """The logits among the outputs of a model that was called without labels.
-
-    They are what a dictionary (every `ModelOutput` is one) has as "logits", the first of a tuple,
-    or the output itself.
-    """
-    if isinstance(outputs, dict):
-        if "logits" not in outputs:
-            raise ValueError(
-                f"model: expected an output named 'logits', got a dictionary of {list(outputs)}."
-            )
-        logits = outputs["logits"]
-    else:
-        logits = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
-    if not isinstance(logits, Tensor):
-        raise TypeError(
-            "model: expected a tensor of logits, a tuple that starts with them or a dictionary "
-            f"with 'logits'; got {type(logits).__name__}."
-        )
-    return logits
 
 
 def _check_criterion(criterion: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats
 
 __all__ = ["FairGradXGBClassifier", "XGBoostObjective", "load", "save"]
-
-sys.modules[f"{__name__}.classifier"] = sys.modules[__name__]  # where older pickles look
 
 
 class XGBoostObjective(BoostingObjective):
@@ -269,6 +266,3 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
         )
     model._restore_fitted(notes)  # noqa: SLF001 - a method of our own class
     return model
-
-
-FairObjective = XGBoostObjective  # its former name

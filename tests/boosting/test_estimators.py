@@ -1,7 +1,6 @@
-"""What the two boosted classifiers share: rows held out, metrics, arguments and old pickles."""
+"""What the two boosted classifiers share: rows held out, metrics and arguments."""
 
 import inspect
-import pickle
 
 import numpy as np
 import pytest
@@ -136,24 +135,6 @@ def test_a_single_group_is_refused_by_the_name_of_the_argument(hiring, library):
 def test_the_old_name_of_the_validation_fraction_is_refused(library):
     with pytest.raises(TypeError, match="held_out is now called validation_fraction"):
         fair(library, held_out=0.2)
-
-
-@both
-def test_a_pickle_of_the_time_when_each_library_had_a_package(hiring, library):
-    """The class was in a module `classifier` and `validation_fraction` was called `held_out`."""
-    model = fair(library, validation_fraction=0.25)
-    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
-    expected = model.predict_proba(hiring.X)
-    vars(model)["held_out"] = vars(model).pop("validation_fraction")
-    home = f"cfairgrad.{library}"
-    old = pickle.dumps(model, protocol=0).replace(
-        f"{home}\nFairGrad".encode(), f"{home}.classifier\nFairGrad".encode()
-    )
-    assert f"{home}.classifier\n".encode() in old
-    same = pickle.loads(old)  # noqa: S301 - our own bytes
-    assert same.get_params()["validation_fraction"] == 0.25
-    assert not hasattr(same, "held_out")
-    np.testing.assert_array_equal(same.predict_proba(hiring.X), expected)
 
 
 @both

@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from fairgrad.boosting import BoostingObjective
-
 
 @pytest.mark.parametrize("leaf", ["lightgbm", "xgboost"])
 def test_a_leaf_loads_no_torch_and_not_the_other_leaf(leaf):
@@ -16,10 +14,3 @@ def test_a_leaf_loads_no_torch_and_not_the_other_leaf(leaf):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("leaf", ["lightgbm", "xgboost"])
-def test_the_former_name_of_the_objective(leaf):
-    module = pytest.importorskip(f"fairgrad.{leaf}")
-    assert issubclass(module.FairObjective, BoostingObjective)
-    assert module.FairObjective.__name__ != "FairObjective"

@@ -268,8 +268,8 @@ def test_a_bert_that_returns_tuples_is_trained_alike(people, tmp_path):
 @pytest.mark.parametrize(
     ("wrap", "error", "message"),
     [
-        (lambda logits: {"scores": logits}, ValueError, r"named 'logits', got .*\['scores'\]"),
-        (lambda _: "text", TypeError, "expected a tensor of logits"),
+        (lambda logits: {"scores": logits}, TypeError, r"with 'logits'; got .*\['scores'\]"),
+        (lambda _: "text", TypeError, "model: expected a tensor of scores"),
         (lambda logits: logits[:, None], ValueError, r"input: expected shape \(N, classes\)"),
         (lambda logits: logits[:, 0], ValueError, r"input: expected shape \(N, classes\)"),
     ],

@@ -109,13 +109,6 @@ class FairBoostingMixin:
         self.y_desirable = y_desirable
         self.negative_weights = negative_weights
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickles, also what was pickled when `validation_fraction` was called `held_out`."""
-        if "held_out" in state:
-            state = {**state, "validation_fraction": state["held_out"]}
-            del state["held_out"]
-        super().__setstate__(state)  # type: ignore[misc]  # scikit-learn's, of the other base
-
     def _make_objective(
         self, y: Any, sensitive_features: Any, sample_weight: Any, start: Any
     ) -> Any:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
 
 def best_class(scores: Tensor) -> Tensor:
@@ -105,3 +103,27 @@ def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading
         f"predict: needed with {type(loss).__name__}, a function from the loss's input to "
         f"predicted labels; known without it: {[kind.__name__ for kind in READINGS]}."
     )
+
+
+def scores_in(outputs: Any, argument: str, name: str | None = None) -> Tensor:
+    """The scores among what a module gave: a tensor, or the first of a tuple.
+
+    Args:
+        outputs: of the module.
+        argument: what to call the module in errors.
+        name: of the entry to take if a dictionary came; None to take none.
+
+    Raises:
+        TypeError: if there is no such tensor.
+    """
+    found = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
+    got = type(found).__name__
+    if name is not None and isinstance(outputs, dict):
+        found, got = outputs.get(name), f"a dictionary of {list(outputs)}"
+    if not isinstance(found, Tensor):
+        entry = "" if name is None else f", or a dictionary with {name!r}"
+        raise TypeError(
+            f"{argument}: expected a tensor of scores, or a tuple that starts with one{entry}; "
+            f"got {got}."
+        )
+    return found

@@ -14,7 +14,7 @@ whole group: it holds the group's rows of every label, and its weight is the gro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
