@@ -103,12 +103,12 @@ class Constants:
     least_weight: Array | None
     n_outcomes: int = 1
 
-    def convert(self, change: Callable[[Any], Any]) -> Constants:
-        """The same, with every array changed by a function, such as ``torch.as_tensor``."""
+    def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
+        """The same, with every array changed by a function, such as ``torch.from_numpy``."""
         arrays = {
             field.name: change(value)
             for field in fields(self)
-            if isinstance(value := getattr(self, field.name), np.ndarray)
+            if isinstance(value := getattr(self, field.name), kind)
         }
         return replace(self, **arrays)
 

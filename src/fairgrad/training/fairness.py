@@ -67,8 +67,10 @@ class StackedFairness:
                 _member_constants(member, part, own, by_label, n_levels)
                 for member, part, own in zip(members, constraints, groups, strict=True)
             ]
-        ).convert(torch.from_numpy)
-        self._compiled = CompiledStep(self.constants) if is_compiled else None
+        )
+        self._compiled: CompiledStep | None = None
+        if is_compiled:
+            self._compiled = CompiledStep(self.constants.convert(torch.from_numpy))
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
@@ -118,7 +120,9 @@ class StackedFairness:
         if self._compiled is not None:
             weights = self._compiled.update(state, joint)
         else:
-            state, weights = dual.step(self.constants, state, joint)
+            arrays = dual.State(*(part.numpy() for part in state))
+            found, weights = dual.step(self.constants, arrays, joint.numpy())
+            state, weights = dual.State(*map(torch.from_numpy, found)), torch.from_numpy(weights)
         multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
         weights = weights.view(n_members, -1)
         self.state |= {
@@ -149,7 +153,8 @@ class StackedFairness:
     @property
     def net_multipliers(self) -> Tensor:
         """(M, J) one multiplier per constraint, lambda - delta."""
-        net: Tensor = dual.net_multipliers(self.constants, self._by_side(self.state["multipliers"]))
+        multipliers = self._by_side(self.state["multipliers"]).numpy()
+        net = torch.from_numpy(dual.net_multipliers(self.constants, multipliers))
         return net.view(self.n_members, -1)
 
     def _by_side(self, multipliers: Tensor) -> Tensor:
