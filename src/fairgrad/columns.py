@@ -56,12 +56,6 @@ def sensitive_columns(
 ) -> dict[str, Any]:
     """Named columns of sensitive values, one value per row. A single unnamed one is called "s".
 
-    Args:
-        sensitive_features: one column, a matrix, a data frame or a mapping of columns.
-        n_rows: how many rows there are.
-        argument: what to call the values in errors.
-        other: what has one row per value.
-
     Raises:
         ValueError: if a column has another number of rows.
 

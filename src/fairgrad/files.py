@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes a file at once; an existing file is replaced.
 
-    Args:
-        path: the file.
-        content: bytes, or text to be written as UTF-8.
-
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_whole(Path(folder) / "note.txt", "all of it")

@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 from fairgrad.datasets import load
 from fairgrad.datasets.split import (
     paper_indices,
-    paper_split,
+    standardised,
+    strata,
     stratified_indices,
-    stratified_split,
 )
 
 
@@ -68,7 +68,7 @@ def test_every_row_is_about_equally_often_in_the_test_part():
 def test_standardised_as_scikit_learn_does_on_the_training_rows_only():
     encoded = load("german").encode()
     for split, parts in (
-        (paper_split(encoded, 20), paper_indices(1000, 20)),
+        (standardised(encoded, paper_indices(1000, 20)), paper_indices(1000, 20)),
         (load("german").split(20), paper_indices(1000, 20)),
     ):
         scaler = StandardScaler().fit(encoded.X[parts.train].astype(np.float64))
@@ -89,7 +89,7 @@ def test_rows_may_be_chosen_by_numbers_mask_or_slice():
 def test_constant_feature_is_centred_without_dividing_by_zero():
     encoded = load("german").encode()
     encoded.X[:, 0] = 3.0
-    train, _, test = stratified_split(encoded)
+    train, _, test = standardised(encoded, stratified_indices(strata(encoded)))
     assert not train.X[:, 0].any()
     assert not test.X[:, 0].any()
 

@@ -84,13 +84,7 @@ _add_commands((demo, fit, predict, audit, frontier, data, bench))
 def main(
     arguments: Sequence[str] | None = None, command: click.Command = app, name: str = "fairgrad"
 ) -> NoReturn:
-    """Runs the program, or a command of another package, and exits with its exit code.
-
-    Args:
-        arguments: after the program's name; by default those it was started with.
-        command: what to run.
-        name: of the program, as its help says it.
-    """
+    """Runs the program, or a command of another package, and exits with its exit code."""
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.

@@ -40,12 +40,7 @@ TABLES = """\
 
 
 def model_card(outcome: AuditedModel, table: str) -> str:
-    """The card of a model, in Markdown.
-
-    Args:
-        outcome: the model and its audit.
-        table: the name of the file it was trained on.
-    """
+    """The card of a model, in Markdown."""
     target = escape(outcome.prepared.columns.target)
     asked = outcome.settings.in_words(outcome.prepared.columns.sensitive)
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.features)
@@ -110,14 +105,7 @@ def _data(outcome: AuditedModel, table: str) -> str:
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes the model, its card and all that was found.
-
-    Args:
-        outcome: the model and its audit.
-        folder: to write into.
-        table: the name of the file it was trained on.
-        title: of the report.
-    """
+    """Writes the model, its card and all that was found."""
     outcome.model.save(folder)
     (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
     write_findings(outcome, folder, table, title)

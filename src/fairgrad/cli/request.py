@@ -166,24 +166,13 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
 
 
 def audited_measures(desirable: str | None, trained_for: Sequence[str] = ()) -> list[str]:
-    """The audit's own measures, without the one that needs a desirable label if there is none.
-
-    Args:
-        desirable: the desirable label, if there is one.
-        trained_for: measures that must be included.
-    """
+    """The audit's own measures, without the one that needs a desirable label if there is none."""
     usual = [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
     return [*usual, *(name for name in trained_for if name not in usual)]
 
 
 def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False) -> str:
-    """The worst verdict on some measures.
-
-    Args:
-        audit: of all measures.
-        measures: names of those that count.
-        separate: whether only single attributes count, not their combinations.
-    """
+    """The worst verdict on some measures; if `separate`, not on crossed attributes."""
     found = [
         finding.verdict
         for finding in audit.findings

@@ -339,13 +339,7 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
 def _network(
     prepared: PreparedTable, settings: ModelSettings, **parameters: Any
 ) -> FairGradClassifier:
-    """An unfitted classifier with the settings that all ways of training share.
-
-    Args:
-        prepared: the rows it is for.
-        settings: what was asked.
-        **parameters: of the estimator; they win over the settings.
-    """
+    """An unfitted classifier with the settings that all ways of training share."""
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,

@@ -30,15 +30,7 @@ def table_without_header(
     skip: str = "",
     strip_end: str = "",
 ) -> bytes:
-    """Headerless files, one after the other, under the given column names.
-
-    Args:
-        members: Contents of the files.
-        columns: Names of the columns.
-        delimiter: Text between two fields; surrounding blanks are removed.
-        skip: Lines that start with this text are comments.
-        strip_end: Text removed from the end of the last field.
-    """
+    """Headerless files, one after the other, under the given column names."""
     lines = (line for member in members for line in member.decode("utf-8").splitlines())
     kept = (line for line in lines if line.strip() and not (skip and line.startswith(skip)))
     rows = [[field.strip() for field in line.strip().split(delimiter)] for line in kept]

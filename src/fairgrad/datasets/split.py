@@ -56,12 +56,6 @@ def stratified_indices(
     The rows are held out as everywhere in the library (`fairgrad.splitting.hold_out`), twice.
     Strata of a single row are welcome: they stay in training.
 
-    Args:
-        strata: Number of each row's stratum, such as its cell of label and group.
-        seed: Seed of the shuffle.
-        test: Share of the rows in the test part.
-        validation: Share of the rows in the validation part.
-
     Raises:
         ValueError: There are fewer than five rows, or the shares leave no room for training.
     """
@@ -75,19 +69,6 @@ def stratified_indices(
     share = validation / (1 - test)
     training, in_validation = hold_out(strata[rest], share, seed, may_be_empty=True)
     return SplitRows(rest[training], rest[in_validation], in_test)
-
-
-def paper_split(data: Encoded, seed: int = 10) -> Split:
-    """The paper's split of encoded data, standardised by the training rows alone."""
-    return standardised(data, paper_indices(len(data), seed))
-
-
-def stratified_split(
-    data: Encoded, seed: int = 10, *, test: float = 0.2, validation: float = 0.2
-) -> Split:
-    """A split in which every label of every group has its share in every part; standardised."""
-    parts = stratified_indices(strata(data), seed, test=test, validation=validation)
-    return standardised(data, parts)
 
 
 def strata(data: Dataset | Encoded) -> np.ndarray:

@@ -116,11 +116,6 @@ def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) 
     ``area of the union over i of [u_i, u_ref] x [a_ref, a_i]``: larger is better. Two frontiers
     compare only with the same reference.
 
-    Args:
-        accuracy: (n,) of the points.
-        unfairness: (n,) of the points.
-        reference: accuracy and unfairness of the worst point that counts.
-
     Example:
         >>> round(hypervolume([0.8, 0.9], [0.0, 0.1], reference=(0.5, 0.2)), 4)
         0.07

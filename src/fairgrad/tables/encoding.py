@@ -116,10 +116,7 @@ def describe_features(
 ) -> list[TrainedFeature]:
     """What is to be remembered of the features of the training table.
 
-    Args:
-        features: as `ColumnRoles.apply` gives them.
-        original: the table they were made of.
-        rows: the rows whose numbers count, so that nothing is learnt from those held out.
+    Only the numbers of `rows` count, so that nothing is learnt from rows held out.
     """
     return [_describe(features[name], column_kind(original[name]), rows) for name in features]
 

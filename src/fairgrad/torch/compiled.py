@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fairgrad import dual
     from fairgrad.torch.cells import CellLookup, LookupTable
+    from fairgrad.torch.multipliers import LossBatch
 
 try:
     _step: Any = import_module("fairgrad.torch._step")
@@ -88,22 +89,14 @@ class CompiledStep:
         return weights
 
     def factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        scores: Tensor | None,
-        wrong: Tensor | None,
-        sample_weight: Tensor | None,
-        state: tuple[Tensor, Tensor, Tensor],
-        *,
-        mean: bool,
-        update: bool,
+        self, batch: LossBatch, scores: Tensor | None, wrong: Tensor | None, state: dual.State
     ) -> Tensor | None:
         """One step on a batch: each row's factor, or None if a row's values were never seen.
 
-        The arguments are those of `Multipliers.factors`; predictions are read off `scores`,
-        (N, classes) in single precision, or else `wrong` flags them.
+        Predictions are read off `scores`, (N, classes) in single precision, or else `wrong` flags
+        those that are wrong.
         """
+        label, s, sample_weight, mean, update = batch
         n = label.shape[0]
         label, s = label.contiguous(), s.contiguous()
         factors = torch.empty(n, dtype=torch.float32)

@@ -18,7 +18,7 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import flat_labels, flat_losses, flat_sensitive, flat_weights
-from fairgrad.torch.multipliers import Multipliers
+from fairgrad.torch.multipliers import LossBatch, Multipliers
 from fairgrad.torch.predictions import best_class, reading_of
 from fairgrad.torch.processes import Processes
 
@@ -196,13 +196,9 @@ class FairLoss(nn.Module):
         update = mode == "train" and torch.is_grad_enabled()
         is_mean = self.reduction == "mean" and not self._has_class_weight
         factor = state.factors(
-            label,
-            s,
+            LossBatch(label, s, sample_weight, is_mean, update),
             lambda: reading.wrong(input, label),
             input if reading.predict is best_class else None,
-            sample_weight,
-            mean=is_mean,
-            update=update,
         )
         if update:
             self._last[:] = losses.detach(), label, sample_weight

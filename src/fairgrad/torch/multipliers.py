@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Groups
+
+
+class LossBatch(NamedTuple):
+    """The rows of a batch, and what is to be done with them.
+
+    Attributes:
+        label: (N,) labels.
+        s: (N,) sensitive values, or (N, columns).
+        sample_weight: (N,) in double precision, or None for ones.
+        mean: whether factors are divided by the weight of the rows not ignored.
+        update: whether the state changes.
+    """
+
+    label: Tensor
+    s: Tensor
+    sample_weight: Tensor | None
+    mean: bool
+    update: bool
 
 
 class Multipliers(nn.Module):
@@ -91,26 +109,14 @@ class Multipliers(nn.Module):
         self._compiled = self._as_arrays = None
 
     def factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        wrong: Callable[[], Tensor],
-        scores: Tensor | None = None,
-        sample_weight: Tensor | None = None,
-        *,
-        mean: bool = False,
-        update: bool = True,
+        self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None = None
     ) -> Tensor:
         """Takes in the predictions of a batch, updates the state, gives each row's factor.
 
         Args:
-            label: (N,) labels.
-            s: (N,) sensitive values, or (N, columns).
+            batch: labels, sensitive values and weights of the rows.
             wrong: a function that gives (N,) which predictions are wrong.
             scores: (N, classes) whose highest entry is the prediction, if that is how it is read.
-            sample_weight: (N,) in double precision, or None for ones.
-            mean: whether factors are divided by the weight of the rows not ignored.
-            update: whether the state changes.
 
         Returns:
             (N,) the weight of each row's cell times its sample weight.
@@ -120,54 +126,32 @@ class Multipliers(nn.Module):
         """
         if (
             torch.compiler.is_compiling()
-            or not (label.is_cpu and self._is_on_cpu)
+            or not (batch.label.is_cpu and self._is_on_cpu)
             or not self.processes.is_alone
         ):
-            return self._tensor_factors(label, s, wrong(), sample_weight, mean, update)
+            return self._tensor_factors(batch, wrong())
         if self.is_compiled:
-            return self._compiled_factors(label, s, wrong, scores, sample_weight, mean, update)
-        return self._array_factors(label, s, wrong(), sample_weight, mean, update)
+            return self._compiled_factors(batch, wrong, scores)
+        return self._array_factors(batch, wrong())
 
     def _compiled_factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        wrong: Callable[[], Tensor],
-        scores: Tensor | None,
-        sample_weight: Tensor | None,
-        mean: bool,
-        update: bool,
+        self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None
     ) -> Tensor:
         own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
-        compiled = self._compiled
-        if compiled is None:
-            compiled = self._compiled = CompiledStep(self._constants, self.lookup)
+        if self._compiled is None:
+            self._compiled = CompiledStep(self._constants, self.lookup)
         if scores is not None and not (scores.dtype == torch.float32 and scores.is_contiguous()):
             scores = None
-        factors = compiled.factors(
-            label,
-            s,
-            scores,
-            wrong().to(torch.uint8).contiguous() if scores is None else None,
-            sample_weight,
-            (own["rows"], own["errors"], own["multipliers"]),
-            mean=mean,
-            update=update,
-        )
+        flags = wrong().to(torch.uint8).contiguous() if scores is None else None
+        state = dual.State(own["rows"], own["errors"], own["multipliers"])
+        factors = self._compiled.factors(batch, scores, flags, state)
         if factors is None:
-            raise ValueError(self.lookup.explain(label, s))
+            raise ValueError(self.lookup.explain(batch.label, batch.s))
         return factors
 
-    def _array_factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        wrong: Tensor,
-        sample_weight: Tensor | None,
-        mean: bool,
-        update: bool,
-    ) -> Tensor:
+    def _array_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         """With NumPy, whose small operations cost a fraction of PyTorch's on the CPU."""
+        label, s, sample_weight, mean, update = batch
         lookup = self.lookup
         cell = lookup(label, s).numpy()
         if cell.max() >= NOWHERE:
@@ -190,15 +174,8 @@ class Multipliers(nn.Module):
         factors = factors if weight is None else factors * weight
         return torch.from_numpy((factors / (counts.sum() if mean else 1.0)).astype(np.float32))
 
-    def _tensor_factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        wrong: Tensor,
-        sample_weight: Tensor | None,
-        mean: bool,
-        update: bool,
-    ) -> Tensor:
+    def _tensor_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
+        label, s, sample_weight, mean, update = batch
         lookup, constants = self.lookup, self._constants
         cell = lookup(label, s)
         rows = constants.per_share.new_ones(()).expand(cell.shape)

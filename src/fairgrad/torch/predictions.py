@@ -106,12 +106,7 @@ def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading
 
 
 def scores_in(outputs: Any, argument: str, name: str | None = None) -> Tensor:
-    """The scores among what a module gave: a tensor, or the first of a tuple.
-
-    Args:
-        outputs: of the module.
-        argument: what to call the module in errors.
-        name: of the entry to take if a dictionary came; None to take none.
+    """The scores among what a module gave: a tensor, the first of a tuple, or a named entry.
 
     Raises:
         TypeError: if there is no such tensor.
