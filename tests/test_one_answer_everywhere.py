@@ -59,6 +59,7 @@ class TestDesirableLabel:
         assert scorer(model, X, y, sensitive_features=SEX) == pytest.approx(-levels.unfairness)
         trees = FairGradLGBMClassifier(fairness_measure=MEASURE, n_estimators=2, verbose=-1)
         trees.fit(X, y, sensitive_features=SEX)
+        assert trees.desirable_ == (names[1],)
         rows = TrainingTable.from_data(X, y, SEX)
         trained = train(rows, [Member(fairness_measure=MEASURE)], TrainingPlan(epochs=1))
         assert trained.history.unfairness.shape == (1, 1)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.columns import sensitive_columns
 from fairgrad.files import write_whole
+from fairgrad.measures import desirable_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,7 @@ levels_: (J,) levels of fairness before the last round, on the rows held out if 
 multipliers_: (J,) their multipliers.
 cell_weights_: (K,) weights of the cells in the last round.
 constraint_names_: (J,) names of the levels and multipliers.
+desirable_: the labels taken as desirable, for measures that look at them.
 cell_names_: (K,) names of the cells.
 groups_: groups and frequencies of the training rows.
 fairness_state_: what training continues from, as plain lists and numbers.
@@ -158,6 +160,12 @@ class FairBoostingMixin:
         if state is not None:
             objective.rounds.load_state(state)
         return objective
+
+    @property
+    def desirable_(self) -> tuple[Any, ...]:
+        """The labels taken as desirable, for measures that look at them."""
+        labels = self.classes_.tolist()  # type: ignore[attr-defined]  # of the library's class
+        return tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
 
     def _set_fitted(self, objective: BoostingObjective | None) -> None:
         """Sets the fitted attributes about fairness; None for all of them if nothing was fair."""
