@@ -230,6 +230,22 @@ for compiled in (True, False):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_state_that_others_have_replaced_is_no_danger(dtype, compiled):
+    """Frameworks cast buffers or load them in place of ours, behind the module's back."""
+    y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+    criterion = CrossEntropyLoss(y, s, "equalized_odds", fairness_rate=0.5)
+    criterion.state.is_compiled &= compiled
+    cast = {name: part.to(dtype) for name, part in criterion.state_dict().items()}
+    criterion.load_state_dict(cast, assign=True)
+    logits = torch.tensor([[1.0, 0], [0, 1.0], [0, 1.0], [0, 1.0]], requires_grad=True)
+    criterion(logits, y, s).backward()
+    torch.testing.assert_close(
+        criterion.multipliers, torch.tensor([0.25, -0.25, 0, 0]), rtol=1e-2, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_an_average_of_checkpoints_can_be_loaded(compiled):
     y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
     model = torch.nn.Module()

@@ -56,7 +56,8 @@ class CompiledStep:
             expand(least, n_cells),
         )
         integers = (constants.row, constants.cell, constants.block)
-        self._alive = (doubles, integers, lookup)  # the problem holds nothing but their addresses
+        tables = [] if lookup is None else list(lookup.buffers())
+        self._alive = (doubles, integers, tables)  # the problem holds nothing but their addresses
         ignored = None if lookup is None else lookup.ignore_index
         self._problem = _step.prepare(
             (

@@ -128,6 +128,7 @@ class Multipliers(nn.Module):
             torch.compiler.is_compiling()
             or not (batch.label.is_cpu and self._is_on_cpu)
             or not self.processes.is_alone
+            or not all(map(_is_plain, self.state))
         ):
             return self._tensor_factors(batch, wrong())
         if self.is_compiled:
@@ -137,14 +138,12 @@ class Multipliers(nn.Module):
     def _compiled_factors(
         self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None
     ) -> Tensor:
-        own: dict[str, Any] = self._buffers  # module attributes are slow to find in the hot path
         if self._compiled is None:
             self._compiled = CompiledStep(self._constants, self.lookup)
         if scores is not None and not (scores.dtype == torch.float32 and scores.is_contiguous()):
             scores = None
         flags = wrong().to(torch.uint8).contiguous() if scores is None else None
-        state = dual.State(own["rows"], own["errors"], own["multipliers"])
-        factors = self._compiled.factors(batch, scores, flags, state)
+        factors = self._compiled.factors(batch, scores, flags, self.state)
         if factors is None:
             raise ValueError(self.lookup.explain(batch.label, batch.s))
         return factors
@@ -213,7 +212,8 @@ class Multipliers(nn.Module):
     @property
     def state(self) -> dual.State:
         """What changes from step to step."""
-        return dual.State(self.rows, self.errors, self.multipliers)
+        own = self._buffers  # module attributes are slow to find in the hot path
+        return dual.State(own["rows"], own["errors"], own["multipliers"])
 
     @property
     def cell_weights(self) -> Tensor:
@@ -273,6 +273,11 @@ class Multipliers(nn.Module):
                 "the fairness measure or its bounds differ from those of this loss."
             )
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether its memory is what compiled code expects; frameworks may replace buffers."""
+    return tensor.dtype == torch.float64 and tensor.is_contiguous()
 
 
 def _fingerprint(*arrays: Any) -> Tensor:
