@@ -64,7 +64,7 @@ def test_gradient_is_that_of_the_library_and_the_cross_entropy(measure, unknown,
     if unknown:
         train = task.splits[1].train
         train = replace(train, s=np.where(np.arange(60) % 7 == 0, np.nan, train.s))
-        task = replace(task, splits={1: replace(task.splits[1], train=train)})
+        task = replace(task, splits={1: task.splits[1]._replace(train=train)})
     penalised = _penalised(task, measure, [0.5, 2.0])
     source = torch.Generator().manual_seed(2)
     rows = torch.stack([torch.randperm(60, generator=source)[:40] for _ in range(2)])
