@@ -81,7 +81,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             hidden layers on 10,000 rows and more, where negative weights would make them diverge,
             and none for all others.
         batch_size: rows per step; all rows if there are fewer.
-        max_iter: epochs; "auto" is 30, or as many as make 300 steps if that is more.
+        max_iter: epochs; "auto" is 30, or as many more or fewer as make 300 to 3,000 steps, but at
+            least 5.
         average_last: share of the training, at the end, over which the weights are averaged.
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
