@@ -99,9 +99,10 @@ def test_features_in_single_precision(data):
     assert_same(compiled, expected, atol=1e-4)
 
 
-def test_it_is_used_by_the_estimator(data):
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])  # of the last, rows are copied and scaled
+def test_it_is_used_by_the_estimator(data, offset):
     X, y, s = data
-    X = X.astype(np.float64)
+    X = X.astype(np.float64) * 3 + offset
     model = FairGradClassifier(
         "demographic_parity", fairness_rate=0.05, compare_plain=False, random_state=0
     )

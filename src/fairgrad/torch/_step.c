@@ -283,6 +283,7 @@ typedef struct { /* models that see the same rows; inputs: features, a 1 for the
     Problem *problem;
     int64_t n_features, n_inputs, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
+    int64_t is_direct;
     const void *X;
     const int64_t *judged;
     const RowPlace *place;
@@ -294,6 +295,8 @@ typedef struct { /* models that see the same rows; inputs: features, a 1 for the
     double *mean, *rows, *errors, *multipliers, *weights;
     double *judged_counts, *judged_loss, *slots;
     double n_averaged;
+    const double **in_table; /* where rows are, if they are not copied; else NULL */
+    double *folded;          /* (2 members x inputs) weights with the scaling in them */
     double *x, *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
     int64_t *start, *present, n_present;
 } Models;
@@ -399,6 +402,79 @@ FOR_CPU("fma") static void find_gradient(int64_t m, int64_t n, int64_t d, const 
     if (k < d) gradient_of_models(1, m, n, d, r, x + k, gradient + k);
 }
 
+/* The same two products with rows as they are in the table, neither copied nor scaled, of n_features
+   numbers each: the scaling goes into the weights. For few models, where copying would take most of
+   the time. theta: (m x d), the bias after the features. */
+INLINE void direct_scores_of(const int64_t models, const int64_t rows, int64_t n, int64_t n_features,
+                             int64_t d, const double *theta, const double *const *x, double *z) {
+    Vector sums[BLOCK * BLOCK] = {{0}};
+    int64_t k = 0;
+    for (; k + WIDTH <= n_features; k += WIDTH)
+        for (int64_t j = 0; j < models; j++)
+            for (int64_t i = 0; i < rows; i++)
+                sums[j * BLOCK + i] += *(const Vector *)(theta + j * d + k) *
+                                       *(const Vector *)(x[i] + k);
+    for (int64_t j = 0; j < models; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            Vector sum = sums[j * BLOCK + i];
+            double score = (sum[0] + sum[1]) + (sum[2] + sum[3]) + theta[j * d + n_features];
+            for (int64_t rest = k; rest < n_features; rest++)
+                score += theta[j * d + rest] * x[i][rest];
+            z[j * n + i] = score;
+        }
+}
+
+INLINE void direct_scores_of_rows(const int64_t models, int64_t n, int64_t n_features, int64_t d,
+                                  const double *theta, const double *const *x, double *z) {
+    int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        direct_scores_of(models, BLOCK, n, n_features, d, theta, x + i, z + i);
+    for (; i < n; i++) direct_scores_of(models, 1, n, n_features, d, theta, x + i, z + i);
+}
+
+FOR_CPU("fma") static void find_direct_scores(int64_t m, int64_t n, int64_t n_features, int64_t d,
+                                              const double *theta, const double *const *x,
+                                              double *z) {
+    int64_t j = 0;
+    for (; j + 2 <= m; j += 2)
+        direct_scores_of_rows(2, n, n_features, d, theta + j * d, x, z + j * n);
+    for (; j < m; j++) direct_scores_of_rows(1, n, n_features, d, theta + j * d, x, z + j * n);
+}
+
+INLINE void direct_gradient_of(const int64_t vectors, int64_t n, const double *r,
+                               const double *const *x, int64_t k, double *gradient) {
+    Vector sums[2 * BLOCK] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 <= n; i += 2) /* two rows at a time: their sums do not wait for each other */
+        for (int64_t v = 0; v < vectors; v++) {
+            sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
+            sums[BLOCK + v] += r[i + 1] * *(const Vector *)(x[i + 1] + k + v * WIDTH);
+        }
+    for (int64_t v = 0; v < vectors && i < n; v++)
+        sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
+    for (int64_t v = 0; v < vectors; v++)
+        *(Vector *)(gradient + k + v * WIDTH) = sums[v] + sums[BLOCK + v];
+}
+
+FOR_CPU("fma") static void find_direct_gradient(int64_t m, int64_t n, int64_t n_features, int64_t d,
+                                                const double *r, const double *const *x,
+                                                double *gradient) {
+    for (int64_t j = 0; j < m; j++, r += n, gradient += d) {
+        int64_t k = 0;
+        for (; k + BLOCK * WIDTH <= n_features; k += BLOCK * WIDTH)
+            direct_gradient_of(BLOCK, n, r, x, k, gradient);
+        for (; k + WIDTH <= n_features; k += WIDTH) direct_gradient_of(1, n, r, x, k, gradient);
+        for (; k < n_features; k++) {
+            double sum = 0;
+            for (int64_t i = 0; i < n; i++) sum += r[i] * x[i][k];
+            gradient[k] = sum;
+        }
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += r[i];
+        gradient[n_features] = sum;
+    }
+}
+
 /* Takes rows into x, scaled, and into y and w, ordered by cell: cell k has the places from
    start[2 k] up to start[2 k + 1]. Gives the sum of their weights. */
 FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) {
@@ -421,6 +497,12 @@ FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) 
     for (int64_t i = 0; i < n; i++) {
         int64_t row = rows[i], place = start[2 * s->place[row].cell + 1]++;
         double *x = s->x + place * s->n_inputs, weight = s->weight ? s->weight[row] : 1;
+        s->y[place] = s->place[row].label;
+        s->w[place] = weight;
+        if (s->in_table) {
+            s->in_table[place] = (const double *)s->X + row * d;
+            continue;
+        }
         if (s->is_single) {
             const float *from = (const float *)s->X + row * d;
             for (int64_t k = 0; k < d; k++) x[k] = (from[k] - s->offset[k]) * s->factor[k];
@@ -430,8 +512,6 @@ FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) 
         }
         x[d] = 1;
         for (int64_t k = d + 1; k < s->n_inputs; k++) x[k] = 0;
-        s->y[place] = s->place[row].label;
-        s->w[place] = weight;
     }
     for (int64_t c = 0; c < s->n_present; c++) {
         int64_t k = s->present[c], first = start[2 * k];
@@ -439,6 +519,40 @@ FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) 
         total += s->mass[c];
     }
     return total;
+}
+
+/* Scores of the rows at hand, by models of which `first` is the first. */
+static void score(Models *s, int64_t first, int64_t m, int64_t n) {
+    int64_t d = s->n_inputs, n_features = s->n_features;
+    const double *theta = s->theta + first * d;
+    if (!s->in_table) {
+        find_scores(m, n, d, theta, s->x, s->z);
+        return;
+    }
+    for (int64_t j = 0; j < m; j++) { /* theta ((x - offset) factor) = (theta factor) x - ... */
+        double bias = theta[j * d + n_features], *folded = s->folded + j * d;
+        for (int64_t k = 0; k < n_features; k++) {
+            folded[k] = theta[j * d + k] * s->factor[k];
+            bias -= folded[k] * s->offset[k];
+        }
+        folded[n_features] = bias;
+    }
+    find_direct_scores(m, n, n_features, d, s->folded, s->in_table, s->z);
+}
+
+/* The gradient by the weights, from that by the scores, which stands in z. */
+static void pull(Models *s, int64_t m, int64_t n) {
+    int64_t d = s->n_inputs, n_features = s->n_features;
+    if (!s->in_table) {
+        find_gradient(m, n, d, s->z, s->x, s->gradient);
+        return;
+    }
+    find_direct_gradient(m, n, n_features, d, s->z, s->in_table, s->gradient);
+    for (int64_t j = 0; j < m; j++) {
+        double *g = s->gradient + j * d;
+        for (int64_t k = 0; k < n_features; k++)
+            g[k] = (g[k] - s->offset[k] * g[n_features]) * s->factor[k];
+    }
 }
 
 static void forget(Models *s) { /* what `gather` noted of the cells */
@@ -540,7 +654,7 @@ static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, 
     int64_t n_all = s->n_members * s->n_cells, size = s->n_outputs * s->n_inputs;
     int64_t n_scores = s->n_members * s->n_outputs;
     double total = gather(s, rows, n), *counts = s->counts;
-    find_scores((place < 0 ? 1 : 2) * n_scores, n, s->n_inputs, s->theta, s->x, s->z);
+    score(s, 0, (place < 0 ? 1 : 2) * n_scores, n);
     if (place >= 0) take_in(s, s->z + n_scores * n, n, place);
     memset(counts, 0, 2 * n_all * sizeof(double));
     for (int64_t m = 0; m < s->n_members; m++) {
@@ -567,7 +681,7 @@ static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, 
         }
         for (int64_t i = 0; s->weight && i < n; i++) z[i] *= s->w[i];
     }
-    find_gradient(n_scores, n, s->n_inputs, s->z, s->x, s->gradient);
+    pull(s, n_scores, n);
     for (int64_t m = 0; m < s->n_members; m++) {
         double *theta = s->theta + m * size, *g = s->gradient + m * size, shorter = 1;
         double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
@@ -594,7 +708,7 @@ static int judge_shown(Models *s, int64_t place) {
     for (int64_t first = 0; first < s->n_judged; first += PIECE) {
         int64_t n = MIN(PIECE, s->n_judged - first);
         gather(s, s->judged + first, n);
-        find_scores(n_scores, n, s->n_inputs, s->theta + n_scores * s->n_inputs, s->x, s->z);
+        score(s, n_scores, n_scores, n);
         take_in(s, s->z, n, place);
         forget(s);
     }
@@ -633,6 +747,7 @@ static void free_models(PyObject *capsule) {
     Models *s = PyCapsule_GetPointer(capsule, NULL);
     free(s->x);
     free(s->start);
+    free(s->in_table);
     free(s);
 }
 
@@ -644,8 +759,8 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     s->problem = PyCapsule_GetPointer(args[0], NULL);
     int64_t *sizes[] = {&s->n_features, &s->n_inputs, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
                         &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots, &s->first_averaged,
-                        &s->is_single, &s->is_active, &s->n_state};
-    for (int i = 0; i < 14; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
+                        &s->is_single, &s->is_active, &s->n_state, &s->is_direct};
+    for (int i = 0; i < 15; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
     void **pointers[] = {(void **)&s->X, (void **)&s->place, (void **)&s->judged,
                          (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
                          (void **)&s->rate, (void **)&s->decay,
@@ -656,18 +771,23 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
                          (void **)&s->slots};
     for (int i = 0; i < 20; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
     int64_t b = MAX(s->batch_size, PIECE), outputs = s->n_members * s->n_outputs;
-    s->x = malloc((b * s->n_inputs + 2 * b * outputs + outputs * s->n_inputs + 5 * b +
-                   b + s->n_cells + 2 * s->n_members * s->n_cells) * sizeof(double));
+    int64_t copied = s->is_direct ? 0 : b * s->n_inputs;
+    s->x = calloc(copied + 2 * b * outputs + 3 * outputs * s->n_inputs + 5 * b +
+                   b + s->n_cells + 2 * s->n_members * s->n_cells, sizeof(double));
     s->start = calloc(3 * s->n_cells, sizeof(int64_t));
-    if (PyErr_Occurred() || !s->x || !s->start) {
+    int is_direct = s->is_direct != 0;
+    if (is_direct) s->in_table = malloc(b * sizeof(double *));
+    if (PyErr_Occurred() || !s->x || !s->start || (is_direct && !s->in_table)) {
         free(s->x);
         free(s->start);
+        free(s->in_table);
         free(s);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    s->z = s->x + b * s->n_inputs;
+    s->z = s->x + copied;
     s->gradient = s->z + 2 * b * outputs;
-    s->e = s->gradient + outputs * s->n_inputs;
+    s->folded = s->gradient + outputs * s->n_inputs;
+    s->e = s->folded + 2 * outputs * s->n_inputs;
     s->y = s->e + 3 * b;
     s->w = s->y + b;
     s->wrong = s->w + b;

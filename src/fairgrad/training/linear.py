@@ -38,6 +38,12 @@ MAX_COUNTS = 2**20
 VECTOR = 4
 """The inputs of a model are filled up with zeros to a multiple of this."""
 
+MOST_DIRECT = 3
+"""So few models, or outputs of models, read rows where they are; for more, rows are copied."""
+
+LARGEST_OFFSET = 1e4
+"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
+
 ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights")
 """The state of linear models, in the order in which it is kept."""
 
@@ -179,6 +185,9 @@ class LinearStream:
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
+            table.dtype == torch.float64
+            and self.n_members * self.n_outputs <= MOST_DIRECT
+            and bool(((offset / scale).abs() <= LARGEST_OFFSET).all()),
         )
         arrays = (
             table.raw,
