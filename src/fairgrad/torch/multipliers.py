@@ -80,15 +80,15 @@ class Multipliers(nn.Module):
         super().__init__()
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
-        constants = dual.make_constants(constraints, groups, **settings)
+        # As arrays they are out of reach of those who cast or move buffers.
+        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
         self._constants = constants.convert(torch.from_numpy)
-        for name, array in self._arrays().items():
-            self.register_buffer(name, array, persistent=False)
+        for name, tensor in self._tensors().items():
+            self.register_buffer(name, tensor, persistent=False)
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
         self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
         self._compiled: CompiledStep | None = None
-        self._as_arrays: dual.Constants | None = None
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
@@ -102,16 +102,18 @@ class Multipliers(nn.Module):
     @property
     def fairness_rate(self) -> float:
         """The step size of the multipliers; it may be changed between steps."""
-        return float(self._constants.fairness_rate)
+        return float(self._arrays.fairness_rate)
 
     @fairness_rate.setter
     def fairness_rate(self, rate: float) -> None:
-        self._set_constants(fairness_rate=float(rate))
+        self._arrays = replace(self._arrays, fairness_rate=float(rate))
+        self._constants = replace(self._constants, fairness_rate=float(rate))
+        self._compiled = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """By name, all that has an effect on a step besides the batch and the state."""
-        constants = self._constants
+        constants = self._arrays
         digest = bytes(self.fingerprint.to(torch.uint8).tolist()).hex()
         return {
             "fairness_rate": constants.fairness_rate,
@@ -120,10 +122,6 @@ class Multipliers(nn.Module):
             "negative_weights": constants.least_weight is None,
             "fairness_measure, epsilon or y_desirable": f"constraints with the digest {digest}",
         }
-
-    def _set_constants(self, **changed: Any) -> None:
-        self._constants = replace(self._constants, **changed)
-        self._compiled = self._as_arrays = None
 
     def factors(
         self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None = None
@@ -155,6 +153,7 @@ class Multipliers(nn.Module):
             or not self.processes.is_alone
             or not all(map(_is_plain, self.state))
         ):
+            self._mend()
             self.check_devices(batch.label, batch.s)
             return self._tensor_factors(batch, wrong())
         try:
@@ -171,7 +170,7 @@ class Multipliers(nn.Module):
         self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None
     ) -> Tensor:
         if self._compiled is None:
-            self._compiled = CompiledStep(self._constants, self.lookup)
+            self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
         flags = None
         if (
             type(scores) is not Tensor  # subclasses may have no memory of their own
@@ -196,9 +195,7 @@ class Multipliers(nn.Module):
         slot, n_slots = cell + lookup.n_slots * wrong.numpy(), 2 * lookup.n_slots
         counts = np.bincount(slot, weight, minlength=n_slots).astype(np.float64)
         counts = counts.reshape(2, -1)[:, : lookup.n_cells]
-        if self._as_arrays is None:
-            self._as_arrays = self._constants.convert(Tensor.numpy, Tensor)
-        constants = self._as_arrays
+        constants = self._arrays
         state = dual.State(*(part.numpy() for part in self.state))
         if update:
             with self._lock:
@@ -277,6 +274,30 @@ class Multipliers(nn.Module):
 
         return finish
 
+    def _mend(self) -> None:
+        """Gives buffers that a framework has cast their precision back.
+
+        Raises:
+            TypeError: if they are not tensors of PyTorch's own.
+        """
+        for part in self.state:
+            if type(part) is not Tensor:
+                raise TypeError(
+                    f"criterion: its buffers have become {type(part).__name__}s; keep the loss out "
+                    "of the module that is distributed or converted."
+                )
+        precision = torch.float32 if self.rows.device.type == "mps" else torch.float64
+        if any(part.dtype != precision for part in (*self.state, self._constants.per_share)):
+
+            def exact(array: Any) -> Tensor:
+                tensor = torch.from_numpy(array)
+                tensor = tensor.to(precision) if tensor.is_floating_point() else tensor
+                return tensor.to(self.rows.device)
+
+            self._constants = self._arrays.convert(exact)
+            self._buffers.update(self._tensors())
+            self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
+
     def check_devices(self, label: Tensor, s: Tensor) -> None:
         """Sees to it that a batch and the state are on one device.
 
@@ -316,14 +337,14 @@ class Multipliers(nn.Module):
         net: Tensor = dual.net_multipliers(self._constants, self.multipliers)
         return net.float()
 
-    def _arrays(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, Tensor]:
         found = {
             field.name: getattr(self._constants, field.name) for field in fields(dual.Constants)
         }
         return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**self.__dict__, "_compiled": None, "_as_arrays": None}  # views and addresses
+        kept = {**self.__dict__, "_compiled": None}  # addresses
         del kept["_lock"]
         return kept
 
@@ -342,8 +363,9 @@ class Multipliers(nn.Module):
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-        moved = {name: self._buffers[name] for name in self._arrays()}
-        self._set_constants(**moved)
+        moved = {name: self._buffers[name] for name in self._tensors()}
+        self._constants = replace(self._constants, **moved)
+        self._compiled = None
         self._is_on_cpu = self.rows.is_cpu
         return self
 
