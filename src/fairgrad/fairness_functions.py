@@ -51,7 +51,14 @@ class FairnessMeasure:
 
     measure: Any = None
 
-    def __init__(self, y_unique: Any, s_unique: Any, y: Any, s: Any, y_desirable: Any = None):  # noqa: ARG002 - as they were in 0.2.0
+    def __init__(
+        self,
+        y_unique: Any,  # noqa: ARG002 - as it was in 0.2.0
+        s_unique: Any,  # noqa: ARG002 - as it was in 0.2.0
+        y: Any,
+        s: Any,
+        y_desirable: Any = None,
+    ) -> None:
         self.groups = Groups.from_data(y, s)
         self.y_desirable = y_desirable
 
@@ -77,7 +84,7 @@ class FairnessMeasure:
         return ids[:, 0] if ids.shape[1] == 1 else np.arange(len(ids))
 
     @property
-    def C(self) -> Floats:
+    def C(self) -> Floats:  # noqa: N802 - the paper's name
         """(L * R, L * R) coefficients of the error rates."""
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
         if constraints.by_label:
@@ -86,13 +93,13 @@ class FairnessMeasure:
         return np.tile(constraints.C, (n_labels, n_labels)) / n_labels
 
     @property
-    def C0(self) -> Floats:
+    def C0(self) -> Floats:  # noqa: N802 - the paper's name
         """(L * R,) constants of the levels."""
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
         return self._by_label(constraints.c0).ravel()
 
     @property
-    def P(self) -> Floats:
+    def P(self) -> Floats:  # noqa: N802 - the paper's name
         """(L, R) the shares of the cells."""
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
         mass = self.groups.cell_mass(constraints.by_label)
@@ -179,12 +186,12 @@ def instantiate_fairness(
             )
         fairness_function = NAMES[fairness_function]
     if not is_older_class(fairness_function):
-        raise ValueError(  # noqa: TRY004 - as in 0.2.0
+        raise ValueError(
             f"fairness_function: expected one of {list(NAMES)}, or a class of "
             f"fairgrad.fairness_functions; got {fairness_function!r}."
         )
     if y_train is None or s_train is None:
         raise ValueError(f"y_train, s_train: needed for {fairness_function.__name__}.")
-    found = fairness_function(None, None, y_train, s_train, y_desirable)
+    found: FairnessMeasure = fairness_function(None, None, y_train, s_train, y_desirable)
     constraints_of(found.measure, found.groups, y_desirable=y_desirable)  # an error if they misfit
     return found

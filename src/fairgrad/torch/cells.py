@@ -194,6 +194,7 @@ def flat_weights(sample_weight: Any, n_examples: int) -> Tensor | None:
         )
     is_double = sample_weight.device.type != "mps"  # which has no double precision
     weight = sample_weight.detach().reshape(-1).to(torch.float64 if is_double else torch.float32)
+    weight = weight.contiguous()  # an expanded one has no memory for every row
     if _can_look(weight) and not bool(((weight >= 0) & (weight < torch.inf)).all()):
         raise ValueError("sample_weight: expected finite weights of at least 0.")
     return weight

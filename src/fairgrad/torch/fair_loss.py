@@ -212,7 +212,7 @@ class FairLoss(nn.Module):
             RuntimeError: if the call is exported, mapped by ``torch.func.vmap`` or repeated by
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
-        if sample_weight is not None and isinstance(sample_weight, str):
+        if isinstance(sample_weight, str):
             mode, sample_weight = sample_weight, None
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
@@ -220,9 +220,7 @@ class FairLoss(nn.Module):
         if not reading.fits(input):
             raise ValueError(reading.refusal(input))
         n = input.shape[0]
-        label = flat_labels(target, n)
-        if sample_weight is not None:
-            sample_weight = flat_weights(sample_weight, n)
+        label, sample_weight = flat_labels(target, n), flat_weights(sample_weight, n)
         state, base_loss, n_columns = self._hot
         update = mode == "train" and torch.is_grad_enabled()
         if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
@@ -234,13 +232,8 @@ class FairLoss(nn.Module):
         try:
             losses = base_loss(input, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
-            if torch.compiler.is_compiling():
-                raise
-            state.check_devices(label, s)
-            problem = state.lookup.explain(label, s)
-            if problem is None:
-                raise
-            raise ValueError(problem) from error
+            self._explain(label, s, error)
+            raise
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
@@ -253,6 +246,14 @@ class FairLoss(nn.Module):
             self._last[:] = losses.detach(), label, sample_weight
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         return self._reduce(losses, factor, divisor)
+
+    def _explain(self, label: Tensor, s: Tensor, error: Exception) -> None:
+        """Says it in words if the base loss has refused a batch that this loss refuses, too."""
+        if not torch.compiler.is_compiling():
+            self.state.check_devices(label, s)
+            problem = self.state.lookup.explain(label, s)
+            if problem is not None:
+                raise ValueError(problem) from error
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
@@ -340,7 +341,6 @@ class FairLoss(nn.Module):
             f"groups={list(self.group_names)}, constraints={len(self.constraint_names)}{taken}, "
             f"fairness_rate={self.state.fairness_rate}, reduction={self.reduction!r}"
         )
-
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "reduction" and value not in REDUCTIONS:

@@ -141,44 +141,55 @@ class Multipliers(nn.Module):
             RuntimeError: if PyTorch transforms the call in a way that leaves the update without
                 meaning. Nothing has changed then, either.
         """
+        label, s, sample_weight, _, update = batch
         if torch.compiler.is_compiling():
-            if batch.update and _is_exporting():
+            if update and _is_exporting():
                 raise RuntimeError(EXPORTED)
             return self._tensor_factors(batch, wrong())
-        if batch.update and _graph_task() != NO_GRAPH_TASK:
+        if update and _graph_task() != NO_GRAPH_TASK:
             raise RuntimeError(IN_BACKWARD)
-        is_here = self._is_on_cpu and type(batch.label) is Tensor and type(batch.s) is Tensor
-        if (
-            not (is_here and batch.label.is_cpu and batch.s.is_cpu)
-            or not self.processes.is_alone
-            or not all(map(_is_plain, self.state))
+        state = self.state
+        if not (
+            self._is_on_cpu
+            and self.processes.is_alone
+            and type(label) is type(s) is Tensor
+            and label.is_cpu
+            and s.is_cpu
+            and (sample_weight is None or sample_weight.is_cpu)
+            and _is_plain(state)
         ):
             self._mend()
-            self.check_devices(batch.label, batch.s)
+            self.check_devices(label, s, sample_weight)
             return self._tensor_factors(batch, wrong())
         try:
             if self.is_compiled:
-                return self._compiled_factors(batch, wrong, scores)
+                return self._compiled_factors(batch, wrong, scores, state)
             return self._array_factors(batch, wrong())
         except RuntimeError:  # what torch.func transforms has no memory to be read
-            given = (batch.label, batch.s, batch.sample_weight, wrong())
+            given = (label, s, sample_weight, wrong())
             if all(part is None or _has_memory(part) for part in given):
                 raise
-            return _BelowTransforms.apply(self, *given, batch.mean, batch.update)  # type: ignore[no-any-return]
+            below: Any = _BelowTransforms.apply  # type: ignore[no-untyped-call] # PyTorch's
+            factors: Tensor = below(self, *given, batch.mean, update)
+            return factors
 
     def _compiled_factors(
-        self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None
+        self,
+        batch: LossBatch,
+        wrong: Callable[[], Tensor],
+        scores: Tensor | None,
+        state: dual.State,
     ) -> Tensor:
         if self._compiled is None:
             self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
         flags = None
         if (
             type(scores) is not Tensor  # subclasses may have no memory of their own
-            or scores.dtype != torch.float32
+            or scores.dtype is not torch.float32
             or not scores.is_contiguous()
         ):
             scores, flags = None, _plain(wrong()).to(torch.uint8).contiguous()
-        factors = self._compiled.factors(batch, scores, flags, self.state)
+        factors = self._compiled.factors(batch, scores, flags, state)
         if factors is None:
             raise ValueError(self.lookup.explain(batch.label, batch.s))
         return factors
@@ -224,7 +235,7 @@ class Multipliers(nn.Module):
             divisor = (rows * counted).sum()
         else:
             divisor = rows.sum()
-        # Weights that only the host could refuse give no finite loss, but never a state without end.
+        # Weights that only the host could refuse spoil the loss of this batch, but no later one.
         counted = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
         counts = rows.new_zeros(2 * lookup.n_slots)
         try:
@@ -251,6 +262,7 @@ class Multipliers(nn.Module):
 
     def _update(self, counts: Tensor) -> Tensor:
         """A step with these counts, in the memory of the buffers; gives the weights."""
+        weights: Tensor
         with nullcontext() if torch.compiler.is_compiling() else self._lock:
             state, weights = dual.step(self._constants, self.state, counts)
             for name, tensor in state._asdict().items():
@@ -298,15 +310,18 @@ class Multipliers(nn.Module):
             self._buffers.update(self._tensors())
             self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
 
-    def check_devices(self, label: Tensor, s: Tensor) -> None:
+    def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
         """Sees to it that a batch and the state are on one device.
 
         Raises:
             ValueError: if they are not.
         """
         own, theirs = self.rows.device, label.device
-        if s.device != theirs:
-            raise ValueError(f"s: on {s.device}, target on {theirs}; both must be on one device.")
+        for name, part in {"s": s, "sample_weight": sample_weight}.items():
+            if part is not None and part.device != theirs:
+                raise ValueError(
+                    f"{name}: on {part.device}, but the target is on {theirs}; move it there."
+                )
         if own != theirs:
             raise ValueError(
                 f"target: on {theirs}, but the loss is on {own}; call "
@@ -349,7 +364,7 @@ class Multipliers(nn.Module):
         return kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # PyTorch's
         self._lock = threading.Lock()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
@@ -363,7 +378,7 @@ class Multipliers(nn.Module):
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-        moved = {name: self._buffers[name] for name in self._tensors()}
+        moved: dict[str, Any] = {name: self._buffers[name] for name in self._tensors()}
         self._constants = replace(self._constants, **moved)
         self._compiled = None
         self._is_on_cpu = self.rows.is_cpu
@@ -409,7 +424,7 @@ class _BelowTransforms(torch.autograd.Function):
     """The factors of a batch that ``torch.func.grad`` or its like has wrapped: constants to it."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         state: Multipliers,
         label: Tensor,
         s: Tensor,
@@ -460,9 +475,16 @@ def _plain(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _is_plain(tensor: Tensor) -> bool:
+def _is_plain(state: dual.State) -> bool:
     """Whether its memory is what compiled code expects; frameworks may replace buffers."""
-    return type(tensor) is Tensor and tensor.dtype == torch.float64 and tensor.is_contiguous()
+    rows, errors, multipliers = state
+    return (
+        type(rows) is type(errors) is type(multipliers) is Tensor
+        and rows.dtype is errors.dtype is multipliers.dtype is torch.float64
+        and rows.is_contiguous()
+        and errors.is_contiguous()
+        and multipliers.is_contiguous()
+    )
 
 
 def _fingerprint(*arrays: Any) -> Tensor:

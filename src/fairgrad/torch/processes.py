@@ -172,7 +172,7 @@ def is_running() -> bool:
 
 def _unpickled(ranks: tuple[int, ...]) -> Processes:
     """Processes whose group is not known any more; alone where there are no processes."""
-    found = Processes(False)
+    found = Processes(process_group=False)
     if is_running():
         found.lost, found.is_alone = ranks, False
     return found
@@ -225,13 +225,19 @@ class UnevenInputs:
             model.
 
     Example:
-        Every process does this, after ``model = DistributedDataParallel(network)``::
-
-            with Join([UnevenInputs(model, criterion)]):
-                for x, y, s in loader:
-                    optimizer.zero_grad()
-                    criterion(model(x), y, s).backward()
-                    optimizer.step()
+        >>> import torch
+        >>> from torch.distributed.algorithms.join import Join
+        >>> from torch.nn.parallel import DistributedDataParallel
+        >>> from fairgrad.torch import CrossEntropyLoss, UnevenInputs
+        >>> x, y, s = torch.randn(8, 3), torch.arange(8) % 2, torch.arange(8) // 4
+        >>> distributed.init_process_group(  # torchrun says who is who; here, one process is all
+        ...     "gloo", store=distributed.HashStore(), rank=0, world_size=1)
+        >>> model = DistributedDataParallel(torch.nn.Linear(3, 2))
+        >>> criterion = CrossEntropyLoss(y, s, "equalized_odds")
+        >>> with Join([UnevenInputs(model, criterion)]):
+        ...     for rows in (slice(0, 5), slice(5, 8)):  # as many batches as this process has
+        ...         criterion(model(x[rows]), y[rows], s[rows]).backward()
+        >>> distributed.destroy_process_group()
     """
 
     def __init__(self, model: DistributedDataParallel, criterion: FairLoss) -> None:
@@ -249,7 +255,8 @@ class UnevenInputs:
 
     def join_hook(self, **kwargs: Any) -> _UnevenHook:
         """What a process does that has no batches left."""
-        return _UnevenHook(self.model.join_hook(**kwargs), self.criterion)
+        hook = self.model.join_hook(**kwargs)  # type: ignore[no-untyped-call] # PyTorch's
+        return _UnevenHook(hook, self.criterion)
 
     @property
     def join_device(self) -> Any:

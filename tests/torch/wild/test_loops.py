@@ -31,10 +31,15 @@ def test_a_criterion_left_behind_says_so():
     criterion = make()
     before = state_of(criterion)
     batch = [part.to("meta") for part in (X[:, :2].clone().requires_grad_(), Y, S)]
-    with pytest.raises(ValueError, match=r"target: on meta, but the loss is on cpu; call crit.*meta"):
+    with pytest.raises(
+        ValueError, match=r"target: on meta, but the loss is on cpu; call crit.*meta"
+    ):
         criterion(*batch)
-    with pytest.raises(ValueError, match="s: on cpu, target on meta"):
+    with pytest.raises(ValueError, match="s: on cpu, but the target is on meta"):
         criterion(batch[0], batch[1], S)
+    elsewhere = torch.ones(N, device="meta")
+    with pytest.raises(ValueError, match="sample_weight: on meta, but the target is on cpu"):
+        criterion(X[:, :2].clone().requires_grad_(), Y, S, elsewhere)
     weighted = make(weight=torch.tensor([1.0, 2.0]))
     with pytest.raises((ValueError, RuntimeError), match="on meta, but the loss is on cpu|device"):
         weighted(*batch)

@@ -132,6 +132,19 @@ def test_tensor_subclasses_are_no_danger(compiled):
     refuses(criterion, call, TypeError, "input: expected a torch.Tensor, got Wrapped")
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_expanded_tensors_are_read_as_they_are(compiled):
+    """They have memory for one row only."""
+    criterion, twin = make(), make()
+    criterion.state.is_compiled &= compiled
+    logits = torch.tensor([[0.0, 1.0]], requires_grad=True)
+    one = torch.ones(1, dtype=torch.float64)
+    expanded = logits.expand(N, 2), Y[1:2].expand(N), S[1:2].expand(N), one.expand(N)
+    loss = criterion(*expanded)
+    torch.testing.assert_close(loss, twin(*(part.contiguous() for part in expanded)))
+    assert is_same(state_of(criterion), state_of(twin))
+
+
 def test_distributed_tensors_in_the_state_are_refused(tmp_path):
     from torch.distributed.device_mesh import init_device_mesh  # noqa: PLC0415 - slow to import
     from torch.distributed.tensor import distribute_module  # noqa: PLC0415 - slow to import

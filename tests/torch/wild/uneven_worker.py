@@ -136,7 +136,9 @@ def a_late_rank_is_named(rank):
     processes.PATIENCE = 30.0
     if rank == 0:
         assert len(messages) == 1, messages
-        assert "rank 0 has waited 0.6 seconds in step 1 of a fair loss for rank(s) 1." in messages[0]
+        assert (
+            "rank 0 has waited 0.6 seconds in step 1 of a fair loss for rank(s) 1." in messages[0]
+        )
     else:
         assert not messages
     assert criterion.multipliers.isfinite().all()
@@ -154,7 +156,7 @@ def a_subgroup_is_not_forgotten(rank):
     assert torch.equal(restored.multipliers, before)
     again = pickle.loads(pickle.dumps(restored))  # noqa: S301 - our own
     join_processes(restored, group)
-    join_processes(again, False)
+    join_processes(again, process_group=False)
     for criterion in (restored, again):
         criterion(*batch)
     shared = [torch.empty_like(before) for _ in range(2)]
