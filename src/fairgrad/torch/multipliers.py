@@ -169,7 +169,7 @@ class Multipliers(nn.Module):
             given = (label, s, sample_weight, wrong())
             if all(part is None or _has_memory(part) for part in given):
                 raise
-            below: Any = _BelowTransforms.apply  # type: ignore[no-untyped-call] # PyTorch's
+            below: Any = _BelowTransforms.apply
             factors: Tensor = below(self, *given, batch.mean, update)
             return factors
 
