@@ -225,7 +225,7 @@ class FairLoss(nn.Module):
         update = mode == "train" and torch.is_grad_enabled()
         if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
             if n == 0 and update and self.training:
-                state.start_without_rows()()  # other processes may have rows
+                state.step_without_rows()  # other processes may have rows
             losses = flat_losses(base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
         s = flat_sensitive(s, n, n_columns)

@@ -269,15 +269,20 @@ class Multipliers(nn.Module):
                 self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
         return weights
 
+    def step_without_rows(self) -> None:
+        """A step of a process that has no rows, but whose twins may have."""
+        if not self.processes.is_alone:
+            counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
+            self.processes.sum(counts)
+            self._update(counts)
+
     def start_without_rows(self) -> Callable[[], None]:
-        """Starts a step of a process that has no rows, but whose twins may have; ends it later.
+        """Starts such a step.
 
         Returns:
             A function that waits for the others' counts and takes them in.
         """
         counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
-        if self.processes.is_alone:
-            return lambda: None
         wait = self.processes.start_sum(counts)
 
         def finish() -> None:

@@ -27,8 +27,8 @@ PATIENCE = 30.0
 class Processes:
     """The processes of a group of ``torch.distributed``, or this process alone.
 
-    Copies share the process group. It cannot be pickled: what is unpickled finds the default group
-    again, if it was that one, and any other group has to be given to it by `join_processes`.
+    Copies share the process group. It cannot be pickled: what is unpickled takes the default group
+    if all processes were in it, and any other group has to be given to it by `join_processes`.
 
     Args:
         process_group: a group; None for the default group, if there is one; False for none.
@@ -48,8 +48,13 @@ class Processes:
         self._n_sums = 0
 
     def sum(self, counts: Tensor) -> None:
-        """Sums a tensor over the processes, in place; only if there are several."""
+        """Sums a tensor over the processes, in place; only if there are several.
+
+        Raises:
+            RuntimeError: if it is not known which processes these are.
+        """
         if torch.compiler.is_compiling():
+            self._check_known()
             distributed.all_reduce(counts, group=self.group)
         else:
             self.start_sum(counts)()
@@ -60,16 +65,19 @@ class Processes:
         Raises:
             RuntimeError: if it is not known which processes these are.
         """
+        self._check_known()
+        self._n_sums += 1
+        work = distributed.all_reduce(counts, group=self.group, async_op=True)
+        # On an accelerator the host does not wait, so it has nothing to tell.
+        return (lambda: self._wait_on_host(work)) if counts.is_cpu else work.wait
+
+    def _check_known(self) -> None:
         if self.lost:
             raise RuntimeError(
                 f"process_group: this loss was shared by the ranks {list(self.lost)}, in a group "
                 "that its file could not hold; call fairgrad.torch.join_processes(criterion, "
                 "process_group) first, or join_processes(criterion, False) to train alone."
             )
-        self._n_sums += 1
-        work = distributed.all_reduce(counts, group=self.group, async_op=True)
-        # On an accelerator the host does not wait, so it has nothing to tell.
-        return (lambda: self._wait_on_host(work)) if counts.is_cpu else work.wait
 
     def _wait_on_host(self, work: Any) -> None:
         """Waits; if that lasts, says which processes have not come.
@@ -149,9 +157,10 @@ class Processes:
             return _unpickled, (self.lost,)
         if self.group is None:
             return Processes, (False,)
-        if self.group is distributed.group.WORLD:
+        ranks = distributed.get_process_group_ranks(self.group)
+        if len(ranks) == distributed.get_world_size():
             return Processes, (None,)
-        return _unpickled, (tuple(distributed.get_process_group_ranks(self.group)),)
+        return _unpickled, (tuple(ranks),)
 
 
 def _is_done(work: Any, seconds: float) -> bool:

@@ -145,24 +145,39 @@ def a_late_rank_is_named(rank):
 
 
 def a_subgroup_is_not_forgotten(rank):
-    group = distributed.new_group([0, 1])  # the same ranks as the default group, but not that group
+    group = distributed.new_group([0, 1])  # the same ranks as the default group
+    batch = X[rank : rank + 8, :2].clone().requires_grad_(), Y[:8], S[:8]
     file = io.BytesIO()
     torch.save(make(process_group=group), file)
     file.seek(0)
     restored = torch.load(file, weights_only=False)
-    batch = X[rank : rank + 8, :2].clone().requires_grad_(), Y[:8], S[:8]
-    before = restored.multipliers
-    assert "this loss was shared by the ranks [0, 1]" in error_of(lambda: restored(*batch))
-    assert torch.equal(restored.multipliers, before)
-    again = pickle.loads(pickle.dumps(restored))  # noqa: S301 - our own
-    join_processes(restored, group)
-    join_processes(again, process_group=False)
-    for criterion in (restored, again):
+    restored(*batch)
+    assert is_shared(restored)
+
+    some = make()  # as if its group were part of a larger one
+    some.state.processes.__class__ = SomeOfThem
+    lost = pickle.loads(pickle.dumps(some))  # noqa: S301 - our own
+    twin = pickle.loads(pickle.dumps(lost))  # noqa: S301 - our own
+    for criterion in (lost, twin):
+        assert "this loss was shared by the ranks [0, 2, 5]" in error_of(lambda: criterion(*batch))  # noqa: B023 - called at once
+        assert torch.equal(criterion.multipliers, make().multipliers)
+    join_processes(lost, group)
+    join_processes(twin, process_group=False)
+    for criterion in (lost, twin):
         criterion(*batch)
-    shared = [torch.empty_like(before) for _ in range(2)]
-    distributed.all_gather(shared, restored.multipliers)
-    assert torch.equal(*shared)
-    assert not torch.equal(restored.multipliers, again.multipliers)
+    assert is_shared(lost)
+    assert not torch.equal(lost.multipliers, twin.multipliers)
+
+
+class SomeOfThem(processes.Processes):
+    def __reduce__(self):
+        return processes._unpickled, ((0, 2, 5),)  # noqa: SLF001 - what a larger group would give
+
+
+def is_shared(criterion):
+    found = [torch.empty_like(criterion.multipliers) for _ in range(2)]
+    distributed.all_gather(found, criterion.multipliers)
+    return torch.equal(*found)
 
 
 if __name__ == "__main__":
