@@ -10,6 +10,7 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
+from fairgrad.torch.processes import UnevenInputs, join_processes
 
 __all__ = [
     "BCELoss",
@@ -20,4 +21,6 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "SoftMarginLoss",
+    "UnevenInputs",
+    "join_processes",
 ]

@@ -229,6 +229,8 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     double *multipliers = POINTER(double, args[12]), total = 0;
     float *factor = POINTER(float, args[13]);
     if (PyErr_Occurred()) return NULL;
+    if (!scores && !wrong && n > 0) /* tensors that are not what they seem have no memory */
+        return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
     if (n > p->cells_size) {
         int64_t *grown = realloc(p->cells, n * sizeof(int64_t));
         if (!grown) return PyErr_NoMemory();

@@ -58,7 +58,8 @@ class CompiledStep:
             expand(least, n_cells),
         )
         integers = (constants.row, constants.cell, constants.block)
-        tables = [] if lookup is None else list(lookup.buffers())
+        # Their memory stays as it is even if the buffers get other memory.
+        tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (doubles, integers, tables)  # the problem holds nothing but their addresses
         ignored = None if lookup is None else lookup.ignore_index
         self.problem = _step.prepare(
