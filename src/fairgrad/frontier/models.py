@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,11 +174,9 @@ class EstimatorTemplate:
         first = _unfitted(self.last).set_params(fairness_measure=measure)
         if first.fairness_rate == "auto":
             first.set_params(fairness_rate=LARGE_TABLE_RATES[0])
-        variants = [
-            copy.copy(first).set_params(random_state=int(seed), epsilon=float(epsilon))
-            for seed in seeds
-            for epsilon in epsilons
-        ]
+        variants = [copy.copy(first) for _ in range(len(seeds) * len(epsilons))]
+        for variant, (seed, epsilon) in zip(variants, product(seeds, epsilons), strict=True):
+            variant.random_state, variant.epsilon = int(seed), float(epsilon)
         s = None if first.sensitive_columns is not None else rows.s
         models = fit_variants(variants, X, rows.y, sensitive_features=s, sample_weight=rows.weight)
         return FittedModels(models, steps, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import replace
-from inspect import signature
+from functools import cache
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
+from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.fitting import (
     SMALL_TABLE,
     TOLERATED_LOSS,
@@ -32,7 +33,7 @@ from fairgrad.training.networks import module_scores
 from fairgrad.training.trainer import network_scores, trained_module
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from torch import nn
@@ -310,8 +311,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if "learning_rate_init" in state:  # learning_rate still was the schedule
             state["schedule"] = state["learning_rate"]
             state["learning_rate"] = state.pop("learning_rate_init")
-        for name, argument in signature(type(self)).parameters.items():
-            state.setdefault(name, argument.default)
+        state = {**_defaults(type(self).__init__), **state}
         trained = state.get("state_", {})
         if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
             n_cells = trained["fairness.weights"].shape[1]
@@ -349,6 +349,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         is_auto = self.compare_plain == "auto"
         if len(pairs) > 1 or (len(rows) < SMALL_TABLE if is_auto else self.compare_plain):
             pairs.append((0.0, 0.0))
+        if len(pairs) == 1:
+            return [self]
         return [
             copy.copy(self).set_params(fairness_rate=rate, proportional_rate=proportional)
             for rate, proportional in pairs
@@ -411,8 +413,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.plain_accuracy_: float | None = None
         self.cell_weights_, self.desirable_, self.fairness_rate_ = np.ones(0), (), 0.0
         if self.groups_ is not None:
-            asked = {"epsilon": self.epsilon, "y_desirable": self.y_desirable}
-            constraints = constraints_of(self.fairness_measure, self.groups_, **asked)
+            constraints = run.training.constraints[run.place]
+            assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
             self.cell_names_ = self.groups_.cell_names(constraints.by_label)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
@@ -472,13 +474,32 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             return scores
         scaled = Scaling(self.offset_, self.scale_).apply(X)
         dense = scaled.toarray() if hasattr(scaled, "tocsr") else scaled
-        return network_scores(self.shape_, self.state_, dense)
+        if self.shape_.hidden:
+            return network_scores(self.shape_, self.state_, dense)
+        weight, bias = _layer(self.shape_, self.state_)
+        linear: Floats = dense @ weight.T + bias
+        return linear
 
     def _linear(self) -> tuple[Floats, Floats]:
         check_is_fitted(self, "state_")
         if self.shape_ is None or self.shape_.hidden:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
-        n_weights = self.shape_.sizes[0]
-        flat = self.state_["network.parameters"][0].astype(np.float64)
-        weight = flat[:n_weights].reshape(self.shape_.pieces["weight0"]) / self.scale_
-        return weight, flat[n_weights:] - weight @ self.offset_
+        parts = _layer(self.shape_, self.state_)
+        weight, bias = (part.astype(np.float64) for part in parts)
+        weight = weight / self.scale_
+        return weight, bias - weight @ self.offset_
+
+
+def _layer(shape: Shape, state: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """The weights and biases of a linear model, for scaled features."""
+    n_weights = shape.sizes[0]
+    flat = state["network.parameters"][0]
+    return flat[:n_weights].reshape(shape.pieces["weight0"]), flat[n_weights:]
+
+
+@cache
+def _defaults(function: Callable[..., None]) -> dict[str, Any]:
+    """The defaults of a function's arguments; reading a signature takes long."""
+    empty = Parameter.empty
+    found = {name: argument.default for name, argument in signature(function).parameters.items()}
+    return {name: default for name, default in found.items() if default is not empty}

@@ -27,6 +27,10 @@ FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.flo
 """What `validate_data` lets pass."""
 
 
+PIECE = 1024
+"""Rows that are looked at together."""
+
+
 class Scaling(NamedTuple):
     """``(X - offset) / scale``; sparse features are not centred, so that they stay sparse."""
 
@@ -72,8 +76,13 @@ class FittingRows:
 
     def groups(self, rows: Ints | None = None) -> Groups | None:
         """Groups with the frequencies of some rows, or of all n; None for a plain model."""
-        chosen = slice(len(self)) if rows is None else rows
-        return None if self.is_plain else self.everyone.take(chosen).groups
+        if self.is_plain:
+            return None
+        return self._all_groups if rows is None else self.everyone.take(rows).groups
+
+    @cached_property
+    def _all_groups(self) -> Groups:
+        return self.everyone.take(slice(len(self))).groups
 
     @cached_property
     def scaling(self) -> Scaling:
@@ -85,7 +94,10 @@ class FittingRows:
         if sparse.issparse(X):
             variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
         else:
-            variance = np.asarray(share @ (X - mean) ** 2, dtype=np.float64)
+            variance = np.zeros_like(mean)
+            for start in range(0, len(self), PIECE):  # each piece stays in the processor's cache
+                centred = X[start : start + PIECE] - mean
+                variance += share[start : start + PIECE] @ np.square(centred, out=centred)
         smallest = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(mean), 1.0)
         spread = np.sqrt(np.maximum(variance, 0.0))
         offset = np.zeros_like(mean) if sparse.issparse(X) else mean
@@ -104,12 +116,14 @@ class FittingRows:
         return np.arange(len(self)), np.arange(len(self), len(self.everyone))
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
-        """All rows as networks see them."""
+        """All rows as networks see them; no second copy of a large table is made here."""
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
-        X = scaling.apply(*parts)
-        own = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
-        X = X if sparse.issparse(X) else torch.from_numpy(X)
-        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own)
+        own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
+        if sparse.issparse(self.X):
+            return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
+        X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
+        X = torch.from_numpy(X if X.flags.writeable else X.copy())
+        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own, scaling=scaling)
 
 
 def read_rows(

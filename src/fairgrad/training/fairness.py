@@ -44,37 +44,42 @@ class StackedFairness:
         rows: the training rows of each member.
 
     Attributes:
+        constraints: what each member's measure asks of the cells; None without a measure.
         cells: the cells of the table's rows.
         state: what changes from step to step, each (M, ...).
+        problems: of each member.
+        constants: all of them side by side.
         is_active: whether any member is to be made fair; if not, all rows weigh the same.
+        ignores_labels: (M,) whose measure does not look at the label although the cells are by
+            label; None if nobody's.
     """
 
     def __init__(
         self, table: TrainingTable, members: Sequence[Member], rows: Sequence[Ints]
     ) -> None:
+        found = {id(index): table.frequencies(index) for index in rows}
         groups = [
-            member.frequencies or table.frequencies(index)
+            member.frequencies or found[id(index)]
             for member, index in zip(members, rows, strict=True)
         ]
-        constraints = member_constraints(members, groups)
+        constraints = self.constraints = member_constraints(members, groups)
         warn_of_undefined([part for part in constraints if part is not None])
         by_label = any(part is not None and part.by_label for part in constraints)
         self.cells = StackCells(table, by_label=by_label)
         self.n_members, self.n_groups = len(members), table.groups.n_groups
         n_levels = max([1, *(len(part.c0) for part in constraints if part is not None)])
-        self.constants = dual.side_by_side(
-            [
-                _member_constants(member, part, own, by_label, n_levels)
-                for member, part, own in zip(members, constraints, groups, strict=True)
-            ]
-        )
+        self.problems = [
+            _member_constants(member, part, own, by_label, n_levels)
+            for member, part, own in zip(members, constraints, groups, strict=True)
+        ]
+        self.constants = dual.side_by_side(self.problems)
         self._compiled: CompiledStep | None = None
         if is_compiled:
             self._compiled = CompiledStep(self.constants.convert(torch.from_numpy))
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
-        self._ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
+        self.ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
         self.is_active = any(
             part is not None and (member.fairness_rate > 0 or member.proportional_rate > 0)
             for member, part in zip(members, constraints, strict=True)
@@ -144,12 +149,12 @@ class StackedFairness:
         return {**start, key: found[:, :n] - found[:, n:]}
 
     def mixed(self, counts: Tensor) -> Tensor:
-        """Counts (M, 2, K) of (label, group) cells as what each member's own cells hold."""
-        if self._ignores_labels is None:
+        """Counts (..., M, 2, K) of (label, group) cells as what each member's own cells hold."""
+        if self.ignores_labels is None:
             return counts
-        by_label = counts.view(*counts.shape[:2], -1, self.n_groups)
-        whole_group = by_label.sum(2, keepdim=True).expand(by_label.shape)
-        mixed = torch.where(self._ignores_labels[:, None, None, None], whole_group, by_label)
+        by_label = counts.view(*counts.shape[:-1], -1, self.n_groups)
+        whole_group = by_label.sum(-2, keepdim=True).expand(by_label.shape)
+        mixed = torch.where(self.ignores_labels[:, None, None, None], whole_group, by_label)
         return mixed.reshape(counts.shape)
 
     @property
@@ -170,14 +175,18 @@ def member_constraints(
     members: Sequence[Member], groups: Sequence[Groups]
 ) -> list[Constraints | None]:
     """What each member's measure asks of the cells of its groups; None without a measure."""
-    return [
-        None
-        if member.fairness_measure is None
-        else constraints_of(
-            member.fairness_measure, own, epsilon=member.epsilon, y_desirable=member.y_desirable
-        )
-        for member, own in zip(members, groups, strict=True)
-    ]
+    exact: dict[tuple[int, int, str], Constraints] = {}  # often members differ in epsilon alone
+    found: list[Constraints | None] = []
+    for member, own in zip(members, groups, strict=True):
+        measure, desirable = member.fairness_measure, member.y_desirable
+        if measure is None:
+            found.append(None)
+            continue
+        key = (id(measure), id(own), repr(desirable))
+        if key not in exact:
+            exact[key] = constraints_of(measure, own, y_desirable=desirable)
+        found.append(exact[key].slacken(member.epsilon))
+    return found
 
 
 def _member_constants(
