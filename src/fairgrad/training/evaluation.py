@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Floats", "Floats"], int]
 
-MAX_ACTIVATIONS = 2**21
+MAX_ACTIVATIONS = 2**18
 """Rows are judged in pieces of so many activations, which stay in the processor's cache."""
 
 
@@ -126,7 +126,7 @@ class Evaluation:
         groups = [found[id(part)] for part in rows for _ in range(per_stream)]
         self.constraints = member_constraints(members, groups)
         self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
-        piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
+        piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
         self.streams = Streams(rows, [0] * self.n_streams, piece)
 
     def record(self, network: Network) -> History:

@@ -86,9 +86,15 @@ class StackedFairness:
         )
         start = dual.start(self.constants, table.n_labels)
         n_sides = len(self.constants.sign)
+        # All members' levels side by side, as `dual` has them; a step changes them in place.
+        self._joint = dual.State(
+            torch.from_numpy(start.rows),
+            torch.from_numpy(start.errors),
+            torch.zeros(n_sides, self.n_members * n_levels, dtype=torch.float64),
+        )
         self.state = {
-            "rows": torch.from_numpy(start.rows).view(self.n_members, -1),
-            "errors": torch.from_numpy(start.errors).view(self.n_members, -1),
+            "rows": self._joint.rows.view(self.n_members, -1),
+            "errors": self._joint.errors.view(self.n_members, -1),
             "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=torch.float64),
             "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64),
         }
@@ -117,25 +123,21 @@ class StackedFairness:
 
     def step(self, counts: Tensor) -> Tensor:
         """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
-        own, n_members = self.state, self.n_members
-        state = dual.State(
-            own["rows"].view(-1), own["errors"].view(-1), self._by_side(own["multipliers"])
-        )
+        state, n_sides = self._joint, len(self._joint.multipliers)
+        own = self.state["multipliers"].view(self.n_members, n_sides, -1)
+        of_members = state.multipliers.view(n_sides, self.n_members, -1).transpose(0, 1)
+        of_members.copy_(own)
         joint = self.mixed(counts).transpose(0, 1).reshape(2, -1).double()
         if self._compiled is not None:
             weights = self._compiled.update(state, joint)
         else:
             arrays = dual.State(*(part.numpy() for part in state))
-            found, weights = dual.step(self.constants, arrays, joint.numpy())
-            state, weights = dual.State(*map(torch.from_numpy, found)), torch.from_numpy(weights)
-        multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
-        weights = weights.view(n_members, -1)
-        self.state |= {
-            "rows": state.rows.view(n_members, -1),
-            "errors": state.errors.view(n_members, -1),
-            "multipliers": multipliers.transpose(0, 1).reshape(n_members, -1),
-            "weights": weights,
-        }
+            found, new_weights = dual.step(self.constants, arrays, joint.numpy())
+            for part, new in zip(state, found, strict=True):
+                part.copy_(torch.from_numpy(new))
+            weights = torch.from_numpy(new_weights)
+        own.copy_(of_members)
+        self.state["weights"] = weights = weights.view(self.n_members, -1)
         return weights.to(counts.dtype)
 
     def adapt(self, start: Mapping[str, Any]) -> dict[str, Any]:
