@@ -61,6 +61,7 @@ static int64_t group_of(const Problem *p, const int64_t *s) {
 }
 
 static int64_t best_class(const float *scores, int64_t n) { /* the first of the highest, or NaN */
+    if (n == 2) return scores[0] == scores[0] && !(scores[1] <= scores[0]); /* without a branch */
     int64_t best = 0;
     for (int64_t c = 0; c < n; c++) {
         if (scores[c] != scores[c]) return c;
@@ -255,11 +256,11 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     if (updates || p->has_proportional) find_levels(p, errors);
     ascend(p, multipliers, updates);
     weigh(p, p->weights);
-    double divisor = is_mean ? total : 1;
-    for (int64_t i = 0; i < n; i++) {
-        double weight = p->cells[i] == IGNORED ? 1 : p->weights[p->cells[i]];
-        factor[i] = (float)((sample_weight ? weight * sample_weight[i] : weight) / divisor);
-    }
+    double divisor = is_mean ? total : 1, of_ignored = 1 / divisor;
+    for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
+    for (int64_t i = 0; i < n; i++)
+        factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]]);
+    for (int64_t i = 0; sample_weight && i < n; i++) factor[i] *= (float)sample_weight[i];
     return PyFloat_FromDouble(total);
 }
 

@@ -244,6 +244,8 @@ class FairLoss(nn.Module):
         )
         if update:
             self._last[:] = losses.detach(), label, sample_weight
+        if is_mean and factor.dtype is losses.dtype:
+            return losses.dot(factor)  # the usual case first: this is the hot path
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         return self._reduce(losses, factor, divisor)
 
