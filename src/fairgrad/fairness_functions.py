@@ -96,17 +96,20 @@ class FairnessMeasure:
     def C0(self) -> Floats:  # noqa: N802 - the paper's name
         """(L * R,) constants of the levels."""
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
-        return self._by_label(constraints.c0).ravel()
+        return self._table(constraints.c0, by_label=constraints.by_label).ravel()
 
     @property
     def P(self) -> Floats:  # noqa: N802 - the paper's name
         """(L, R) the shares of the cells."""
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
         mass = self.groups.cell_mass(constraints.by_label)
-        return self._by_label(mass / mass.sum())
+        return self._table(mass / mass.sum(), by_label=constraints.by_label)
 
     def groupwise(self, preds: Any, y: Any, s: Any) -> Floats:
         """(L, R) the levels of predictions, with the frequencies of these rows.
+
+        Groups of unknown values have none. For measures that 0.2.0 did not have, one level per
+        constraint.
 
         Args:
             preds: predicted labels, or scores of the classes.
@@ -118,12 +121,16 @@ class FairnessMeasure:
         rows = self.groups.place(y, s)
         constraints = constraints_of(self.measure, rows.groups, y_desirable=self.y_desirable)
         errors = cell_errors(rows, is_wrong(rows, predicted), constraints.by_label)
-        return self._by_label(levels_of(constraints, errors).values)
+        levels = levels_of(constraints, errors).values
+        return self._table(levels, by_label=constraints.by_label)
 
-    def _by_label(self, values: Floats) -> Floats:
-        """(L, R) of one value per label and group, or per group."""
-        shape = self.groups.mass.shape
-        return np.broadcast_to(values.reshape(-1, shape[1]), shape).copy()
+    def _table(self, values: Floats, *, by_label: bool) -> Floats:
+        """(L, R) of one value per label and group, or per group; as it is of other measures."""
+        if type(self) is FairnessMeasure:
+            return values
+        n_labels = len(self.groups.labels)
+        table = values.reshape(n_labels if by_label else 1, -1)
+        return np.broadcast_to(table, (n_labels, table.shape[1])).copy()
 
 
 class EqualizedOdds(FairnessMeasure):

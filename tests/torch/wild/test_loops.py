@@ -7,6 +7,8 @@ import torch
 from scene import N, S, X, Y, is_same, linear, make, state_of, train
 from torch import nn
 
+from fairgrad import fairness_levels
+from fairgrad.torch import CrossEntropyLoss
 from fairgrad.torch.multipliers import LossBatch
 
 
@@ -50,6 +52,29 @@ def test_a_criterion_left_behind_says_so():
 
 
 @pytest.mark.parametrize("path", ["compiled", "numpy"])
+def levels(measure, s, y_desirable=None):
+    criterion = CrossEntropyLoss(Y, s, measure, y_desirable=y_desirable)
+    scores = X[:, :2].numpy()
+    found = criterion.fairness_function.groupwise(scores, Y.numpy(), s.numpy())
+    expected = fairness_levels(Y, scores.argmax(1), s, measure, y_desirable=y_desirable)
+    return found, expected.values
+
+
+@pytest.mark.parametrize("measure", ["demographic_parity", "accuracy_parity", "equal_opportunity"])
+def test_the_measure_as_in_0_2_0_of_groups_that_0_2_0_did_not_know(measure):
+    """Unknown values, ids with gaps, and other measures; test_parity compares the known ones."""
+    s = torch.where(torch.arange(N) % 7 == 0, -1, S * 5 + torch.arange(N) % 2)
+    found, expected = levels(measure, s)
+    assert found.shape == (2, 4)
+    n_rows = 1 if measure == "accuracy_parity" else 2
+    for row, part in zip(
+        found, expected.reshape(n_rows, -1).repeat(3 - n_rows, axis=0), strict=True
+    ):
+        assert row.tolist() == part.tolist()
+    found, expected = levels(["four_fifths_rule", "accuracy_parity"], s)
+    assert found.tolist() == expected.tolist()
+
+
 def test_threads_that_share_a_loss_lose_no_update(path):
     criterion, n_threads, n_steps = make(fairness_rate=1e-3), 4, 150
     criterion.state.is_compiled &= path == "compiled"
