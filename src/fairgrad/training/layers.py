@@ -233,24 +233,32 @@ def drop(a: Tensor, share: float, sources: Sequence[torch.Generator]) -> Tensor:
 
     Activations are (M, units, B); for the masks see `draw_masks`.
     """
-    masks = draw_masks(a.shape[1:], share, sources, a.dtype).div_(1 - share)
+    (masks,) = draw_masks(a.shape[1:2], a.shape[2], share, sources, a.dtype)
+    masks = masks / (1 - share)
     return (a.view(len(sources), -1, *a.shape[1:]) * masks[:, None]).view(a.shape)
 
 
 def draw_masks(
-    shape: Sequence[int], share: float, sources: Sequence[torch.Generator], dtype: torch.dtype
-) -> Tensor:
-    """(S, units, B) masks of activations (units, B): 0 for a share of them, 1 for the others.
+    units: Sequence[int],
+    rows: int,
+    share: float,
+    sources: Sequence[torch.Generator],
+    dtype: torch.dtype,
+) -> list[Tensor]:
+    """A mask (S, units, rows) for each layer: 0 for a share of the activations, else 1.
 
     A mask is drawn once per stream: members that see the same rows drop the same units. Sixteen
     random bits decide on an activation, so the share is met up to 2^-16, in less than half the
     time of `Tensor.bernoulli_`. There is a source of random bits per stream.
     """
-    size = prod(shape)
-    bits = torch.empty(len(sources), -(-size // 4), dtype=torch.int64)
+    sizes = [-(-own * rows // 4) for own in units]
+    bits = torch.empty(len(sources), sum(sizes), dtype=torch.int64)
     for own, source in zip(bits, sources, strict=True):
         own.random_(-(2**63), None, generator=source)
-    numbers = bits.view(torch.int16)[:, :size].view(-1, *shape)
-    kept = 1 - share
-    at_most = max(1, round(kept * 2**16)) - 2**15 - 1  # within the numbers' range also for 0 and 1
-    return torch.le(numbers, at_most, out=torch.empty(numbers.shape, dtype=dtype))
+    numbers = bits.view(torch.int16)
+    at_most = max(1, round((1 - share) * 2**16)) - 2**15 - 1  # in range also for shares 0 and 1
+    masks = torch.le(numbers, at_most, out=torch.empty(numbers.shape, dtype=dtype))
+    parts = torch.split(masks, [4 * size for size in sizes], dim=1)
+    return [
+        part[:, : own * rows].view(-1, own, rows) for part, own in zip(parts, units, strict=True)
+    ]

@@ -223,13 +223,13 @@ class PerceptronStack:
 
         The way back must be taken before the next call, which overwrites the activations.
         """
-        rows, dropout = x.shape[1], self.shape.dropout
+        shape, rows = self.shape, x.shape[1]
         a, masks = self._per_member(x).transpose(1, 2), None
         valid = None if valid is None else self._per_member(valid)[:, None].to(a.dtype)
-        for layer, units in zip(self.layers, self.shape.hidden, strict=True):
-            if dropout:
-                masks = draw_masks((units, rows), dropout, self.generators, a.dtype)
-            a = layer.forward(a, valid, masks)
+        if shape.dropout:
+            masks = draw_masks(shape.hidden, rows, shape.dropout, self.generators, a.dtype)
+        for i, layer in enumerate(self.layers):
+            a = layer.forward(a, valid, None if masks is None else masks[i])
         return torch.baddbmm(self.bias, self.weight, a), partial(self._pull, a)
 
     def _pull(self, a: Tensor, gradient: Tensor) -> Tensor:
