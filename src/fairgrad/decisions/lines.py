@@ -56,8 +56,8 @@ class DecisionLine:
         """The t between the last row that has changed its label and the next one."""
         if not len(self.t):
             return np.zeros(len(places))
-        ends = [[self.t[0] - 1.0 - abs(self.t[0])], self.t, [self.t[-1] + 1.0 + abs(self.t[-1])]]
-        t = np.concatenate(ends)
+        first, last = float(self.t[0]), float(self.t[-1])
+        t = np.concatenate([[first - 1.0 - abs(first)], self.t, [last + 1.0 + abs(last)]])
         middle: Floats = 0.5 * (t[places] + t[places + 1])
         return middle
 
@@ -94,9 +94,7 @@ class DecisionLine:
         step = np.searchsorted(places, np.arange(start, int(places[-1])), side="right")
         wrong = []
         for cell, own in zip(self.cells, before, strict=True):
-            sums = np.bincount(
-                cell[window] * m + step, self.change[window], minlength=len(own) * m
-            )
+            sums = np.bincount(cell[window] * m + step, self.change[window], minlength=len(own) * m)
             wrong.append(own[:, None] + sums.reshape(len(own), m).cumsum(1))
         return wrong
 

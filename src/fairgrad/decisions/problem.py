@@ -81,9 +81,7 @@ def measured_apart(
     slacks = np.split(np.broadcast_to(slack, (ends[-1],)), ends[:-1])
     warn_of_undefined(everything)
     return [
-        MeasuredAttributes(
-            attributes, own, constraints.slacken(one).select(constraints.is_defined)
-        )
+        MeasuredAttributes(attributes, own, constraints.slacken(one).select(constraints.is_defined))
         for (attributes, own, constraints), one in zip(found, slacks, strict=True)
     ]
 
@@ -154,7 +152,8 @@ class ConstrainedCells:
         """(L, G) the weights, less 1, that net multipliers give."""
         pull = dual.net_weights(self.constants, net) - 1.0
         n_labels, n_groups, _ = self.probability.shape
-        return pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
+        own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
+        return own
 
     def per_cell(self, values: Floats) -> Floats:
         """(K,) sums over the cells of the constraints, of values (L, G)."""
@@ -253,9 +252,8 @@ class DecisionProblem:
 
     def wrong_cells(self, wrong: Floats) -> list[Floats]:
         """(K, 1) for each part the sums of a value per row over its cells."""
-        return [
-            np.bincount(part.cell, wrong, minlength=len(part.mass))[:, None] for part in self.parts
-        ]
+        sums = [np.bincount(part.cell, wrong, minlength=len(part.mass)) for part in self.parts]
+        return [own.astype(np.float64, copy=False)[:, None] for own in sums]
 
     def wrong(self, scores: Floats) -> Floats:
         """(n,) the weights of the rows that are decided wrongly, 0 of the others."""

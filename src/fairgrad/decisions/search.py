@@ -12,7 +12,7 @@ group, at every scale.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from fairgrad.decisions.lines import DecisionLine
 from fairgrad.decisions.smooth import level_slopes, soften, solve_dual
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fairgrad.decisions.problem import Decision, DecisionProblem
     from fairgrad.groups import Floats
 
@@ -83,7 +85,7 @@ def solve(problem: DecisionProblem) -> Decision:
     in_plane = len(search.space) == 2
     net = zero
     if not in_plane:
-        net = solve_dual(problem, COOLING[0][0])[0]
+        net = solve_dual(problem, [COOLING[0][0]])[0]
         for temperature, penalty in COOLING:
             net = soften(problem, net, temperature, penalty)
             search.value(net, penalty)
@@ -156,7 +158,7 @@ class _Search:
     def _fan(
         self, centre: Floats, space: Floats, penalty: float, value: float, net: Floats
     ) -> tuple[float, Floats]:
-        """The best of what there is and of lines through a centre, closer and closer to the best."""
+        """The best of what there is and of lines through a centre, ever closer to the best."""
         scores = self.problem.scores(centre)
         best, least = np.zeros(len(space)), np.inf
         for n, spread in FANS if len(space) > 1 else [(1, 1.0)]:
@@ -228,9 +230,10 @@ class _GroupWeights:
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix = matrix
-        self.inverse = np.linalg.pinv(matrix, rcond=1e-9)
-        space = _row_space(matrix)
-        self.directions = self.inverse.T if len(space) == len(matrix) else space
+        self.inverse: Floats = np.linalg.pinv(matrix, rcond=1e-9)
+        self.directions: NDArray[Any] = _row_space(matrix)
+        if len(self.directions) == len(matrix):  # then each moves the weight of one label
+            self.directions = self.inverse.T
 
     def vanish(self, net: Floats) -> Floats:
         """The multipliers nearest to these for which all weights of the group are 0."""

@@ -16,6 +16,8 @@ from scipy.special import logsumexp, softmax
 from fairgrad import dual
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairgrad.decisions.problem import DecisionProblem
     from fairgrad.groups import Floats
 
@@ -23,7 +25,7 @@ DUAL_STEPS, SOFT_STEPS = 60, 100
 
 
 def solve_dual(
-    problem: DecisionProblem, temperature: float, *, max_iter: int = DUAL_STEPS
+    problem: DecisionProblem, temperatures: Sequence[float], *, max_iter: int = DUAL_STEPS
 ) -> tuple[Floats, float]:
     """Net multipliers that solve the dual, and its value: the least error there is to have.
 
@@ -40,8 +42,8 @@ def solve_dual(
 
     Args:
         problem: whose labels are not looked at, but for the frequencies of the cells.
-        temperature: T.
-        max_iter: steps of L-BFGS.
+        temperatures: T, one after the other: each starts where the last ended.
+        max_iter: steps of L-BFGS for each.
     """
     mass = [part.probability @ problem.weight for part in problem.parts]
     shapes = [part.constants.bound.shape for part in problem.parts]
@@ -55,7 +57,7 @@ def solve_dual(
         pairs = zip(problem.parts, sides(flat), strict=True)
         return np.concatenate([dual.net_multipliers(part.constants, own) for part, own in pairs])
 
-    def value(flat: Floats) -> tuple[float, Floats]:
+    def value(flat: Floats, temperature: float) -> tuple[float, Floats]:
         net = net_of(flat)
         scores = problem.scores(net) / temperature
         level = logsumexp(scores, axis=0)
@@ -65,7 +67,9 @@ def solve_dual(
         pieces = zip(problem.parts, sides(flat), mass, problem.pulls(net), strict=True)
         for part, own, sums, pull in pieces:
             missed = part.per_cell(np.matmul(part.probability, refused[:, :, None])[:, :, 0])
-            violation = dual.violations(part.constants, missed / np.where(part.mass > 0, part.mass, 1))
+            violation = dual.violations(
+                part.constants, missed / np.where(part.mass > 0, part.mass, 1)
+            )
             slopes.append(violation.ravel())
             own_net = dual.net_multipliers(part.constants, own)
             found += float((sums * pull).sum() + own_net @ part.constraints.c0)
@@ -77,15 +81,19 @@ def solve_dual(
         for part, shape in zip(problem.parts, shapes, strict=True)
     ]
     least = np.concatenate([floor.ravel() for floor in floors])
-    solved = minimize(
-        value,
-        np.maximum(least, 0.0),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(low, None) for low in least],
-        options={"maxiter": max_iter},
-    )
-    return net_of(solved.x), -float(solved.fun)
+    multipliers, best = np.maximum(least, 0.0), np.nan
+    for temperature in temperatures:
+        solved = minimize(
+            value,
+            multipliers,
+            args=(temperature,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(low, None) for low in least],
+            options={"maxiter": max_iter, "maxfun": 10 * max_iter},
+        )
+        multipliers, best = solved.x, -float(solved.fun)
+    return net_of(multipliers), best
 
 
 def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: float) -> Floats:
@@ -155,10 +163,10 @@ def level_slopes(problem: DecisionProblem, scores: Floats, temperature: float) -
 
 
 def _score_slopes(problem: DecisionProblem, soft: Floats, factor: Floats) -> Floats:
-    """(L, n) derivatives, by the scores, of ``sum_i factor_i T weight_i (1 - d_i) / d_i``-like sums.
+    """(L, n) derivatives of the weights of wrong rows by the scores, times a factor per row.
 
     That of ``weight_i (1 - d_(y_i))`` by score l is ``weight_i d_(y_i) (d_l - [l = y_i]) / T``; the
-    factor holds all of it that does not depend on l, but for the sample weight.
+    factor is to hold ``d_(y_i) / T``.
     """
     factor = factor * problem.weight
     slopes: Floats = soft * factor
