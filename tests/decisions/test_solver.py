@@ -217,6 +217,13 @@ class TestSolve:
         found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
         np.testing.assert_array_equal(found.multipliers, 0.0)
 
+    def test_bounds_that_are_never_broken_have_no_multipliers(self):
+        rows, probability = table(4, n=600, n_groups=3)
+        epsilon = [0.0] * 3 + [1.0] * 3
+        found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
+        assert found.multipliers[:3].any()
+        np.testing.assert_array_equal(found.multipliers[3:], 0.0)
+
     def test_the_same_every_time(self):
         rows, probability = table(5, n=500, n_groups=3)
         one, two = (

@@ -57,7 +57,7 @@ def test_it_is_fair_on_the_rows_it_was_tuned_on(measure, cells, hiring):
 
 @pytest.mark.parametrize(
     "estimator",
-    [None, GaussianNB(), RandomForestClassifier(20, min_samples_leaf=20, random_state=0)],
+    [None, GaussianNB(), RandomForestClassifier(10, min_samples_leaf=20, random_state=0)],
 )
 @pytest.mark.parametrize("tune_on", ["training", "held_out", "cross_fitted"])
 def test_any_classifier_becomes_fairer(estimator, tune_on, hiring):
@@ -92,7 +92,7 @@ def test_a_fitted_model_is_kept_as_it_is(hiring):
     ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert model.label_model_ is plain
     assert pickle.dumps(plain) == before
-    assert unfairness(model, hiring, hiring.sex, "demographic_parity") <= 0.001
+    assert unfairness(model, hiring, hiring.sex, "demographic_parity") <= 0.002  # a row
 
 
 def test_it_decides_by_the_formula(hiring):
@@ -150,7 +150,7 @@ def test_a_slack_for_each_constraint(hiring):
         hiring.X, hiring.y, sensitive_features=hiring.sex
     )
     assert np.abs(model.levels_[:2]).max() <= 0.005
-    assert model.multipliers_[2:] == pytest.approx(0.0, abs=1e-3)
+    np.testing.assert_array_equal(model.multipliers_[2:], 0.0)
 
 
 def test_own_matrices(hiring):
@@ -194,7 +194,7 @@ def test_sample_weights_are_used(hiring):
 
 
 class TestAware:
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def model(self, hiring):
         return FairDecisionClassifier(
             regression(), "equalized_odds", 0.005, use_sensitive=True
@@ -243,7 +243,7 @@ class TestAware:
 
 
 class TestConventions:
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def model(self, hiring):
         return FairDecisionClassifier(regression(), "demographic_parity").fit(
             hiring.X, hiring.y, sensitive_features=hiring.sex
@@ -252,7 +252,7 @@ class TestConventions:
     def test_clone_and_pickle(self, model, hiring):
         assert clone(model).get_params()["epsilon"] == model.epsilon
         assert not hasattr(clone(model), "classes_")
-        same = pickle.loads(pickle.dumps(model))
+        same = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
         np.testing.assert_array_equal(same.predict(hiring.X), model.predict(hiring.X))
 
     @pytest.mark.parametrize("cells", ["joint", "factored"])
@@ -282,10 +282,11 @@ class TestConventions:
     def test_routing(self, hiring):
         with sklearn.config_context(enable_metadata_routing=True):
             model = FairDecisionClassifier(
-                LogisticRegression().set_fit_request(sample_weight=True),
+                LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True),
                 "demographic_parity",
                 use_sensitive=True,
             ).set_fit_request(sensitive_features=True, sample_weight=True)
+            model.set_score_request(sample_weight=True)
             given = {"sensitive_features": hiring.sex, "sample_weight": np.ones(1500)}
             scores = cross_val_score(model, hiring.X, hiring.y, cv=2, params=given)
             assert (scores > 0.5).all()
@@ -321,12 +322,12 @@ class TestConventions:
             FairDecisionClassifier().fit(hiring.X, hiring.y)
 
     def test_what_is_not_kept_is_a_warning(self):
-        y, s = np.tile([0, 1], 200), np.repeat([0, 1], 200)
-        X = np.stack([s, y * (s == 0)], 1).astype(float)
-        model = FairDecisionClassifier(LogisticRegression(C=1e6), "accuracy_parity")
-        with pytest.warns(UserWarning, match="The bounds are not kept"):
-            model.fit(X, y, sensitive_features=s)
-        assert model.violation_ > 0
+        s = np.repeat([0, 1], 200)  # of group 0 all is known, of group 1 nothing
+        y = np.where(s == 0, 1, np.tile([0, 1], 200))
+        model = FairDecisionClassifier(LogisticRegression(C=1e6), "accuracy_parity", 0.1)
+        with pytest.warns(UserWarning, match="The bounds are not kept.*allowed are -0.1 to 0.1"):
+            model.fit(s[:, None].astype(float), y, sensitive_features=s)
+        assert model.violation_ == pytest.approx(0.15)
 
     def test_rows_given_to_tune_on(self, hiring):
         rows = [part[:1000] for part in (hiring.X, hiring.y, hiring.sex)]

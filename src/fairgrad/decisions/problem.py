@@ -16,6 +16,8 @@ from fairgrad.measures import On, constraints_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
@@ -131,6 +133,27 @@ class ConstrainedCells:
             (own.share, (own.block, np.arange(n_levels))), shape=(own.n_blocks, n_levels)
         )
         self.lower, self.upper = self._bounds(rows)
+        self.binds = self._binds()
+
+    def _binds(self) -> NDArray[np.bool_]:
+        """(J,) which bounds some decisions could break; the others need no multipliers."""
+        own = self.constraints.coefficients
+        n, share = len(own.block), own.share
+
+        def sums(values: Floats) -> tuple[Floats, Floats]:
+            """Of each rate, and of those it is compared with."""
+            rate = np.bincount(own.row, values, minlength=n).astype(np.float64)
+            mean = np.bincount(own.block, share * rate, minlength=own.n_blocks)[own.block]
+            return rate, mean - share * rate
+
+        (least, least_others), (most, most_others) = (
+            sums(np.minimum(own.value, 0.0)),
+            sums(np.maximum(own.value, 0.0)),
+        )
+        highest = self.constraints.c0 + (1.0 - share) * most - least_others
+        lowest = self.constraints.c0 + (1.0 - share) * least - most_others
+        binds: NDArray[np.bool_] = (highest > self.upper) | (lowest < self.lower)
+        return binds
 
     def _bounds(self, rows: GroupedRows) -> tuple[Floats, Floats]:
         """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
@@ -279,7 +302,10 @@ class DecisionProblem:
 
     @cached_property
     def pull_matrices(self) -> list[Floats]:
-        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``."""
-        unit = np.eye(self.n_levels)
+        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``.
+
+        A multiplier that no decisions need, as its bounds are never broken, moves nothing.
+        """
+        unit = np.diag(np.concatenate([part.binds for part in self.parts]).astype(np.float64))
         columns = [self.pulls(net) for net in unit]
         return [np.stack(own, axis=-1) for own in zip(*columns, strict=True)]

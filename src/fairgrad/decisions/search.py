@@ -149,7 +149,8 @@ class _Search:
         old, value = net, self.value(net, penalty)
         for group in self.groups:
             value, net = self._fan(group.vanish(net), group.directions, penalty, value, net)
-        for direction in (net - old, self.chance.normal(size=len(net))):
+        anywhere = self.chance.normal(size=len(self.space)) @ self.space
+        for direction in (net - old, anywhere):
             found, there = self.line(self.problem.scores(net), net, direction, penalty)
             if found < value - ENOUGH:
                 value, net = found, there
@@ -230,10 +231,10 @@ class _GroupWeights:
 
     def __init__(self, matrix: Floats) -> None:
         self.matrix = matrix
-        self.inverse: Floats = np.linalg.pinv(matrix, rcond=1e-9)
+        self.inverse: NDArray[Any] = np.linalg.pinv(matrix, rcond=1e-9)
         self.directions: NDArray[Any] = _row_space(matrix)
         if len(self.directions) == len(matrix):  # then each moves the weight of one label
-            self.directions = self.inverse.T
+            self.directions = self.inverse.T.copy()
 
     def vanish(self, net: Floats) -> Floats:
         """The multipliers nearest to these for which all weights of the group are 0."""

@@ -110,7 +110,8 @@ def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: f
         penalty: of unfairness.
     """
     size = np.max([np.abs(own).max((0, 1)) for own in problem.pull_matrices], axis=0)
-    scale = 1.0 / np.where(size > 0, size, 1.0)  # a step of 1 then moves a weight by about 1
+    moves = size > 0
+    scale = moves / np.where(moves, size, 1.0)  # a step of 1 then moves a weight by about 1
 
     def value(scaled: Floats) -> tuple[float, Floats]:
         soft = softmax(problem.scores(scaled * scale) / temperature, axis=0)
@@ -136,7 +137,7 @@ def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: f
 
     solved = minimize(
         value,
-        net / scale,
+        net / np.where(moves, scale, 1.0),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": SOFT_STEPS, "maxcor": 20},

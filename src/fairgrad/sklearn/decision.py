@@ -287,7 +287,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 "sensitive_features: this model does not look at them to predict; leave them out, "
                 "or fit it with use_sensitive=True."
             )
-        if np.ndim(X) != 1:  # of which the estimator itself says what is wrong
+        if getattr(X, "ndim", 2) != 1:  # of which the estimator itself says what is wrong
             validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
             plain: Floats = np.asarray(self.label_model_.predict_proba(X), dtype=np.float64).T

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.checks import check_count, check_number
-from fairgrad.columns import UNKNOWN, sensitive_columns
+from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import check_several_groups
@@ -67,7 +67,8 @@ def fit_decisions(
     first = models[0]
     _check_settings(first)
     validate_data(first, X, skip_check_array=True)
-    y = column_or_1d(y, warn=True)
+    given, y = y, column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     check_classification_targets(y)
     classes = np.unique(y)
@@ -87,8 +88,9 @@ def fit_decisions(
             f"{first.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
             "fairness_measure=None for the plain estimator."
         )
+    (label_name,) = as_columns(given, "y") if np.ndim(given) == 1 else ("y",)
     rows = group_rows(
-        y,
+        {label_name: y},
         sensitive_columns(sensitive_features, len(y)),
         weight,
         labels=classes,
