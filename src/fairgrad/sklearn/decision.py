@@ -156,9 +156,16 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
-        return fit_decisions(
-            [self], X, y, sensitive_features, sample_weight, validation, fit_params
-        )[0]
+        (fitted,) = fit_decisions(
+            [self],
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            validation=validation,
+            fit_params=fit_params,
+        )
+        return fitted
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """(n,) margins for two classes, above 0 for the second; (n, classes) scores for more.

@@ -48,6 +48,7 @@ def fit_decisions(
     models: Sequence[FairDecisionClassifier],
     X: Any,
     y: Any,
+    *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
     validation: Any = None,
