@@ -52,11 +52,16 @@ ENOUGH = 1e-12
 """Differences below are rounding."""
 
 
-def solve(problem: DecisionProblem) -> Decision:
+def solve(problem: DecisionProblem, near: Floats | None = None) -> Decision:
     """Multipliers whose decisions keep the bounds on the labelled rows, at the least error.
 
     If the plain decisions keep them, they are the answer. Otherwise it is the best that is found,
     by the largest violation of a bound, then by the error. Nothing of it is random.
+
+    Args:
+        problem: what to solve.
+        near: (J,) the answer to the same problem with tighter bounds, to start from: the search is
+            then a short one.
 
     Example:
         >>> from fairgrad.decisions import ConstrainedCells, DecisionProblem
@@ -81,6 +86,12 @@ def solve(problem: DecisionProblem) -> Decision:
     zero = np.zeros(problem.n_levels)
     if len(search.space) == 1:
         search.line(problem.base, zero, search.space[0], PENALTIES[-1])
+        return search.found()
+    if near is not None:
+        net = search.repair(near)
+        for penalty in PENALTIES:
+            search.sweep(net, penalty)
+            net = search.best.multipliers
         return search.found()
     in_plane = len(search.space) == 2
     net = zero

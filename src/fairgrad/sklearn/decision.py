@@ -242,10 +242,15 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.cell_names_: tuple[str, ...] = ()
 
     def _set_fair(
-        self, classes: NDArray[Any], rows: GroupedRows, fitted: CellFit, tuned: TunedRows
+        self,
+        classes: NDArray[Any],
+        rows: GroupedRows,
+        fitted: CellFit,
+        tuned: TunedRows,
+        near: Floats | None,
     ) -> None:
         """Finds the multipliers, and sets the fitted attributes; arrays and models only."""
-        decision, measured = fitted.decide(self, tuned)
+        decision, measured = fitted.decide(self, tuned, near)
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
         self.cell_groups_ = [part.groups for part in fitted.parts]
@@ -299,14 +304,16 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.fairness_measure is None:
             plain: Floats = np.asarray(self.label_model_.predict_proba(X), dtype=np.float64).T
             return plain
+        return weighted_scores(self._probabilities(X, sensitive_features), self.pulls_)
+
+    def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
+        """(L, G, n) of the cells, for each set of attributes."""
         n = _num_samples(X)
         sizes = [groups.n_groups for groups in self.cell_groups_]
         found = cell_probabilities(
             X, n, len(self.classes_), self.label_model_, self.cell_models_, sizes
         )
-        if self.use_sensitive:
-            found = self._given(found, sensitive_features, n)
-        return weighted_scores(found, self.pulls_)
+        return self._given(found, sensitive_features, n) if self.use_sensitive else found
 
     def _given(self, found: list[Floats], sensitive_features: Any, n: int) -> list[Floats]:
         if sensitive_features is None:
@@ -358,3 +365,20 @@ def weighted_scores(probabilities: Sequence[Floats], pulls: Sequence[Floats]) ->
     for own, pull in zip(probabilities, pulls, strict=True):
         scores = scores + added_scores(own, pull)
     return scores
+
+
+def predict_together(
+    models: Sequence[FairDecisionClassifier], X: Any, *, sensitive_features: Any = None
+) -> list[NDArray[Any]]:
+    """The predictions of models that `fit_decisions` fitted together: probabilities come once.
+
+    Args:
+        models: fitted together.
+        X: (n, features).
+        sensitive_features: of aware models.
+    """
+    shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
+    return [
+        model.classes_[softmax(weighted_scores(shared, model.pulls_), axis=0).argmax(0)]
+        for model in models
+    ]

@@ -101,9 +101,11 @@ def fit_decisions(
     fitted = CellFit(first, X, y, rows, arguments)
     tuned = fitted.tuned_on(validation)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
-    for model in models:
+    near: Floats | None = None  # the answer for one epsilon is a start for the next
+    for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
         model.__dict__ |= of_features
-        model._set_fair(classes, rows, fitted, tuned)  # noqa: SLF001 - as above
+        model._set_fair(classes, rows, fitted, tuned, near)  # noqa: SLF001 - as above
+        near = model.multipliers_
     return list(models)
 
 
@@ -197,7 +199,7 @@ class CellFit:
         return TunedRows(rows, found)
 
     def decide(
-        self, model: FairDecisionClassifier, tuned: TunedRows
+        self, model: FairDecisionClassifier, tuned: TunedRows, near: Floats | None
     ) -> tuple[Decision, list[MeasuredAttributes]]:
         """The multipliers of one model."""
         measured = measured_apart(
@@ -212,7 +214,8 @@ class CellFit:
             rows = GroupedRows(part.groups, tuned.rows.label, own.group, tuned.rows.weight)
             probability = tuned.probabilities[self.attributes.index(part.attributes)]
             cells.append(ConstrainedCells(part.constraints, rows, probability))
-        return solve(DecisionProblem(tuned.rows.label, tuned.rows.weight, cells)), measured
+        problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells)
+        return solve(problem, near), measured
 
 
 def _check_settings(model: FairDecisionClassifier) -> None:
