@@ -10,6 +10,7 @@ THUMBNAIL = re.compile(r'(_thumb\.svg\n +:alt:)\n(.*?thumbnail-title">)([^<]+)<'
 ORDER = (
     "plot_swap_loss",
     "plot_fit_table",
+    "plot_decision",
     "plot_read_audit",
     "plot_frontier",
     "plot_several_attributes",

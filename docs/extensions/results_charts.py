@@ -17,6 +17,8 @@ LOOKS = {
     "fairgrad_epsilon": ("#5aa0ff", "square"),
     "fairgrad_stable": ("#003a9e", "diamond"),
     "fairgrad_clipped": ("#9cc4ff", "cross"),
+    "decision": ("#00a6d6", "triangle-up"),
+    "decision_aware": ("#5fd0ee", "triangle-down"),
     "unconstrained": ("#222222", "triangle-up"),
     "weighted_erm": ("#8a8a8a", "triangle-down"),
     "constrained": ("#b07aa1", "square"),

@@ -7,6 +7,7 @@ that do not look at the label, the group itself). Cells are numbered label by la
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -241,23 +242,13 @@ class Groups:
         Raises:
             ValueError: if a row's combination of values was never seen.
         """
-        columns = as_columns(s, "s")
-        if len(columns) != len(self.attributes):
-            raise ValueError(
-                f"s: expected the attributes {list(self.attributes)}, got {list(columns)}."
-            )
-        if set(columns) == set(self.attributes):
-            columns = {name: columns[name] for name in self.attributes}
+        columns = self._same_attributes(s, "s")
         codes = [
             _recode(encode(column, f"s ({name})"), values, f"s ({name})")
             for (name, column), values in zip(columns.items(), self.values, strict=True)
         ]
-        radix = [len(values) + 1 for values in self.values]
-        known, joint = _join(list(self.codes.T), radix), _join(codes, radix)
-        order = np.argsort(known)
-        place = np.minimum(np.searchsorted(known[order], joint), len(known) - 1)
-        group = order[place]
-        unseen = known[group] != joint
+        group, is_seen = self._look_up(codes)
+        unseen = ~is_seen
         if unseen.any():
             row = int(np.flatnonzero(unseen)[0])
             raise ValueError(
@@ -265,6 +256,62 @@ class Groups:
                 f"are {list(self.names)}."
             )
         return group
+
+    def find_groups(self, s: Any, argument: str = "s") -> Ints:
+        """(N,) the group of each row, -1 where it is not known which it is.
+
+        That is where a value is missing, or the combination of values was never seen. A value that
+        was never seen is taken as missing, with a warning.
+
+        Args:
+            s: sensitive values as in `from_data`.
+            argument: what to call them in messages.
+
+        Raises:
+            ValueError: if there are other attributes.
+
+        Example:
+            >>> Groups.from_data([0, 1, 1], ["F", "M", None]).find_groups(["M", None, "F"])
+            array([ 1, -1,  0])
+        """
+        columns = self._same_attributes(s, argument)
+        codes = []
+        for (name, column), values in zip(columns.items(), self.values, strict=True):
+            found = encode(column, f"{argument} ({name})")
+            place = {value: index for index, value in enumerate(values.tolist())}
+            strangers = [value for value in found.values.tolist() if value not in place]
+            if strangers:
+                warnings.warn(
+                    f"{argument}: {name} has values that were never seen, such as "
+                    f"{str(strangers[0])!r}; they are taken as unknown. The known ones are "
+                    f"{values.tolist()}.",
+                    stacklevel=3,
+                )
+            table = [place.get(value, UNKNOWN) for value in found.values.tolist()]
+            codes.append(np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[found.codes])
+        group, is_seen = self._look_up(codes)
+        is_known = np.all([column != UNKNOWN for column in codes], axis=0)
+        return np.where(is_seen & is_known, group, UNKNOWN)
+
+    def _same_attributes(self, s: Any, argument: str) -> dict[str, Any]:
+        """Columns by the attributes' names, in their order."""
+        columns = as_columns(s, argument)
+        if len(columns) != len(self.attributes):
+            raise ValueError(
+                f"{argument}: expected the attributes {list(self.attributes)}, got {list(columns)}."
+            )
+        if set(columns) == set(self.attributes):
+            return {name: columns[name] for name in self.attributes}
+        return columns
+
+    def _look_up(self, codes: Sequence[Ints]) -> tuple[Ints, NDArray[np.bool_]]:
+        """(N,) the group with these codes of its attributes, and whether there is one."""
+        radix = [len(values) + 1 for values in self.values]
+        known, joint = _join(list(self.codes.T), radix), _join(codes, radix)
+        order = np.argsort(known)
+        place = np.minimum(np.searchsorted(known[order], joint), len(known) - 1)
+        group = order[place]
+        return group, known[group] == joint
 
     def place(self, y: Any, s: Any, sample_weight: Any = None) -> GroupedRows:
         """Other rows of the same labels and groups, such as those a fitted model is judged on.

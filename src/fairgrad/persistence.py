@@ -42,6 +42,7 @@ FORMAT, FORMAT_VERSION = "fairgrad.model", 2
 
 TYPES = {
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
+    "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.Groups": "fairgrad.groups.Groups",
     "fairgrad.NetworkShape": "fairgrad.training.networks.Shape",

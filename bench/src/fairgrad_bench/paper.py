@@ -22,6 +22,8 @@ METHODS = {
     "fairgrad_epsilon": "FairGrad (epsilon)",
     "fairgrad_clipped": "FairGrad (no negative weights)",
     "fairgrad_stable": "FairGrad (estimator)",
+    "decision": "FairGrad (decisions)",
+    "decision_aware": "FairGrad (decisions, with s)",
 }
 MEASURES = {
     "accuracy_parity": "AP",

@@ -1,13 +1,14 @@
 """The models of a frontier: any estimator with an epsilon, fitted for many of them.
 
-The library's own classifier is trained as one stack; others are fitted one by one, in parallel.
+The library's own classifier is trained as one stack; fair decisions share the models below them;
+others are fitted one by one, in parallel.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from fairgrad.columns import as_array, sensitive_columns
-from fairgrad.sklearn import FairGradClassifier, fit_variants
+from fairgrad.sklearn import (
+    FairDecisionClassifier,
+    FairGradClassifier,
+    fit_decisions,
+    fit_variants,
+)
+from fairgrad.sklearn.decision import predict_together
 from fairgrad.sklearn.fitting import LARGE_TABLE_RATES
 from fairgrad.sklearn.rows import split_columns
 
@@ -134,6 +141,8 @@ class EstimatorTemplate:
         """One model per seed and epsilon."""
         if isinstance(self.last, FairGradClassifier) and self.parameter.endswith("epsilon"):
             return self._fit_stacked(rows, measure, epsilons, seeds)
+        if isinstance(self.last, FairDecisionClassifier) and self.parameter.endswith("epsilon"):
+            return self._fit_decisions(rows, measure, epsilons, seeds)
         if len(seeds) > 1 and "random_state" not in self.settings:
             raise ValueError(
                 f"n_seeds: {type(self.last).__name__} has no random_state, so that {len(seeds)} "
@@ -164,13 +173,7 @@ class EstimatorTemplate:
         rows. A fairness rate of "auto" is the one that reaches exact fairness, however few the
         rows: how far to go is what epsilon says.
         """
-        steps, name, X = [], "", rows.X
-        if isinstance(self.estimator, Pipeline):
-            name = self.estimator.steps[-1][0]
-            before = clone(self.estimator[:-1])
-            if before.steps:
-                X = before.fit_transform(rows.X, rows.y)
-                steps = list(before.steps)
+        steps, name, X = self._prepared(rows)
         first = _unfitted(self.last).set_params(fairness_measure=measure)
         if first.fairness_rate == "auto":
             first.set_params(fairness_rate=LARGE_TABLE_RATES[0])
@@ -180,6 +183,33 @@ class EstimatorTemplate:
         s = None if first.sensitive_columns is not None else rows.s
         models = fit_variants(variants, X, rows.y, sensitive_features=s, sample_weight=rows.weight)
         return FittedModels(models, steps, name)
+
+    def _fit_decisions(
+        self, rows: FrontierRows, measure: Any, epsilons: Floats, seeds: Sequence[int]
+    ) -> FittedModels:
+        """Fits the preprocessing once, and for every seed the models below all decisions."""
+        steps, name, X = self._prepared(rows)
+        models: list[Any] = []
+        for seed in seeds:
+            own = {"random_state": int(seed), "fairness_measure": measure}
+            variants = [
+                clone(self.last).set_params(epsilon=float(epsilon), **own) for epsilon in epsilons
+            ]
+            models += fit_decisions(
+                variants, X, rows.y, sensitive_features=rows.s, sample_weight=rows.weight
+            )
+        return FittedModels(models, steps, name)
+
+    def _prepared(self, rows: FrontierRows) -> tuple[list[tuple[str, Any]], str, Any]:
+        """The steps of a pipeline before the last, fitted; its name; and the features it gets."""
+        if not isinstance(self.estimator, Pipeline):
+            return [], "", rows.X
+        name = self.estimator.steps[-1][0]
+        before = clone(self.estimator[:-1])
+        if not before.steps:
+            return [], name, rows.X
+        X = before.fit_transform(rows.X, rows.y)
+        return list(before.steps), name, X
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +229,14 @@ class FittedModels:
     def predict(self, rows: FrontierRows) -> list[Any]:
         """The predictions of all models; what is shared is computed once."""
         X = self.prepared(rows).X
-        return [model.predict(X) for model in self.models]
+        if not isinstance(self.models[0], FairDecisionClassifier):
+            return [model.predict(X) for model in self.models]
+        found: list[Any] = []
+        for _, own in groupby(self.models, key=lambda model: id(model.cell_models_)):
+            models = list(own)
+            aware = {"sensitive_features": rows.s} if models[0].use_sensitive else {}
+            found += predict_together(models, X, **aware)
+        return found
 
     def prepared(self, rows: FrontierRows) -> FrontierRows:
         """Rows with their features as the models take them."""

@@ -1,0 +1,36 @@
+"""The best response to the multipliers: from the probabilities of the cells to fair decisions.
+
+For fixed multipliers the Lagrangian ``sum_k p_k w_k e_k`` is minimised exactly by
+
+    h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
+
+so that any model of the cells' probabilities becomes a fair classifier by J numbers, with negative
+weights and many labels for free. Attributes that are constrained apart add up:
+
+    h(x) = argmax_l  P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x).
+
+`problem` says what is to be solved, `smooth` solves it for softened decisions, `lines` looks at
+labelled rows along a line of multipliers, and `search` puts them together: `solve`.
+"""
+
+from fairgrad.decisions.problem import (
+    ConstrainedCells,
+    Decision,
+    DecisionProblem,
+    MeasuredAttributes,
+    added_scores,
+    measured_apart,
+)
+from fairgrad.decisions.search import solve
+from fairgrad.decisions.smooth import solve_dual
+
+__all__ = [
+    "ConstrainedCells",
+    "Decision",
+    "DecisionProblem",
+    "MeasuredAttributes",
+    "added_scores",
+    "measured_apart",
+    "solve",
+    "solve_dual",
+]

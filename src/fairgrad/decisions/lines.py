@@ -1,0 +1,153 @@
+"""All decisions along a line of multipliers, judged exactly on labelled rows.
+
+Along ``scores + t * slopes`` decisions are constant but for the points where a row changes its
+label. These are found by sorting, so that the best t is found exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.decisions.problem import Figures
+
+if TYPE_CHECKING:
+    from fairgrad.decisions.problem import DecisionProblem
+    from fairgrad.groups import Floats, Ints
+
+POINTS = 256
+"""Points of a line that are looked at first; all those around the best of them follow."""
+
+FARTHEST = 1e4
+"""How far lines are followed."""
+
+SMALLEST_SLOPE = 1e-14
+"""Scores whose slopes differ by less are parallel."""
+
+GAP = 1e-9
+"""Rows that change their label closer together than that change it at once: so no row lies on the
+border, whichever machine computes it."""
+
+
+class DecisionLine:
+    """The figures of all decisions along ``scores + t * slopes``, t any number.
+
+    Args:
+        problem: of which the scores are.
+        scores: (L, n) at t = 0.
+        slopes: (L, n).
+    """
+
+    def __init__(self, problem: DecisionProblem, scores: Floats, slopes: Floats) -> None:
+        self.problem = problem
+        start, t, row, change = crossings(problem, scores, slopes)
+        order = np.argsort(t)
+        self.t, self.change = t[order], change[order]
+        self.cells = [part.cell[row[order]] for part in problem.parts]
+        wrong = np.where(start != problem.label, problem.weight, 0.0)
+        self.first = problem.wrong_cells(wrong)
+        self.error = wrong.sum() + np.concatenate([[0.0], np.cumsum(self.change)])
+        apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
+        places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
+        self.places = places[np.abs(self.middle(places)) <= FARTHEST]  # rows that have changed
+
+    def middle(self, places: Any) -> Floats:
+        """The t between the last row that has changed its label and the next one."""
+        if not len(self.t):
+            return np.zeros(len(places))
+        first, last = float(self.t[0]), float(self.t[-1])
+        t = np.concatenate([[first - 1.0 - abs(first)], self.t, [last + 1.0 + abs(last)]])
+        middle: Floats = 0.5 * (t[places] + t[places + 1])
+        return middle
+
+    def best(self, penalty: float) -> list[tuple[float, Figures]]:
+        """The t of the smallest violation, then error, and that of the least penalised error.
+
+        Each with its figures; none if there is no point that is not too far away.
+        """
+        places = self.places
+        if not len(places):
+            return []
+        few = places
+        if len(places) > POINTS:
+            few = places[np.linspace(0, len(places) - 1, POINTS).astype(np.int64)]
+        wrong = self._wrong_at(few, 0, [own[:, 0] for own in self.first])
+        figures = self.problem.figures(wrong, self.error[few])
+        if len(places) > POINTS:
+            near = [
+                self._around(few, i, wrong) for i in sorted(set(_best_places(figures, penalty)))
+            ]
+            few = np.concatenate([own for own, _ in near])
+            columns = zip(*(own for _, own in near), strict=True)
+            figures = Figures(*(np.concatenate(column) for column in columns))
+        chosen = _best_places(figures, penalty)
+        middles = self.middle(few[chosen]).tolist()
+        return [
+            (t, Figures(*(column[i] for column in figures)))
+            for t, i in zip(middles, chosen, strict=True)
+        ]
+
+    def _wrong_at(self, places: Ints, start: int, before: list[Floats]) -> list[Floats]:
+        """(K, m) wrong rows of each part's cells at some places, from what they are at a start."""
+        m, window = len(places), slice(start, int(places[-1]))
+        step = np.searchsorted(places, np.arange(start, int(places[-1])), side="right")
+        wrong = []
+        for cell, own in zip(self.cells, before, strict=True):
+            sums = np.bincount(cell[window] * m + step, self.change[window], minlength=len(own) * m)
+            wrong.append(own[:, None] + sums.reshape(len(own), m).cumsum(1))
+        return wrong
+
+    def _around(self, few: Ints, i: int, wrong: list[Floats]) -> tuple[Ints, Figures]:
+        """All places between two neighbours of a place, and their figures."""
+        before = max(i - 1, 0)
+        low, high = few[before], few[min(i + 1, len(few) - 1)]
+        left, right = np.searchsorted(self.places, [low, high + 1])
+        places = self.places[left:right]
+        found = self._wrong_at(places, int(low), [own[:, before] for own in wrong])
+        return places, self.problem.figures(found, self.error[places])
+
+
+def _best_places(figures: Figures, penalty: float) -> list[int]:
+    fairest = int(np.lexsort((figures.error, figures.worst))[0])
+    return [fairest, int(figures.penalised(penalty).argmin())]
+
+
+def crossings(
+    problem: DecisionProblem, scores: Floats, slopes: Floats
+) -> tuple[Ints, Floats, Ints, Floats]:
+    """Where rows change their label as t grows from minus infinity.
+
+    The score of a row's label is the largest of L straight lines: it changes at most L - 1 times,
+    to a steeper line each time.
+
+    Returns:
+        (n,) labels at minus infinity; then of each change its t, its row, and by how much the
+        weight of wrong rows changes.
+    """
+    n_labels, n = scores.shape
+    if n_labels == 2:  # the same as below, but much faster
+        margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
+        moves = np.abs(slope) > SMALLEST_SLOPE
+        start = np.where(moves, slope < 0, margin > 0).astype(np.int64)
+        row = np.flatnonzero(moves)
+        change = problem.weight[row] * np.where(start[row] == problem.label[row], 1.0, -1.0)
+        return start, -margin[row] / slope[row], row, change
+    flattest = slopes.min(0) + SMALLEST_SLOPE
+    label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
+    start, row = label, np.arange(n)
+    times, rows, changes = [], [], []
+    for _ in range(n_labels - 1):
+        steeper = slopes[:, row] - slopes[label, row]
+        rises = steeper > SMALLEST_SLOPE
+        behind = scores[label, row] - scores[:, row]
+        t = np.where(rises, behind / np.where(rises, steeper, 1.0), np.inf)
+        new = t.argmin(0)
+        t = t[new, np.arange(len(row))]
+        moves = np.isfinite(t)
+        row, old, label = row[moves], label[moves], new[moves]
+        own = problem.label[row]
+        times.append(t[moves])
+        rows.append(row)
+        changes.append(((label != own).astype(np.float64) - (old != own)) * problem.weight[row])
+    return start, np.concatenate(times), np.concatenate(rows), np.concatenate(changes)

@@ -1,0 +1,311 @@
+"""What is to be decided: labelled rows, the probabilities of their cells, and the constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fairgrad import dual
+from fairgrad.constraints import warn_of_undefined
+from fairgrad.measures import On, constraints_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+
+TOLERANCE = 1e-3
+"""Exact fairness, on rows that can be counted, is a level of at most this; or of one row, where one
+row moves a level by more."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredAttributes:
+    """One measure, and the sensitive attributes that it speaks of.
+
+    Attributes:
+        attributes: their names; their combinations are the groups.
+        groups: of these attributes alone.
+        constraints: on the cells of these groups.
+    """
+
+    attributes: tuple[str, ...]
+    groups: Groups
+    constraints: Constraints
+
+
+def measured_apart(
+    measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = None
+) -> list[MeasuredAttributes]:
+    """Each of one or several measures with the constraints on the cells of its own attributes.
+
+    These are the constraints of `fairgrad.measures.constraints_of`, in the same order, but written
+    for the groups of each measure's own attributes, not for all combinations of attributes. Those
+    that are not defined on these groups are left out, with a warning.
+
+    Args:
+        measure: as `fairgrad.measures.constraints_of` takes it.
+        groups: of all attributes.
+        epsilon: slack of all constraints, or one per constraint.
+        y_desirable: the desirable labels, for measures that ask for them.
+
+    Raises:
+        ValueError: if the measure is not known or does not fit the groups.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
+        >>> both = [On("sex", "accuracy_parity"), On("race", "accuracy_parity")]
+        >>> [part.constraints.names for part in measured_apart(both, groups)]
+        [('sex=0', 'sex=1'), ('race=0', 'race=1')]
+    """
+    found: list[tuple[tuple[str, ...], Groups, Constraints]] = []
+    for part in _flat(measure):
+        names = part.attributes if isinstance(part, On) else groups.attributes
+        attributes = (names,) if isinstance(names, str) else tuple(names)
+        own = groups.marginal(*attributes)
+        found.append((attributes, own, constraints_of(part, own, y_desirable=y_desirable)))
+    everything = [constraints for *_, constraints in found]
+    ends = np.cumsum([len(constraints.c0) for constraints in everything])
+    slack = np.asarray(epsilon, dtype=np.float64)
+    if slack.shape not in {(), (ends[-1],)}:
+        raise ValueError(
+            f"epsilon: expected a number or one per constraint ({ends[-1]}), "
+            f"got shape {slack.shape}."
+        )
+    slacks = np.split(np.broadcast_to(slack, (ends[-1],)), ends[:-1])
+    warn_of_undefined(everything)
+    return [
+        MeasuredAttributes(attributes, own, constraints.slacken(one).select(constraints.is_defined))
+        for (attributes, own, constraints), one in zip(found, slacks, strict=True)
+    ]
+
+
+def _flat(measure: Any) -> Iterator[Any]:
+    if not isinstance(measure, list):
+        yield measure
+        return
+    if not measure:
+        raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
+    for part in measure:
+        yield from _flat(part)
+
+
+def added_scores(probability: Floats, pull: Floats) -> Floats:
+    """(L, n) ``sum_r (w_(l,r) - 1) P(y = l, s = r | x)``: what weights add to the labels' scores.
+
+    Args:
+        probability: (L, G, n) of the cells.
+        pull: (L, G) the weights less 1.
+    """
+    scores: Floats = np.matmul(pull[:, None, :], probability)[:, 0]
+    return scores
+
+
+class ConstrainedCells:
+    """Constraints, the cells they speak of, and the probabilities of these cells in n rows.
+
+    Args:
+        constraints: all of them defined.
+        rows: labels and groups of the rows, with their frequencies.
+        probability: (L, G, n) ``P(y = l, s = r | x)``, r among the same groups.
+    """
+
+    def __init__(self, constraints: Constraints, rows: GroupedRows, probability: Floats) -> None:
+        self.constraints = constraints
+        self.probability = np.ascontiguousarray(probability, dtype=np.float64)
+        self.by_label = constraints.by_label
+        self.constants = dual.make_constants(constraints, rows.groups)
+        self.cell = rows.cell(self.by_label)
+        self.mass = rows.groups.cell_mass(self.by_label) / rows.groups.mass.sum()
+        self._per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
+        own = constraints.coefficients
+        n_levels = len(own.block)
+        self._rate = csr_array((own.value, (own.row, own.cell)), shape=(n_levels, own.n_cells))
+        self._mean = csr_array(
+            (own.share, (own.block, np.arange(n_levels))), shape=(own.n_blocks, n_levels)
+        )
+        self.lower, self.upper = self._bounds(rows)
+        self.binds = self._binds()
+
+    def _binds(self) -> NDArray[np.bool_]:
+        """(J,) which bounds some decisions could break; the others need no multipliers."""
+        own = self.constraints.coefficients
+        n, share = len(own.block), own.share
+
+        def sums(values: Floats) -> tuple[Floats, Floats]:
+            """Of each rate, and of those it is compared with."""
+            rate = np.bincount(own.row, values, minlength=n).astype(np.float64)
+            mean = np.bincount(own.block, share * rate, minlength=own.n_blocks)[own.block]
+            return rate, mean - share * rate
+
+        (least, least_others), (most, most_others) = (
+            sums(np.minimum(own.value, 0.0)),
+            sums(np.maximum(own.value, 0.0)),
+        )
+        highest = self.constraints.c0 + (1.0 - share) * most - least_others
+        lowest = self.constraints.c0 + (1.0 - share) * least - most_others
+        binds: NDArray[np.bool_] = (highest > self.upper) | (lowest < self.lower)
+        return binds
+
+    def _bounds(self, rows: GroupedRows) -> tuple[Floats, Floats]:
+        """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
+        own, lower, upper = self.constraints.coefficients, *_both(self.constraints)
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        largest = np.zeros(own.n_cells)
+        np.maximum.at(largest, self.cell, weight / weight.sum())
+        room = np.full(len(lower), TOLERANCE)
+        np.maximum.at(room, own.row, np.abs(own.value) * (largest * self._per_mass)[own.cell])
+        with np.errstate(invalid="ignore"):
+            middle = (lower + upper) / 2
+        is_two_sided = np.isfinite(middle)
+        return (
+            np.where(is_two_sided, np.minimum(lower, middle - room), lower),
+            np.where(is_two_sided, np.maximum(upper, middle + room), upper),
+        )
+
+    def pull(self, net: Floats) -> Floats:
+        """(L, G) the weights, less 1, that net multipliers give."""
+        pull = dual.net_weights(self.constants, net) - 1.0
+        n_labels, n_groups, _ = self.probability.shape
+        own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
+        return own
+
+    def per_cell(self, values: Floats) -> Floats:
+        """(K,) sums over the cells of the constraints, of values (L, G)."""
+        return values.ravel() if self.by_label else values.sum(0)
+
+    def times(self, errors: Floats) -> Floats:
+        """``C e``: (J, m) of m columns of error rates, (K, m)."""
+        rate = self._rate @ errors
+        product: Floats = rate - (self._mean @ rate)[self.constraints.coefficients.block]
+        return product
+
+    def levels(self, wrong: Floats) -> Floats:
+        """(J, m) levels where such shares of all rows, (K, m), are wrong."""
+        levels: Floats = self.constraints.c0[:, None] + self.times(wrong * self._per_mass[:, None])
+        return levels
+
+    def beyond(self, levels: Floats) -> Floats:
+        """(J, m) by how much levels are above their bounds, or, negative, below them."""
+        over, under = levels - self.upper[:, None], self.lower[:, None] - levels
+        return np.maximum(over, 0.0) - np.maximum(under, 0.0)
+
+
+def _both(constraints: Constraints) -> tuple[Floats, Floats]:
+    return constraints.lower, constraints.upper
+
+
+class Decision(NamedTuple):
+    """Multipliers, and how the rows they were found on fare.
+
+    Attributes:
+        multipliers: (J,) net multipliers of all constraints.
+        pulls: of each measure, (L, G) the weights of its cells less 1.
+        levels: (J,) of the labelled rows.
+        error: the share of these rows that is decided wrongly.
+        beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
+    """
+
+    multipliers: Floats
+    pulls: tuple[Floats, ...]
+    levels: Floats
+    error: float
+    beyond: float
+
+
+class Figures(NamedTuple):
+    """Of m decisions: the error, the sum of squares and the largest of what is beyond bounds."""
+
+    error: Floats
+    squares: Floats
+    worst: Floats
+
+    def penalised(self, penalty: float) -> Floats:
+        """(m,) what to minimise."""
+        return self.error + penalty * self.squares
+
+
+class DecisionProblem:
+    """Labelled rows, the probabilities of their cells, and the constraints.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        parts: one or several sets of constraints.
+    """
+
+    def __init__(
+        self, label: Ints, weight: Floats | None, parts: Sequence[ConstrainedCells]
+    ) -> None:
+        self.label = label
+        weight = np.ones(len(label)) if weight is None else weight
+        self.weight = weight / weight.sum()
+        self.parts = tuple(parts)
+        self.base: Floats = np.mean([part.probability.sum(1) for part in parts], axis=0)
+        self._cuts = np.cumsum([len(part.constraints.c0) for part in parts])
+
+    @property
+    def n_levels(self) -> int:
+        """J."""
+        return int(self._cuts[-1])
+
+    def pulls(self, net: Floats) -> tuple[Floats, ...]:
+        """Of each part (L, G) the weights less 1."""
+        own = np.split(net, self._cuts[:-1])
+        return tuple(part.pull(one) for part, one in zip(self.parts, own, strict=True))
+
+    def added(self, net: Floats) -> Floats:
+        """(L, n) what net multipliers add to the scores."""
+        total = np.zeros_like(self.base)
+        for part, pull in zip(self.parts, self.pulls(net), strict=True):
+            total += added_scores(part.probability, pull)
+        return total
+
+    def scores(self, net: Floats) -> Floats:
+        """(L, n) the scores whose argmax is the decision."""
+        return self.base + self.added(net)
+
+    def wrong_cells(self, wrong: Floats) -> list[Floats]:
+        """(K, 1) for each part the sums of a value per row over its cells."""
+        sums = [np.bincount(part.cell, wrong, minlength=len(part.mass)) for part in self.parts]
+        return [own.astype(np.float64, copy=False)[:, None] for own in sums]
+
+    def wrong(self, scores: Floats) -> Floats:
+        """(n,) the weights of the rows that are decided wrongly, 0 of the others."""
+        return np.where(scores.argmax(0) != self.label, self.weight, 0.0)
+
+    def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
+        """Figures of m decisions, from the wrong rows (K, m) of each part's cells."""
+        pairs = zip(self.parts, wrong, strict=True)
+        beyond = np.concatenate([part.beyond(part.levels(own)) for part, own in pairs])
+        return Figures(error, (beyond**2).sum(0), np.abs(beyond).max(0))
+
+    def levels(self, wrong: Floats) -> Floats:
+        """(J,) from the weights of the wrong rows, (n,)."""
+        pairs = zip(self.parts, self.wrong_cells(wrong), strict=True)
+        return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
+
+    def decide(self, net: Floats) -> Decision:
+        """The decisions of these multipliers, judged on the labelled rows."""
+        wrong = self.wrong(self.scores(net))
+        error = wrong.sum()
+        worst = self.figures(self.wrong_cells(wrong), np.array([error])).worst[0]
+        return Decision(net, self.pulls(net), self.levels(wrong), float(error), float(worst))
+
+    @cached_property
+    def pull_matrices(self) -> list[Floats]:
+        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``.
+
+        A multiplier that no decisions need, as its bounds are never broken, moves nothing.
+        """
+        unit = np.diag(np.concatenate([part.binds for part in self.parts]).astype(np.float64))
+        columns = [self.pulls(net) for net in unit]
+        return [np.stack(own, axis=-1) for own in zip(*columns, strict=True)]

@@ -1,0 +1,183 @@
+"""Models of the cells: ``P(y = l, s = r | x)``, from any classifier that gives probabilities.
+
+There are two ways: one multinomial model over all (label, group) cells, *joint*; or a model of the
+label and, within the rows of each label, one of the group, ``P(y | x) P(s | x, y)``: *factored*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+
+TIE_BREAKER = 0.01
+"""What of the probabilities without s stays in those with s."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeRows:
+    """The rows of a table by the groups of some of its attributes.
+
+    Attributes:
+        groups: of these attributes alone.
+        group: (n,) the group of each row.
+    """
+
+    groups: Groups
+    group: Ints
+
+    @classmethod
+    def of(cls, rows: GroupedRows, attributes: Sequence[str]) -> AttributeRows:
+        """Of rows with all attributes."""
+        return cls(rows.groups.marginal(*attributes), rows.groups.parents(*attributes)[rows.group])
+
+
+class CellModels:
+    """How to fit models of the cells, and what they say of rows.
+
+    Args:
+        estimator: of the labels or cells; unfitted, or fitted if `prefit`.
+        group_estimator: of the groups within a label; unfitted.
+        is_joint: whether one model speaks of all cells.
+        prefit: whether the estimator is a fitted model of the label.
+    """
+
+    def __init__(
+        self, estimator: Any, group_estimator: Any, *, is_joint: bool, prefit: bool
+    ) -> None:
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.is_joint = is_joint
+        self.prefit = prefit
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        label: Ints,
+        parts: Sequence[AttributeRows],
+        rows: Ints | None,
+        arguments: Mapping[str, Any],
+    ) -> tuple[Any, list[Any]]:
+        """The model of the label (None if joint), and what models each part's groups.
+
+        Args:
+            X: features of all rows.
+            y: labels as the user has them.
+            label: (n,) their indices.
+            parts: the groups of each set of attributes.
+            rows: which rows to fit to; None for all.
+            arguments: of the estimators' fit, for all rows.
+        """
+        if self.is_joint:
+            codes = [label * part.groups.n_groups + part.group for part in parts]
+            return None, [self._fitted(self.estimator, X, c, rows, arguments) for c in codes]
+        of_label = self.estimator
+        if not self.prefit:
+            of_label = self._fitted(self.estimator, X, y, rows, arguments)
+        everyone = np.arange(len(label)) if rows is None else rows
+        members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
+        return of_label, [
+            [self._group_model(X, part.group, own, arguments) for own in members] for part in parts
+        ]
+
+    def _group_model(self, X: Any, group: Ints, rows: Ints, arguments: Mapping[str, Any]) -> Any:
+        """A model of the groups of some rows, or the number of the only group."""
+        present = np.unique(group[rows])
+        if len(present) < 2:
+            return int(present[0]) if len(present) else 0
+        return self._fitted(self.group_estimator, X, group, rows, arguments)
+
+    def _fitted(
+        self, estimator: Any, X: Any, target: Any, rows: Ints | None, arguments: Mapping[str, Any]
+    ) -> Any:
+        if rows is None:
+            return clone(estimator).fit(X, target, **arguments)
+        own = _check_method_params(X, arguments, indices=rows)
+        return clone(estimator).fit(_safe_indexing(X, rows), _safe_indexing(target, rows), **own)
+
+
+def cell_probabilities(
+    X: Any, n_rows: int, n_labels: int, of_label: Any, models: Sequence[Any], sizes: Sequence[int]
+) -> list[Floats]:
+    """(L, G, n) the probabilities of the cells of each set of attributes.
+
+    Args:
+        X: features.
+        n_rows: n.
+        n_labels: L.
+        of_label: a model of the label; None where models are joint.
+        models: of each set of attributes, as `CellModels.fit` gives them.
+        sizes: G of each.
+    """
+    if of_label is None:
+        return [
+            _spread(model, X, n_rows, n_labels * size).reshape(n_labels, size, n_rows)
+            for model, size in zip(models, sizes, strict=True)
+        ]
+    label = np.asarray(of_label.predict_proba(X), dtype=np.float64).T
+    found = []
+    for own, size in zip(models, sizes, strict=True):
+        within = np.stack([_spread(model, X, n_rows, size) for model in own])
+        found.append(label[:, None] * within)
+    return found
+
+
+def _spread(model: Any, X: Any, n_rows: int, size: int) -> Floats:
+    """(size, n) probabilities of codes, 0 of those that the model has never seen."""
+    probability = np.zeros((size, n_rows))
+    if isinstance(model, (int, np.integer)):
+        probability[model] = 1.0
+    else:
+        probability[model.classes_] = np.asarray(model.predict_proba(X), dtype=np.float64).T
+    return probability
+
+
+def given_groups(probability: Floats, group: Ints) -> Floats:
+    """(L, G, n) the probabilities of the cells for those who tell their group.
+
+    ``P(y = l, s = r | x, s)`` is ``P(y = l | x, s)`` in the group s and 0 in all others. Where the
+    group is unknown, -1, it stays ``P(y = l, s = r | x)``. Of that a hundredth stays everywhere: if
+    all weights of a group vanish, as they may for exact fairness, it breaks the ties, by what x
+    says and in the same way on every machine.
+    """
+    own = np.flatnonzero(group >= 0)
+    cells = probability[:, group[own], own]
+    total = cells.sum(0)
+    share = np.full_like(cells, 1.0 / len(cells))  # of a group that is impossible, nothing is known
+    np.divide(cells, total, out=share, where=total > 0)
+    given = probability.copy()
+    given[:, :, own] *= TIE_BREAKER
+    given[:, group[own], own] += (1.0 - TIE_BREAKER) * share
+    return given
+
+
+def fit_arguments(estimator: Any, sample_weight: Any) -> dict[str, Any]:
+    """The arguments by which an estimator, or the steps of a pipeline, get sample weights.
+
+    Raises:
+        ValueError: if the estimator, or the last step, takes none.
+    """
+    if sample_weight is None:
+        return {}
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    if not has_fit_parameter(steps[-1][1], "sample_weight"):
+        raise ValueError(
+            f"sample_weight: {type(steps[-1][1]).__name__} takes none; leave the weights out, or "
+            "use another estimator."
+        )
+    return {
+        f"{name}__sample_weight" if name else "sample_weight": sample_weight
+        for name, step in steps
+        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
+    }

@@ -1,0 +1,384 @@
+"""A classifier around any other that makes its decisions fair."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from fairgrad.columns import sensitive_columns
+from fairgrad.decisions import added_scores
+from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.sklearn.cell_models import cell_probabilities, given_groups
+from fairgrad.sklearn.decision_fitting import fit_decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.decisions import Decision, MeasuredAttributes
+    from fairgrad.groups import Floats, GroupedRows, Groups
+    from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
+
+PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
+
+
+class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """Makes the decisions of any classifier with `predict_proba` fair.
+
+    The estimator learns the probabilities of the cells, ``P(y = l, s = r | x)``. Of all rules that
+    keep the constraints the most accurate one is then
+
+        h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
+
+    with one multiplier lambda per constraint: these are all that is fitted to be fair, so it takes
+    little more than the estimator's own time, and nothing of it is random. Sensitive values are
+    needed to fit, and to predict only if the decisions are to be aware of them (`use_sensitive`).
+
+    Args:
+        estimator: a classifier or pipeline with `predict_proba`; by default logistic regression on
+            scaled features. If it is calibrated, so much the better.
+        fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
+            "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
+            or None for the plain estimator.
+        epsilon: slack of the constraints; 0 is exact fairness: levels of at most 0.001, or of one
+            row where one row makes more. Infinity gives the plain decisions.
+        use_sensitive: whether decisions may look at the sensitive values, which then are given to
+            `predict`, too: ``P(y, s | x)`` becomes ``P(y | x, s)``. The law may forbid it. Where a
+            value is unknown, the decision is the one of a model that does not look at it.
+        prefit: whether the estimator is fitted already. Its probabilities of the labels are kept as
+            they are; only those of the groups, and the multipliers, are fitted.
+        cells: "joint" fits one model over all (label, group) cells, "factored" one of the labels
+            and, within each label, one of the groups. "auto" is joint, but factored if the model
+            is prefit or an ensemble of trees, for which every further class costs as much again.
+        group_estimator: for the groups within each label; by default the estimator.
+        tune_on: the rows by whose labels the multipliers are found: "training", "held_out" (a share
+            of the rows that the models do not learn from), or "cross_fitted" (all rows, with
+            probabilities from models that did not learn from them).
+        validation_fraction: the share of "held_out".
+        n_folds: of "cross_fitted".
+        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+            default the second of two classes in sorted order.
+        random_state: of the rows held out, and of the folds.
+
+    Attributes:
+        classes_: the class labels.
+        multipliers_: (J,) the multipliers of the constraints.
+        cell_weights_: (K,) the weights of the cells.
+        levels_: (J,) levels of fairness on the rows that the multipliers were found on.
+        violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
+        constraint_names_: (J,) what each level and multiplier speaks of.
+        cell_names_: (K,) what the cell weights speak of.
+        desirable_: the labels taken as desirable; none if the measure does not look at them.
+        groups_: groups and frequencies of the rows of the fit.
+        label_model_: the fitted model of the labels; None if the cells are joint.
+        cell_models_: the fitted models of the cells, or of the groups within each label, for each
+            set of attributes.
+        n_features_in_: number of features.
+        feature_names_in_: their names, if X is a data frame.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 2000)
+        >>> X = rng.normal(size=(2000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = np.where(X.sum(1) + rng.normal(size=2000) > 0.5, "hired", "refused")
+        >>> model = FairDecisionClassifier(LogisticRegression(), "demographic_parity")
+        >>> model = model.fit(X, y, sensitive_features=sex)
+        >>> model.predict([[3.0, 3.0, 3.0], [-3.0, -3.0, -3.0]])
+        array(['hired', 'refused'], dtype='<U7')
+        >>> bool(np.abs(model.levels_).max() <= 0.001)
+        True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        fairness_measure: Any = "equalized_odds",
+        epsilon: Any = 0.0,
+        *,
+        use_sensitive: bool = False,
+        prefit: bool = False,
+        cells: str = "auto",
+        group_estimator: Any = None,
+        tune_on: str = "training",
+        validation_fraction: float = 0.2,
+        n_folds: int = 5,
+        y_desirable: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.fairness_measure = fairness_measure
+        self.epsilon = epsilon
+        self.use_sensitive = use_sensitive
+        self.prefit = prefit
+        self.cells = cells
+        self.group_estimator = group_estimator
+        self.tune_on = tune_on
+        self.validation_fraction = validation_fraction
+        self.n_folds = n_folds
+        self.y_desirable = y_desirable
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        validation: Any = None,
+        **fit_params: Any,
+    ) -> FairDecisionClassifier:
+        """Fits the models of the cells, and finds the multipliers.
+
+        Args:
+            X: (n, features) as the estimator takes them.
+            y: (n,) labels.
+            sensitive_features: (n,) sensitive values, or a table with one column per attribute;
+                missing values and -1 are unknown and in no constraint.
+            sample_weight: (n,) non-negative weights.
+            validation: (X, y, sensitive_features), or with sample weights as a fourth, to find the
+                multipliers on in place of what `tune_on` says.
+            fit_params: further arguments of the estimator's fit.
+
+        Raises:
+            ValueError: if sensitive_features are missing, or an argument is not allowed.
+        """
+        (fitted,) = fit_decisions(
+            [self],
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            validation=validation,
+            fit_params=fit_params,
+        )
+        return fitted
+
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """(n,) margins for two classes, above 0 for the second; (n, classes) scores for more.
+
+        Args:
+            X: (n, features).
+            sensitive_features: of an aware model (`use_sensitive`), as in `fit`. Missing values,
+                those that fit never saw (with a warning) and -1 are unknown.
+
+        Raises:
+            ValueError: if the model is not aware, or the columns do not fit.
+        """
+        scores = self._scores(X, sensitive_features)
+        return scores[1] - scores[0] if len(scores) == 2 else scores.T
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """(n, classes) a softmax of the scores: the largest is the decision.
+
+        It says which decisions are clear and which are close; it is not a calibrated probability
+        of the label. For that ask the estimator: `label_model_`, or `cell_models_`. Sensitive
+        values as in `decision_function`.
+        """
+        scores = self._scores(X, sensitive_features)
+        if self.fairness_measure is None:
+            return scores.T
+        probability: Floats = softmax(scores, axis=0).T
+        return probability
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """(n,) predicted class labels; sensitive values as in `decision_function`.
+
+        Of labels with equal scores it is the first.
+        """
+        proba = self.predict_proba(X, sensitive_features=sensitive_features)
+        labels: NDArray[Any] = self.classes_[proba.argmax(axis=1)]
+        return labels
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """The accuracy; sensitive values as in `decision_function`."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What this estimator and the one inside ask for, as scikit-learn wants to know it."""
+        own = self._get_metadata_request()
+        for method in PREDICTIONS:
+            request = getattr(own, method)
+            if request.requests.get("sensitive_features", True) is None:
+                request.add_request(param="sensitive_features", alias=bool(self.use_sensitive))
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(own)
+        return router.add(estimator=self._estimator(), method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._estimator())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _set_plain(self, classes: NDArray[Any], label_model: Any) -> None:
+        """The fitted attributes of a plain model."""
+        self.classes_, self.label_model_ = classes, label_model
+        self.cell_models_: list[Any] = []
+        self.cell_groups_: list[Groups] = []
+        self.pulls_: list[Floats] = []
+        self.groups_: Groups | None = None
+        self.desirable_: tuple[Any, ...] = ()
+        self.violation_ = 0.0
+        self.multipliers_ = self.levels_ = self.cell_weights_ = np.ones(0)
+        self.constraint_names_: tuple[str, ...] = ()
+        self.cell_names_: tuple[str, ...] = ()
+
+    def _set_fair(
+        self,
+        classes: NDArray[Any],
+        rows: GroupedRows,
+        fitted: CellFit,
+        tuned: TunedRows,
+        near: Floats | None,
+    ) -> None:
+        """Finds the multipliers, and sets the fitted attributes; arrays and models only."""
+        decision, measured = fitted.decide(self, tuned, near)
+        self.classes_, self.groups_ = classes, rows.groups
+        self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
+        self.cell_groups_ = [part.groups for part in fitted.parts]
+        self.pulls_ = [np.zeros((len(classes), size)) for size in fitted.sizes]
+        weights = np.ones(rows.groups.mass.shape)
+        for part, pull in zip(measured, decision.pulls, strict=True):
+            self.pulls_[fitted.attributes.index(part.attributes)] += pull
+            weights += pull[:, rows.groups.parents(*part.attributes)]
+        by_label = any(part.constraints.by_label for part in measured)
+        self.cell_weights_ = weights.ravel() if by_label else weights[0]
+        self.cell_names_ = rows.groups.cell_names(by_label)
+        self.multipliers_, self.levels_ = decision.multipliers, decision.levels
+        self.violation_ = decision.beyond
+        names = [name for part in measured for name in part.constraints.names]
+        self.constraint_names_ = tuple(names)
+        self.desirable_ = ()
+        if uses_desirable(self.fairness_measure):
+            labels = classes.tolist()
+            self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
+        if decision.beyond > 0:
+            _warn_of_violation(decision, measured)
+
+    def _estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        scaling, regression = StandardScaler(with_mean=False), LogisticRegression(max_iter=1000)
+        if _routing_enabled():
+            scaling.set_fit_request(sample_weight=True)
+            regression.set_fit_request(sample_weight=True)
+        return make_pipeline(scaling, regression)
+
+    def _is_joint(self) -> bool:
+        if self.prefit:
+            return False
+        if self.cells != "auto":
+            return self.cells == "joint"
+        estimator = self._estimator()
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        return not hasattr(last, "n_estimators")
+
+    def _scores(self, X: Any, sensitive_features: Any) -> Floats:
+        """(L, n) the scores of the labels."""
+        check_is_fitted(self, "classes_")
+        if not self.use_sensitive and sensitive_features is not None:
+            raise ValueError(
+                "sensitive_features: this model does not look at them to predict; leave them out, "
+                "or fit it with use_sensitive=True."
+            )
+        if getattr(X, "ndim", 2) != 1:  # of which the estimator itself says what is wrong
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if self.fairness_measure is None:
+            plain: Floats = np.asarray(self.label_model_.predict_proba(X), dtype=np.float64).T
+            return plain
+        return weighted_scores(self._probabilities(X, sensitive_features), self.pulls_)
+
+    def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
+        """(L, G, n) of the cells, for each set of attributes."""
+        n = _num_samples(X)
+        sizes = [groups.n_groups for groups in self.cell_groups_]
+        found = cell_probabilities(
+            X, n, len(self.classes_), self.label_model_, self.cell_models_, sizes
+        )
+        return self._given(found, sensitive_features, n) if self.use_sensitive else found
+
+    def _given(self, found: list[Floats], sensitive_features: Any, n: int) -> list[Floats]:
+        if sensitive_features is None:
+            warnings.warn(
+                "sensitive_features: none are given, so all are taken as unknown. The model was "
+                "fitted with use_sensitive=True; pass them as in predict(X, "
+                "sensitive_features=...).",
+                stacklevel=4,
+            )
+            return found
+        columns = sensitive_columns(sensitive_features, n)
+        assert self.groups_ is not None  # noqa: S101 - only plain models have none
+        own = self.groups_.attributes
+        if len(columns) == len(own) and set(columns) != set(own):
+            columns = dict(zip(own, columns.values(), strict=True))
+        return [
+            given_groups(
+                probability,
+                groups.find_groups(
+                    {name: columns[name] for name in groups.attributes if name in columns},
+                    "sensitive_features",
+                ),
+            )
+            for probability, groups in zip(found, self.cell_groups_, strict=True)
+        ]
+
+
+def _warn_of_violation(decision: Decision, measured: Sequence[MeasuredAttributes]) -> None:
+    lower = np.concatenate([part.constraints.lower for part in measured])
+    upper = np.concatenate([part.constraints.upper for part in measured])
+    names = [name for part in measured for name in part.constraints.names]
+    off = np.maximum(decision.levels - upper, lower - decision.levels)
+    worst = int(off.argmax())
+    warnings.warn(
+        "The bounds are not kept on the rows that the multipliers were found on: the level of "
+        f"{names[worst]!r} is {decision.levels[worst]:.4f}, allowed are {lower[worst]:.4g} to "
+        f"{upper[worst]:.4g}. These are the fairest decisions that were found; allow more with "
+        "epsilon, or use an estimator that tells the groups apart.",
+        stacklevel=5,
+    )
+
+
+def weighted_scores(probabilities: Sequence[Floats], pulls: Sequence[Floats]) -> Floats:
+    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
+
+    The first term is the mean of what the attributes' models say of it.
+    """
+    scores: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    for own, pull in zip(probabilities, pulls, strict=True):
+        scores = scores + added_scores(own, pull)
+    return scores
+
+
+def predict_together(
+    models: Sequence[FairDecisionClassifier], X: Any, *, sensitive_features: Any = None
+) -> list[NDArray[Any]]:
+    """The predictions of models that `fit_decisions` fitted together: probabilities come once.
+
+    Args:
+        models: fitted together.
+        X: (n, features).
+        sensitive_features: of aware models.
+    """
+    shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
+    return [
+        model.classes_[softmax(weighted_scores(shared, model.pulls_), axis=0).argmax(0)]
+        for model in models
+    ]

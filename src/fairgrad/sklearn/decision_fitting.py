@@ -1,0 +1,250 @@
+"""One fit of fair decisions: what comes before the multipliers, and the multipliers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils.metadata_routing import _routing_enabled, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from fairgrad.checks import check_count, check_number
+from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
+from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.groups import GroupedRows, check_weights, group_rows
+from fairgrad.measures import check_several_groups
+from fairgrad.sklearn.cell_models import (
+    AttributeRows,
+    CellModels,
+    cell_probabilities,
+    fit_arguments,
+    given_groups,
+)
+from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.splitting import folds, hold_out
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairgrad.decisions import Decision, MeasuredAttributes
+    from fairgrad.groups import Floats, Ints
+    from fairgrad.sklearn.decision import FairDecisionClassifier
+
+CELLS = ("auto", "joint", "factored")
+TUNE_ON = ("training", "held_out", "cross_fitted")
+
+
+def fit_decisions(
+    models: Sequence[FairDecisionClassifier],
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> list[FairDecisionClassifier]:
+    """Fits variants of one classifier that differ in epsilon alone: its models are fitted once.
+
+    Args:
+        models: not fitted.
+        X: this and what follows as in `FairDecisionClassifier.fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+        validation: rows to find the multipliers on.
+        fit_params: further arguments of the estimator's fit.
+    """
+    first = models[0]
+    _check_settings(first)
+    validate_data(first, X, skip_check_array=True)
+    given, y = y, column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
+    weight = check_weights(sample_weight, len(y))
+    arguments = _routed(first, weight, fit_params or {})
+    if first.fairness_measure is None:
+        plain = first._estimator()  # noqa: SLF001 - the classifier's other half
+        label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
+        for model in models:
+            model._set_plain(classes, label_model)  # noqa: SLF001 - as above
+        return list(models)
+    if sensitive_features is None:
+        raise ValueError(
+            "sensitive_features: required, one value per row, as fairness_measure is "
+            f"{first.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
+            "fairness_measure=None for the plain estimator."
+        )
+    (label_name,) = as_columns(given, "y") if np.ndim(given) == 1 else ("y",)
+    rows = group_rows(
+        {label_name: y},
+        sensitive_columns(sensitive_features, len(y)),
+        weight,
+        labels=classes,
+        arguments=("y", "sensitive_features", "sample_weight"),
+    )
+    check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
+    fitted = CellFit(first, X, y, rows, arguments)
+    tuned = fitted.tuned_on(validation)
+    of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
+    near: Floats | None = None  # the answer for one epsilon is a start for the next
+    for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
+        model.__dict__ |= of_features
+        model._set_fair(classes, rows, fitted, tuned, near)  # noqa: SLF001 - as above
+        near = model.multipliers_
+    return list(models)
+
+
+@dataclass(frozen=True, eq=False)
+class TunedRows:
+    """The rows that multipliers are found on, with the probabilities of their cells."""
+
+    rows: GroupedRows
+    probabilities: list[Floats]
+
+
+class CellFit:
+    """The models of the cells, fitted, and the rows to find multipliers on.
+
+    Errors about measures and rows come before anything is fitted.
+    """
+
+    def __init__(
+        self,
+        model: FairDecisionClassifier,
+        X: Any,
+        y: Any,
+        rows: GroupedRows,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        self.model, self.X, self.y, self.rows, self.arguments = model, X, y, rows, arguments
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are given when multipliers are found
+            found = measured_apart(
+                model.fairness_measure,
+                rows.groups,
+                epsilon=model.epsilon,
+                y_desirable=model.y_desirable,
+            )
+        self.attributes = list(dict.fromkeys(part.attributes for part in found))
+        self.parts = [AttributeRows.of(rows, names) for names in self.attributes]
+        self.sizes = [part.groups.n_groups for part in self.parts]
+        estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
+        group_estimator = estimator if model.group_estimator is None else model.group_estimator
+        self.models = CellModels(
+            estimator,
+            group_estimator,
+            is_joint=model._is_joint(),  # noqa: SLF001 - as above
+            prefit=model.prefit,
+        )
+        self.label_model: Any = None
+        self.cell_models: list[Any] = []
+
+    def _fit(self, rows: Ints | None) -> tuple[Any, list[Any]]:
+        label = self.rows.label
+        return self.models.fit(self.X, self.y, label, self.parts, rows, self.arguments)
+
+    def _probabilities(self, models: tuple[Any, list[Any]], X: Any) -> list[Floats]:
+        n_labels = len(self.rows.groups.labels)
+        return cell_probabilities(X, _num_samples(X), n_labels, *models, self.sizes)
+
+    def tuned_on(self, validation: Any) -> TunedRows:
+        """Fits the models; the rows to find the multipliers on."""
+        model, X, rows = self.model, self.X, self.rows
+        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+        if validation is not None:
+            X_judged, y, s, weight = unpack_rows(validation, "validation")
+            judged = rows.groups.place(y, sensitive_columns(s, len(y), "validation"), weight)
+            return self._final(self._fit(None), X_judged, judged)
+        if model.tune_on == "held_out":
+            training, held = hold_out(rows.cell(), model.validation_fraction, seed)
+            return self._final(self._fit(training), _safe_indexing(X, held), rows.take(held))
+        if model.tune_on == "training":
+            return self._final(self._fit(None), X, rows)
+        fold = folds(rows.cell(), model.n_folds, seed)
+        found = [np.zeros((len(rows.groups.labels), size, len(rows))) for size in self.sizes]
+        for i in range(model.n_folds):
+            held = np.flatnonzero(fold == i)
+            fitted = self._fit(np.flatnonzero(fold != i))
+            own = self._probabilities(fitted, _safe_indexing(X, held))
+            for whole, part in zip(found, own, strict=True):
+                whole[:, :, held] = part
+        self.label_model, self.cell_models = self._fit(None)
+        return self._tuned(rows, found)
+
+    def _final(self, fitted: tuple[Any, list[Any]], X: Any, rows: GroupedRows) -> TunedRows:
+        self.label_model, self.cell_models = fitted
+        return self._tuned(rows, self._probabilities(fitted, X))
+
+    def _tuned(self, rows: GroupedRows, found: list[Floats]) -> TunedRows:
+        if self.model.use_sensitive:
+            for i, names in enumerate(self.attributes):
+                own = AttributeRows.of(rows, names)
+                group = np.where(own.groups.is_known[own.group], own.group, UNKNOWN)
+                found[i] = given_groups(found[i], group)
+        return TunedRows(rows, found)
+
+    def decide(
+        self, model: FairDecisionClassifier, tuned: TunedRows, near: Floats | None
+    ) -> tuple[Decision, list[MeasuredAttributes]]:
+        """The multipliers of one model."""
+        measured = measured_apart(
+            model.fairness_measure,
+            tuned.rows.groups,
+            epsilon=model.epsilon,
+            y_desirable=model.y_desirable,
+        )
+        cells = []
+        for part in measured:
+            own = AttributeRows.of(tuned.rows, part.attributes)
+            rows = GroupedRows(part.groups, tuned.rows.label, own.group, tuned.rows.weight)
+            probability = tuned.probabilities[self.attributes.index(part.attributes)]
+            cells.append(ConstrainedCells(part.constraints, rows, probability))
+        problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells)
+        return solve(problem, near), measured
+
+
+def _check_settings(model: FairDecisionClassifier) -> None:
+    for name, allowed in {"cells": CELLS, "tune_on": TUNE_ON}.items():
+        if getattr(model, name) not in allowed:
+            got = getattr(model, name)
+            raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
+    check_number("validation_fraction", model.validation_fraction, above=0.0, below=1.0)
+    check_count("n_folds", model.n_folds, least=2)
+    if model.prefit and model.cells == "joint":
+        raise ValueError(
+            "cells: a prefit estimator speaks of the labels alone, so that the cells cannot be "
+            "joint; use 'factored'."
+        )
+    if model.prefit and model.estimator is None:
+        raise ValueError("estimator: expected a fitted classifier, as prefit is set; got None.")
+    if not hasattr(model._estimator(), "predict_proba"):  # noqa: SLF001 - the classifier's other half
+        raise TypeError(
+            f"estimator: expected a classifier with predict_proba, got "
+            f"{type(model.estimator).__name__}; wrap it in CalibratedClassifierCV."
+        )
+
+
+def _routed(
+    model: FairDecisionClassifier, weight: Any, fit_params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments of the estimator's fit."""
+    if _routing_enabled():
+        given = {} if weight is None else {"sample_weight": weight}
+        return dict(process_routing(model, "fit", **given, **fit_params).estimator.fit)
+    estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
+    return {**fit_params, **fit_arguments(estimator, weight)}

@@ -1,0 +1,263 @@
+"""Decisions against independent truth: brute force, linear programs, finite differences."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, linprog
+
+from fairgrad import fairness_levels
+from fairgrad.decisions import (
+    ConstrainedCells,
+    DecisionProblem,
+    measured_apart,
+    solve,
+    solve_dual,
+)
+from fairgrad.decisions.lines import DecisionLine
+from fairgrad.decisions.smooth import level_slopes, soften
+from fairgrad.evaluate import cell_errors
+from fairgrad.groups import GroupedRows, Groups, group_rows
+from fairgrad.measures import MEASURES, On, constraints_of
+
+BINARY_ONLY = {"demographic_parity", "four_fifths_rule"}
+
+
+def table(seed, n=400, n_labels=2, n_groups=2, weights=False):
+    """Rows, and probabilities of their cells that are roughly right."""
+    rng = np.random.default_rng(seed)
+    label = np.concatenate([np.arange(n_labels), rng.integers(0, n_labels, n - n_labels)])
+    group = np.tile(np.arange(n_groups), n)[:n]
+    rng.shuffle(group)
+    cell = label * n_groups + group
+    logits = rng.normal(size=(n, n_labels * n_groups)) + 2.0 * np.eye(n_labels * n_groups)[cell]
+    probability = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    weight = rng.random(n) + 0.1 if weights else None
+    rows = group_rows(label, group, weight)
+    return rows, probability.T.reshape(n_labels, n_groups, n)
+
+
+def problem_of(rows, probability, measure, epsilon=0.0, y_desirable=(1,)):
+    (part,) = measured_apart(measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable)
+    cells = ConstrainedCells(part.constraints, rows, probability)
+    return DecisionProblem(rows.label, rows.weight, [cells])
+
+
+def discrete(seed, n_points, n_labels, n_groups):
+    """All cells at a few points: rows with weights, and their exact probabilities."""
+    rng = np.random.default_rng(seed)
+    joint = rng.dirichlet(np.ones(n_points * n_labels * n_groups))
+    joint = joint.reshape(n_points, n_labels, n_groups)
+    at, label, group = (axis.ravel() for axis in np.indices(joint.shape))
+    rows = group_rows(label, group, joint.ravel())
+    given_x = joint / joint.sum((1, 2), keepdims=True)
+    return joint, at, rows, given_x[at].transpose(1, 2, 0)
+
+
+class TestBestResponse:
+    @pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity", "demographic_parity"])
+    @given(seed=st.integers(0, 2**32 - 1))
+    @settings(max_examples=10, deadline=None)
+    def test_the_argmax_minimises_the_lagrangian_over_all_rules(self, measure, seed):
+        n_labels = 2 if measure in BINARY_ONLY else 3
+        joint, at, rows, probability = discrete(seed, 4, n_labels, 2)
+        problem = problem_of(rows, probability, measure)
+        net = np.random.default_rng(seed).normal(size=problem.n_levels)
+        constraints = problem.parts[0].constraints
+
+        def lagrangian(rule):
+            wrong = np.asarray(rule)[at] != rows.label
+            levels = constraints.levels(cell_errors(rows, wrong, constraints.by_label))
+            return rows.weight @ wrong + net @ levels
+
+        best = min(lagrangian(rule) for rule in product(range(n_labels), repeat=len(joint)))
+        chosen = problem.scores(net).argmax(0)
+        rule = [chosen[at == point][0] for point in range(len(joint))]
+        assert lagrangian(rule) == pytest.approx(best, abs=1e-12)
+
+    @pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity", "demographic_parity"])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.05])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_dual_is_the_linear_program_over_randomised_rules(self, measure, epsilon, seed):
+        n_labels = 2 if measure in BINARY_ONLY else 3
+        joint, _, rows, probability = discrete(seed, 8, n_labels, 2)
+        problem = problem_of(rows, probability, measure, epsilon)
+        constraints = problem.parts[0].constraints
+        n_points = len(joint)
+        d = np.eye(n_points * n_labels).reshape(-1, n_points, n_labels)  # each decision alone
+        wrong = joint.sum((0,))[None] - np.einsum("dxl,xlg->dlg", d, joint)
+        mass = joint.sum(0)
+        if constraints.by_label:
+            errors = (wrong / mass).reshape(len(d), -1)
+        else:
+            errors = wrong.sum(1) / mass.sum(0)
+        nobody = constraints.levels(np.ones(errors.shape[1]))  # no decision at all: all are wrong
+        effect = np.stack([constraints.levels(e) for e in errors]) - nobody
+        cost = -np.einsum("dxl,xlg->d", d, joint)
+        lower, upper = constraints.lower - nobody, constraints.upper - nobody
+        one_each = np.kron(np.eye(n_points), np.ones(n_labels))
+        best = linprog(
+            cost,
+            A_ub=np.concatenate([effect.T, -effect.T]),
+            b_ub=np.concatenate([upper, -lower]),
+            A_eq=one_each,
+            b_eq=np.ones(n_points),
+        )
+        assert best.success
+        _, value = solve_dual(problem, [0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4], max_iter=1000)
+        entropy = 1e-4 * np.log(n_labels)
+        assert -entropy - 1e-4 <= value - (1 + best.fun) <= 1e-4
+
+    def test_weights_of_attributes_apart_add_up(self):
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 300)
+        s = {"sex": rng.integers(0, 2, 300), "race": rng.integers(0, 3, 300)}
+        groups = Groups.from_data(y, s)
+        both = [On("sex", "equalized_odds"), On("race", "accuracy_parity", 0.1)]
+        parts = measured_apart(both, groups, epsilon=0.02)
+        whole = constraints_of(both, groups, epsilon=0.02)
+        assert tuple(n for part in parts for n in part.constraints.names) == whole.names
+        for name in ("lower", "upper"):
+            own = np.concatenate([getattr(part.constraints, name) for part in parts])
+            np.testing.assert_allclose(own, getattr(whole, name))
+
+
+class TestGradients:
+    @pytest.mark.parametrize("measure", sorted(MEASURES))
+    def test_slopes_of_levels_are_those_of_finite_differences(self, measure):
+        rows, probability = table(0, weights=True)
+        problem = problem_of(rows, probability, measure)
+        net = 0.1 * np.random.default_rng(1).normal(size=problem.n_levels)
+
+        def levels(net):
+            scores = problem.scores(net) / 0.1
+            soft = np.exp(scores - scores.max(0))
+            soft /= soft.sum(0)
+            right = soft[rows.label, np.arange(len(rows))]
+            return problem.levels(problem.weight * (1 - right))
+
+        expected = approx_fprime(net, levels, 1e-6)
+        found = level_slopes(problem, problem.scores(net), 0.1)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+    def test_softened_decisions_become_fairer(self):
+        rows, probability = table(0, n=3000, n_groups=4)
+        problem = problem_of(rows, probability, "equalized_odds")
+        zero = np.zeros(problem.n_levels)
+        net = soften(problem, zero, 0.05, 1000.0)
+        assert problem.decide(net).beyond < 0.5 * problem.decide(zero).beyond
+
+
+class TestLines:
+    @given(
+        seed=st.integers(0, 2**32 - 1),
+        n_labels=st.integers(2, 4),
+        n_groups=st.integers(2, 3),
+        weights=st.booleans(),
+    )
+    @settings(max_examples=15, deadline=None)
+    def test_a_line_knows_the_figures_of_all_its_decisions(self, seed, n_labels, n_groups, weights):
+        rows, probability = table(seed, 60, n_labels, n_groups, weights)
+        problem = problem_of(rows, probability, "equalized_odds")
+        rng = np.random.default_rng(seed)
+        net, direction = rng.normal(size=(2, problem.n_levels))
+        scores, slopes = problem.scores(net), problem.added(direction)
+        (_, fairest), (_, cheapest) = DecisionLine(problem, scores, slopes).best(2.0)
+        worst, penalised = [], []
+        for t in np.concatenate([np.linspace(-20, 20, 81), np.linspace(-1, 1, 80)]):
+            found = problem.decide(net + t * direction)
+            worst.append((found.beyond, found.error))
+            wrong = problem.wrong(problem.scores(net + t * direction))
+            figures = problem.figures(problem.wrong_cells(wrong), np.array([found.error]))
+            penalised.append(figures.penalised(2.0)[0])
+        assert fairest.worst <= min(worst)[0] + 1e-9
+        assert cheapest.penalised(2.0) <= min(penalised) + 1e-9
+        for t, figures in DecisionLine(problem, scores, slopes).best(2.0):
+            there = problem.decide(net + t * direction)
+            assert there.error == pytest.approx(float(figures.error))
+            assert there.beyond == pytest.approx(float(figures.worst))
+
+
+class TestSolve:
+    @pytest.mark.parametrize("measure", sorted(MEASURES))
+    @pytest.mark.parametrize("n_groups", [2, 3])
+    def test_it_keeps_the_bounds(self, measure, n_groups):
+        rows, probability = table(1, n=2000, n_groups=n_groups)
+        problem = problem_of(rows, probability, measure, epsilon=0.01)
+        found = solve(problem)
+        assert found.beyond == 0
+        predicted = problem.scores(found.multipliers).argmax(0)
+        levels = fairness_levels(rows.label, predicted, rows.group, measure, y_desirable=[1])
+        np.testing.assert_allclose(levels.values, found.levels, atol=1e-12)
+        assert levels.gaps.max() <= 0.01 + 1e-12
+        assert found.error == pytest.approx((predicted != rows.label).mean())
+
+    def test_of_two_groups_and_one_rate_nothing_is_better(self):
+        rows, probability = table(2, n=300)
+        problem = problem_of(rows, probability, "demographic_parity", epsilon=0.005)
+        found = solve(problem)
+        assert found.beyond == 0
+        assert found.multipliers.any()
+        for t in np.linspace(-1, 1, 1001):
+            other = problem.decide(t * np.array([1.0, -1.0, -1.0, 1.0]))
+            assert other.beyond > 1e-12 or other.error >= found.error - 1e-12
+
+    def test_many_labels(self):
+        rows, probability = table(3, n=4000, n_labels=4, n_groups=3)
+        problem = problem_of(rows, probability, "equalized_odds", epsilon=0.02)
+        found = solve(problem)
+        assert found.beyond == 0
+        assert found.error < 0.5
+
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    def test_with_room_enough_it_is_the_plain_argmax(self, epsilon):
+        rows, probability = table(4, n_labels=3)
+        found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
+        np.testing.assert_array_equal(found.multipliers, 0.0)
+
+    def test_bounds_that_are_never_broken_have_no_multipliers(self):
+        rows, probability = table(4, n=600, n_groups=3)
+        epsilon = [0.0] * 3 + [1.0] * 3
+        found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
+        assert found.multipliers[:3].any()
+        np.testing.assert_array_equal(found.multipliers[3:], 0.0)
+
+    def test_the_same_every_time(self):
+        rows, probability = table(5, n=500, n_groups=3)
+        one, two = (
+            solve(problem_of(rows, probability, "equalized_odds")).multipliers for _ in range(2)
+        )
+        np.testing.assert_array_equal(one, two)
+
+    def test_the_order_of_the_rows_does_not_matter(self):
+        rows, probability = table(6, n=800)
+        order = np.random.default_rng(0).permutation(len(rows))
+        one = solve(problem_of(rows, probability, "equalized_odds"))
+        two = solve(problem_of(rows.take(order), probability[:, :, order], "equalized_odds"))
+        assert one.error == pytest.approx(two.error)
+        np.testing.assert_allclose(one.levels, two.levels, atol=1e-12)
+
+    def test_sample_weights_are_repeated_rows(self):
+        rows, probability = table(7, n=300)
+        times = np.random.default_rng(0).integers(1, 4, len(rows))
+        repeated = np.repeat(np.arange(len(rows)), times)
+        weighted = GroupedRows(rows.groups, rows.label, rows.group, times.astype(np.float64)).take(
+            np.arange(len(rows))
+        )
+        one = problem_of(weighted, probability, "equalized_odds", 0.05)
+        two = problem_of(rows.take(repeated), probability[:, :, repeated], "equalized_odds", 0.05)
+        a, b = solve(one), solve(two)
+        assert a.error == pytest.approx(b.error)
+        np.testing.assert_allclose(a.levels, b.levels, atol=1e-12)
+
+    def test_what_it_cannot_keep_it_says(self):
+        y, s = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+        rows = group_rows(y, s)
+        probability = np.zeros((2, 2, 400))  # knows s, and y of one group alone
+        probability[:, 1] = 0.5 * (s == 1)
+        probability[0, 0], probability[1, 0] = (s == 0) * (y == 0), (s == 0) * (y == 1)
+        found = solve(problem_of(rows, probability, "accuracy_parity"))
+        plain = problem_of(rows, probability, "accuracy_parity").decide(np.zeros(2))
+        assert 0 < found.beyond <= plain.beyond

@@ -1,0 +1,339 @@
+"""Fair decisions around any classifier."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fairgrad import fairness_levels, persistence
+from fairgrad.measures import MEASURES, On
+from fairgrad.sklearn import FairDecisionClassifier
+from fairgrad.sklearn.cell_models import given_groups
+
+
+@parametrize_with_checks(
+    [
+        FairDecisionClassifier(
+            LogisticRegression(solver="newton-cholesky", tol=1e-12), fairness_measure=None
+        )
+    ]
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def regression():
+    return make_pipeline(StandardScaler(), LogisticRegression())
+
+
+def unfairness(model, hiring, s, measure, **aware):
+    levels = fairness_levels(hiring.y, model.predict(hiring.X, **aware), s, measure)
+    return np.nanmax(levels.gaps)
+
+
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("cells", ["joint", "factored"])
+def test_it_is_fair_on_the_rows_it_was_tuned_on(measure, cells, hiring):
+    model = FairDecisionClassifier(regression(), measure, 0.01, cells=cells)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert model.violation_ == 0
+    assert unfairness(model, hiring, hiring.sex, measure) <= 0.01 + 1e-12
+    assert model.score(hiring.X, hiring.y) > 0.6
+    assert len(model.levels_) == len(model.multipliers_) == len(model.constraint_names_)
+    assert len(model.cell_weights_) == len(model.cell_names_)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [None, GaussianNB(), RandomForestClassifier(10, min_samples_leaf=20, random_state=0)],
+)
+@pytest.mark.parametrize("tune_on", ["training", "held_out", "cross_fitted"])
+def test_any_classifier_becomes_fairer(estimator, tune_on, hiring):
+    arguments = {"fairness_measure": "demographic_parity", "tune_on": tune_on, "random_state": 0}
+    gaps = [
+        unfairness(
+            FairDecisionClassifier(estimator, epsilon=epsilon, **arguments).fit(
+                hiring.X, hiring.y, sensitive_features=hiring.sex
+            ),
+            hiring,
+            hiring.sex,
+            "demographic_parity",
+        )
+        for epsilon in (0.0, np.inf)
+    ]
+    assert gaps[0] < 0.5 * gaps[1]
+
+
+def test_with_room_enough_it_is_the_plain_model(hiring):
+    model = FairDecisionClassifier(regression(), epsilon=np.inf, cells="factored")
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    plain = regression().fit(hiring.X, hiring.y)
+    np.testing.assert_array_equal(model.predict(hiring.X), plain.predict(hiring.X))
+    np.testing.assert_array_equal(model.cell_weights_, 1.0)
+
+
+def test_a_fitted_model_is_kept_as_it_is(hiring):
+    plain = regression().fit(hiring.X, hiring.y)
+    before = pickle.dumps(plain)
+    model = FairDecisionClassifier(
+        plain, "demographic_parity", prefit=True, group_estimator=GaussianNB()
+    ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert model.label_model_ is plain
+    assert pickle.dumps(plain) == before
+    assert unfairness(model, hiring, hiring.sex, "demographic_parity") <= 0.002  # a row
+
+
+def test_it_decides_by_the_formula(hiring):
+    model = FairDecisionClassifier(regression(), "equalized_odds")
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    (cells,) = model.cell_models_
+    probability = cells.predict_proba(hiring.X)  # of (label, group) in that order
+    scores = (probability * model.cell_weights_).reshape(-1, 2, 2).sum(2)
+    np.testing.assert_array_equal(model.predict(hiring.X), model.classes_[scores.argmax(1)])
+    np.testing.assert_allclose(
+        model.decision_function(hiring.X), scores[:, 1] - scores[:, 0], atol=1e-12
+    )
+
+
+def test_probabilities_agree_with_the_decisions(hiring):
+    model = FairDecisionClassifier(regression()).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex
+    )
+    proba = model.predict_proba(hiring.X)
+    np.testing.assert_allclose(proba.sum(1), 1.0)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(1)], model.predict(hiring.X))
+
+
+def test_three_labels_and_three_groups(hiring):
+    y = pd.qcut(hiring.X["years"] + 5 * (hiring.race == "a"), 3, labels=["low", "mid", "high"])
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, "mid", np.asarray(y))
+    model = FairDecisionClassifier(regression(), "equalized_odds", 0.03).fit(
+        hiring.X, y, sensitive_features=hiring.race
+    )
+    assert model.violation_ == 0
+    levels = fairness_levels(y, model.predict(hiring.X), hiring.race, "equalized_odds")
+    assert levels.gaps.max() <= 0.03 + 1e-12
+    assert model.predict_proba(hiring.X).shape == (1500, 3)
+    assert model.decision_function(hiring.X).shape == (1500, 3)
+
+
+@pytest.mark.parametrize("cells", ["joint", "factored"])
+def test_attributes_apart_need_no_crossing(cells, hiring):
+    s = pd.DataFrame({"sex": hiring.sex, "race": hiring.race})
+    both = [On("sex", "demographic_parity"), On("race", "demographic_parity", 0.02)]
+    model = FairDecisionClassifier(regression(), both, 0.01, cells=cells)
+    model.fit(hiring.X, hiring.y, sensitive_features=s)
+    assert model.violation_ == 0
+    predicted = model.predict(hiring.X)
+    for column, allowed in {"sex": 0.01, "race": 0.03}.items():
+        levels = fairness_levels(hiring.y, predicted, s[column], "demographic_parity")
+        assert levels.gaps.max() <= allowed + 1e-12
+    assert [groups.n_groups for groups in model.cell_groups_] == [2, 3]
+    assert len(model.cell_weights_) == 2 * 6
+
+
+def test_a_slack_for_each_constraint(hiring):
+    epsilon = [0.0, 0.0, 1.0, 1.0]
+    model = FairDecisionClassifier(regression(), "equalized_odds", epsilon).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex
+    )
+    assert np.abs(model.levels_[:2]).max() <= 0.005
+    np.testing.assert_array_equal(model.multipliers_[2:], 0.0)
+
+
+def test_own_matrices(hiring):
+    C = [[0.0, 0.0, 1.0, -1.0]]
+    model = FairDecisionClassifier(regression(), ([0.0], C), 0.01).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex
+    )
+    wrong = model.predict(hiring.X) != hiring.y
+    rates = wrong[hiring.y == "refused"].groupby(hiring.sex).mean()
+    assert abs(rates["F"] - rates["M"]) <= 0.01 + 1e-12
+    assert model.levels_ == pytest.approx([rates["F"] - rates["M"]])
+
+
+def test_unknown_values_are_in_no_constraint(hiring):
+    sex = hiring.sex.mask(np.arange(1500) % 5 == 0)
+    model = FairDecisionClassifier(regression(), "demographic_parity", 0.01).fit(
+        hiring.X, hiring.y, sensitive_features=sex
+    )
+    weights = dict(zip(model.cell_names_, model.cell_weights_, strict=True))
+    assert weights["decision=hired, sex=?"] == weights["decision=refused, sex=?"] == 1
+    assert unfairness(model, hiring, sex, "demographic_parity") <= 0.01 + 1e-12
+
+
+def test_sample_weights_are_used(hiring):
+    weight = np.where(hiring.sex == "F", 5.0, 1.0)
+    model = FairDecisionClassifier(regression(), "demographic_parity").fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex, sample_weight=weight
+    )
+    levels = fairness_levels(
+        hiring.y,
+        model.predict(hiring.X),
+        hiring.sex,
+        "demographic_parity",
+        sample_weight=weight,
+    )
+    np.testing.assert_allclose(levels.values, model.levels_, atol=1e-12)
+    with pytest.raises(ValueError, match="sample_weight: KNeighborsClassifier takes none"):
+        FairDecisionClassifier(KNeighborsClassifier()).fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex, sample_weight=weight
+        )
+
+
+class TestAware:
+    @pytest.fixture
+    def model(self, hiring):
+        return FairDecisionClassifier(
+            regression(), "equalized_odds", 0.005, use_sensitive=True
+        ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+
+    def test_it_is_fair_and_more_accurate(self, model, hiring):
+        aware = {"sensitive_features": hiring.sex}
+        assert unfairness(model, hiring, hiring.sex, "equalized_odds", **aware) <= 0.005 + 1e-12
+        blind = FairDecisionClassifier(regression(), "equalized_odds", 0.005).fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex
+        )
+        assert model.score(hiring.X, hiring.y, **aware) > blind.score(hiring.X, hiring.y)
+
+    def test_unknown_values_never_fail(self, model, hiring):
+        sex = hiring.sex.mask(np.arange(1500) % 2 == 0)
+        mixed = model.predict(hiring.X, sensitive_features=sex)
+        known = model.predict(hiring.X, sensitive_features=hiring.sex)
+        np.testing.assert_array_equal(mixed[1::2], known[1::2])
+        with pytest.warns(UserWarning, match="none are given"):
+            nothing = model.predict(hiring.X)
+        np.testing.assert_array_equal(mixed[::2], nothing[::2])
+        with pytest.warns(UserWarning, match="never seen, such as 'X'"):
+            strange = model.predict(hiring.X, sensitive_features=np.full(1500, "X"))
+        np.testing.assert_array_equal(strange, nothing)
+
+    def test_a_blind_model_refuses_them(self, hiring):
+        model = FairDecisionClassifier(regression()).fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex
+        )
+        with pytest.raises(ValueError, match="does not look at them"):
+            model.predict(hiring.X, sensitive_features=hiring.sex)
+
+    def test_probabilities_are_those_given_the_group(self):
+        rng = np.random.default_rng(0)
+        probability = rng.dirichlet(np.ones(6), 50).T.reshape(2, 3, 50)
+        group = rng.integers(-1, 3, 50)
+        found = given_groups(probability, group)
+        np.testing.assert_allclose(found.sum((0, 1)), 1.0)
+        for i, r in enumerate(group):
+            if r < 0:
+                np.testing.assert_array_equal(found[:, :, i], probability[:, :, i])
+                continue
+            exact = np.zeros((2, 3))
+            exact[:, r] = probability[:, r, i] / probability[:, r, i].sum()
+            np.testing.assert_allclose(found[:, :, i], 0.99 * exact + 0.01 * probability[:, :, i])
+
+
+class TestConventions:
+    @pytest.fixture
+    def model(self, hiring):
+        return FairDecisionClassifier(regression(), "demographic_parity").fit(
+            hiring.X, hiring.y, sensitive_features=hiring.sex
+        )
+
+    def test_clone_and_pickle(self, model, hiring):
+        assert clone(model).get_params()["epsilon"] == model.epsilon
+        assert not hasattr(clone(model), "classes_")
+        same = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
+        np.testing.assert_array_equal(same.predict(hiring.X), model.predict(hiring.X))
+
+    @pytest.mark.parametrize("cells", ["joint", "factored"])
+    def test_files(self, cells, hiring, tmp_path):
+        model = FairDecisionClassifier(
+            regression(), "demographic_parity", cells=cells, use_sensitive=True
+        ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        same = persistence.load(persistence.save(model, tmp_path / "model.skops"))
+        aware = {"sensitive_features": hiring.sex}
+        np.testing.assert_array_equal(
+            same.predict_proba(hiring.X, **aware), model.predict_proba(hiring.X, **aware)
+        )
+        assert same.groups_.names == model.groups_.names
+
+    def test_pipelines_of_frames(self, hiring):
+        frame = hiring.X.assign(race=hiring.race)
+        encode = make_column_transformer(
+            (OneHotEncoder(), ["race"]), (StandardScaler(), ["skill", "years", "grade"])
+        )
+        model = FairDecisionClassifier(
+            make_pipeline(encode, LogisticRegression()), "demographic_parity"
+        ).fit(frame, hiring.y, sensitive_features=hiring.sex)
+        assert list(model.feature_names_in_) == list(frame)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame.rename(columns={"skill": "talent"}))
+
+    def test_routing(self, hiring):
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = FairDecisionClassifier(
+                LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True),
+                "demographic_parity",
+                use_sensitive=True,
+            ).set_fit_request(sensitive_features=True, sample_weight=True)
+            model.set_score_request(sample_weight=True)
+            given = {"sensitive_features": hiring.sex, "sample_weight": np.ones(1500)}
+            scores = cross_val_score(model, hiring.X, hiring.y, cv=2, params=given)
+            assert (scores > 0.5).all()
+            search = GridSearchCV(model, {"epsilon": [0.0, 1.0]}, cv=2)
+            search.fit(hiring.X, hiring.y, **given)
+            assert search.best_params_ == {"epsilon": 1.0}
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"cells": "both"}, "cells: expected one of"),
+            ({"tune_on": "test"}, "tune_on: expected one of"),
+            ({"fairness_measure": "fairness"}, "fairness_measure: got 'fairness'"),
+            ({"epsilon": -1.0}, "epsilon: expected at least 0"),
+            ({"epsilon": [0.1, 0.2]}, "epsilon: expected a number or one per constraint"),
+            ({"prefit": True, "cells": "joint"}, "cells: a prefit estimator"),
+            ({"validation_fraction": 1.0}, "validation_fraction"),
+            ({"n_folds": 1}, "n_folds"),
+        ],
+    )
+    def test_errors_name_the_argument(self, arguments, message, hiring):
+        model = FairDecisionClassifier(LogisticRegression(), **arguments)
+        with pytest.raises(ValueError, match=message):
+            model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        assert not hasattr(model, "classes_")
+
+    def test_it_needs_probabilities_and_sensitive_values(self, hiring):
+        with pytest.raises(TypeError, match="estimator: expected a classifier with predict_proba"):
+            FairDecisionClassifier(RidgeClassifier()).fit(
+                hiring.X, hiring.y, sensitive_features=hiring.sex
+            )
+        with pytest.raises(ValueError, match="sensitive_features: required"):
+            FairDecisionClassifier().fit(hiring.X, hiring.y)
+
+    def test_what_is_not_kept_is_a_warning(self):
+        s = np.repeat([0, 1], 200)  # of group 0 all is known, of group 1 nothing
+        y = np.where(s == 0, 1, np.tile([0, 1], 200))
+        model = FairDecisionClassifier(LogisticRegression(C=1e6), "accuracy_parity", 0.1)
+        with pytest.warns(UserWarning, match="The bounds are not kept.*allowed are -0.1 to 0.1"):
+            model.fit(s[:, None].astype(float), y, sensitive_features=s)
+        assert model.violation_ == pytest.approx(0.15)
+
+    def test_rows_given_to_tune_on(self, hiring):
+        rows = [part[:1000] for part in (hiring.X, hiring.y, hiring.sex)]
+        held = [part[1000:] for part in (hiring.X, hiring.y, hiring.sex)]
+        model = FairDecisionClassifier(regression(), "demographic_parity").fit(
+            *rows[:2], sensitive_features=rows[2], validation=held
+        )
+        levels = fairness_levels(held[1], model.predict(held[0]), held[2], "demographic_parity")
+        np.testing.assert_allclose(model.levels_, levels.values, atol=1e-12)
