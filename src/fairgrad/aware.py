@@ -287,13 +287,19 @@ def to_predict(model: Any, sensitive_features: Any) -> dict[str, Any]:
     return {"sensitive_features": sensitive_features} if is_aware(model) else {}
 
 
-def with_values(encoder: SensitiveEncoder | None, X: Any, sensitive_features: Any) -> Any:
+def with_values(
+    encoder: SensitiveEncoder | None,
+    X: Any,
+    sensitive_features: Any,
+    names: Sequence[str] | None = None,
+) -> Any:
     """Features of rows to predict, for an aware model with the encoded sensitive values beside.
 
     Args:
         encoder: of the fitted model; None if it is not aware.
         X: (n, features) with a shape.
         sensitive_features: (n,) or a table; None takes all as unknown, with a warning.
+        names: of the columns in a data frame; by default the encoder's.
 
     Raises:
         ValueError: if sensitive values are given although the model does not look at them.
@@ -304,7 +310,8 @@ def with_values(encoder: SensitiveEncoder | None, X: Any, sensitive_features: An
         return X
     if sensitive_features is None:
         warnings.warn(NOT_GIVEN, stacklevel=4)
-    return beside(X, encoder.encode(sensitive_features, X.shape[0]), encoder.names)
+    columns = encoder.encode(sensitive_features, X.shape[0])
+    return beside(X, columns, encoder.names if names is None else names)
 
 
 class AwareRouting:
