@@ -147,7 +147,8 @@ def test_strange_names_stay_names(program, strange, tmp_path):
     assert "<script>alert" not in card
     assert "<script>alert" not in page
     known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
-    assert strange.column in [feature["name"] for feature in known["features"]]
+    assert [one["name"] for one in known["groups"]] == [strange.column]
+    assert strange.column not in [feature["name"] for feature in known["features"]]
     out = tmp_path / "out.tsv"
     program("predict", folder, strange.path, "-o", out).check()
     assert set(pd.read_csv(out, sep="\t")["prediction"]) <= {"<b>no</b>", "|"}

@@ -149,7 +149,7 @@ def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
     bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
     desirable = model.settings["desirable"]
     columns = ColumnRoles(own.target, sensitive, bins=bins, y_desirable=desirable, prefix="--")
-    frame = _read(table, names, columns, given, [feature.name for feature in model.features])
+    frame = _read(table, names, columns, given, model.needed)
     scores, odd = [], Oddities()
     for start in range(0, len(frame), PIECE):  # copies on the way stay small
         found, strange = model.scores(frame.iloc[start : start + PIECE])

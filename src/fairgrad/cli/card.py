@@ -96,7 +96,7 @@ def _data(outcome: AuditedModel, table: str) -> str:
     )
     names = ", ".join(escape(name) for name in columns.sensitive)
     sensitive = (
-        f"Sensitive: {names}; also features, so predictions need them."
+        f"Sensitive: {names}; the model looks at them, so predictions need them."
         if columns.use_sensitive
         else f"Sensitive: {names}; not features, and not needed to predict."
     )

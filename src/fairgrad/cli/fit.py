@@ -41,7 +41,7 @@ def fit(**given: Any) -> int:
     chooses among them.
 
     Writes the model, the audit (JSON), MODEL_CARD.md and report.html into a folder. Sensitive
-    columns are not features (but see --use-sensitive), and are not needed to predict.
+    columns are not features, and are not needed to predict, unless --use-sensitive is given.
     """
     from fairgrad.cli.request import exit_code, read_request  # noqa: PLC0415 - keeps --help quick
 

@@ -15,10 +15,13 @@ from fairgrad.tables.encoding import (
     check_columns,
     encode_rows,
     read_features,
+    read_groups,
 )
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
@@ -47,6 +50,7 @@ class SavedModel:
         features: what is known of each feature.
         labels: the values of the target, the desirable one last.
         settings: what it was trained for, as plain values.
+        groups: what is known of the sensitive columns, if it looks at them to predict.
     """
 
     pipeline: Any
@@ -54,6 +58,12 @@ class SavedModel:
     features: list[TrainedFeature]
     labels: list[str]
     settings: dict[str, Any]
+    groups: Sequence[TrainedFeature] = ()
+
+    @property
+    def needed(self) -> list[str]:
+        """Names of the columns it needs to predict."""
+        return list(dict.fromkeys(one.name for one in (*self.features, *self.groups)))
 
     @property
     def measure(self) -> str:
@@ -64,9 +74,13 @@ class SavedModel:
         """(n, labels) the probability of each label, and what was odd about the table."""
         features, odd = read_features(table, self.features)
         matrix = encode_rows(self.pipeline[0], features)
-        classifier = self.pipeline[-1]
+        classifier, known = self.pipeline[-1], {}
+        if self.groups:
+            values, strange = read_groups(table, self.groups, self.columns.bins)
+            odd.update({key: n for key, n in strange.items() if key not in odd})
+            known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
-        return classifier.predict_proba(matrix)[:, order], odd
+        return classifier.predict_proba(matrix, **known)[:, order], odd
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder.
@@ -90,6 +104,7 @@ class SavedModel:
             "uses_sensitive": self.columns.use_sensitive,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
+            "groups": [asdict(feature) for feature in self.groups],
         }
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
@@ -114,7 +129,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
     features = [TrainedFeature.from_dict(values) for values in known["features"]]
-    check_columns(names, features)
+    # Older models had sensitive columns among their features, if they looked at them.
+    groups = [TrainedFeature.from_dict(values) for values in known.get("groups", ())]
+    check_columns(names, [*features, *groups])
     columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
@@ -134,7 +151,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
                 f"{folder} needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
             ) from None
         pipeline = (persistence.load(path / ENCODER), lightgbm.load(path / TREES))
-    return SavedModel(pipeline, columns, features, known["labels"], known["settings"])
+    return SavedModel(pipeline, columns, features, known["labels"], known["settings"], groups)
 
 
 def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, Any]) -> None:

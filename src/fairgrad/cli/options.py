@@ -141,7 +141,9 @@ def training_options() -> Callable[[F], F]:
             help="Make each sensitive column fair by itself, instead of their combinations.",
         ),
         click.option(
-            "--use-sensitive", is_flag=True, help="Use the sensitive columns as features, too."
+            "--use-sensitive",
+            is_flag=True,
+            help="Let the model look at the sensitive columns to predict; the law may forbid it.",
         ),
         click.option(
             "--model",

@@ -46,7 +46,8 @@ def predict(
     """Predict the rows of TABLE with MODEL, a folder that `fairgrad fit` has written.
 
     The output has all columns of the table, a column of predictions, and the probability of the
-    desirable value (of every value, if there are more than two). Sensitive columns are not needed.
+    desirable value (of every value, if there are more than two). Sensitive columns are not needed,
+    unless the model was fitted with --use-sensitive; missing and new values are unknown then.
 
     Columns may be in any order, and columns the model does not use are ignored. If a column that
     it needs is missing, an error names it. A category never seen in training counts as none of the

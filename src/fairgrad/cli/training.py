@@ -12,16 +12,22 @@ from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
+from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.request import audited_measures, read_tolerance, verdict_on
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairGradClassifier, fit_variants
-from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
+from fairgrad.tables.encoding import (
+    describe_features,
+    describe_groups,
+    encode_rows,
+    fitted_encoder,
+)
 from fairgrad.tables.reading import column_names, read_table
 from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -85,6 +91,7 @@ class PreparedTable:
         labels: values of the target, the desirable one last.
         columns: the role of each column.
         notes: what the reader should know about the table.
+        groups: what is known of the sensitive columns, for a model that looks at them.
     """
 
     rest: EncodedRows
@@ -96,6 +103,7 @@ class PreparedTable:
     labels: list[str]
     columns: ColumnRoles
     notes: tuple[str, ...]
+    groups: Sequence[TrainedFeature] = ()
 
     @property
     def training(self) -> EncodedRows:
@@ -220,6 +228,9 @@ def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) 
         labels=people.values,
         columns=columns,
         notes=people.all_notes,
+        groups=describe_groups(people.sensitive, frame, columns.bins)
+        if columns.use_sensitive
+        else (),
     )
 
 
@@ -267,8 +278,22 @@ def train(
                 progress("Training a plain model for comparison")
                 trained = replace(trained, plain=_fit_plain(prepared, settings))
     # Exactly this class: subclasses are libraries' hints to programmers.
-    said = (str(one.message) for one in caught if one.category is UserWarning)
+    said = [str(one.message) for one in caught if one.category is UserWarning]
+    said += _about_awareness(trained.fair, prepared.columns)
     return replace(trained, notes=tuple(dict.fromkeys(said)))
+
+
+def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
+    """What the reader should know of a model that looks at sensitive columns to predict."""
+    if not columns.use_sensitive:
+        return []
+    known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
+    note = (
+        f"The model looks at {' and '.join(columns.sensitive)} to predict; check that the law "
+        f"allows it. If nobody's value were known, its unfairness in training would be "
+        f"{unknown:.3f} instead of {known:.3f}."
+    )
+    return [note]
 
 
 def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
@@ -292,12 +317,13 @@ def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
 def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     """The same network, or the same trees, trained for accuracy alone."""
     if settings.grows_trees:
-        rest = prepared.rest
-        return boosted_trees(settings, len(rest), None).fit(rest.X, rest.y)
+        X, y, s = prepared.rest
+        use = prepared.columns.use_sensitive
+        trees = boosted_trees(settings, len(y), None, use_sensitive=use)
+        return trees.fit(X, y, sensitive_features=s if use else None)
     plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
-    X, y, _ = prepared.training
-    held_X, held_y, _ = prepared.validation
-    return plain.fit(X, y, validation=(held_X, held_y, None))
+    X, y, s = prepared.training
+    return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 
 def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
@@ -343,6 +369,7 @@ def _network(
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
+        "use_sensitive": prepared.columns.use_sensitive,
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -359,8 +386,14 @@ def _network(
 
 def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any:
     measure = settings.measure_on(prepared.columns.sensitive)
-    bounds = {"epsilon": settings.epsilon or 0.0, "y_desirable": prepared.desirable}
-    return boosted_trees(settings, n_rows, measure, **bounds)
+    return boosted_trees(
+        settings,
+        n_rows,
+        measure,
+        epsilon=settings.epsilon or 0.0,
+        y_desirable=prepared.desirable,
+        use_sensitive=prepared.columns.use_sensitive,
+    )
 
 
 def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **parameters: Any) -> Any:
@@ -397,14 +430,16 @@ def audit_models(
 ) -> AuditedModel:
     """Audits the fair model on the test rows, compared with the plain one."""
     test, classes = prepared.test, trained.fair.classes_
-    scores = trained.fair.predict_proba(test.X)
+    scores = trained.fair.predict_proba(test.X, **to_predict(trained.fair, test.s))
+    plain = trained.plain
+    baseline = None if plain is None else plain.predict(test.X, **to_predict(plain, test.s))
     audit = Audit(
         test.y,
         classes[scores.argmax(axis=1)],
         test.s,
         measures=audited_measures(prepared.desirable, [settings.measure]),
         tolerance=tolerance,
-        baseline=None if trained.plain is None else trained.plain.predict(test.X),
+        baseline=baseline,
         y_score=scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
         y_desirable=prepared.desirable,
         labels=list(prepared.labels),
@@ -418,5 +453,7 @@ def audit_models(
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
-    model = SavedModel(pipeline, prepared.columns, prepared.features, prepared.labels, known)
+    model = SavedModel(
+        pipeline, prepared.columns, prepared.features, prepared.labels, known, prepared.groups
+    )
     return AuditedModel(model, trained, audit, prepared, settings)

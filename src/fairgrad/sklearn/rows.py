@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.columns import as_array, as_columns, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import check_several_groups
@@ -56,12 +57,14 @@ class FittingRows:
     """What an estimator is fitted to, and the rows it is judged on if they are given.
 
     Attributes:
-        X: (n, features) array or CSR matrix.
+        X: (n, features) array or CSR matrix; of an aware model the encoded sensitive values are
+            its last columns.
         everyone: labels, groups and weights of the n rows, then of those to judge on. For a plain
             model all are in one group.
         classes: the class labels as the user has them.
         is_plain: whether no sensitive values are needed.
         X_judged: features of the rows given to judge on; None if there are none.
+        encoder: of the sensitive values, for an aware model; None for others.
     """
 
     X: Any
@@ -69,6 +72,7 @@ class FittingRows:
     classes: NDArray[Any]
     is_plain: bool
     X_judged: Any = None
+    encoder: SensitiveEncoder | None = None
 
     def __len__(self) -> int:
         n: int = self.X.shape[0]
@@ -99,6 +103,20 @@ class FittingRows:
         spread = np.sqrt(np.maximum(variance, 0.0))
         offset = np.zeros_like(mean) if sparse.issparse(X) else mean
         return Scaling(offset, np.where(spread > smallest, spread, 1.0))
+
+    def as_unknown(self, rows: Ints | None) -> tuple[Any, GroupedRows]:
+        """Some rows of an aware model (None: the n rows), as if no sensitive value were known.
+
+        Returns:
+            Their features, and who they are.
+        """
+        assert self.encoder is not None  # noqa: S101 - for type checkers
+        everyone = np.arange(len(self)) if rows is None else rows
+        is_judged = everyone >= len(self)
+        X = self.X[everyone] if not is_judged.any() else self.X_judged[everyone - len(self)]
+        n_own = X.shape[1] - len(self.encoder.names)
+        unknown = self.encoder.encode(None, X.shape[0])
+        return beside(X[:, :n_own], unknown, self.encoder.names), self.everyone.take(everyone)
 
     def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
         """Numbers of the rows to train on and to judge on; None for all rows."""
@@ -160,17 +178,20 @@ def read_rows(
     Of the model only what is said of the features changes. `fitted` says whether classes, features
     and groups are known already; `classes` are all of them, if some may not be in y.
     """
-    X, s = _split_sensitive(model, X, sensitive_features, fitted=fitted)
+    X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
     check_classification_targets(checked)
     sample_weight = check_weights(sample_weight, X.shape[0])
+    encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
+    X = _with_values(encoder, X, values, "sensitive_features")
+    s = None if model.fairness_measure is None else values
     columns = _columns(s, X, "sensitive_features")
     known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
     if len(known) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
     X_judged = None
     if validation is not None:
-        X_judged, *judged = _read_judged(model, validation, known)
+        X_judged, *judged = _read_judged(model, validation, known, encoder)
         (name,) = as_columns(y, "y")
         n, m = X.shape[0], X_judged.shape[0]
         y = {name: np.concatenate([checked, judged[0]])}
@@ -185,7 +206,7 @@ def read_rows(
         everyone = group_rows(y, columns, sample_weight, labels=known, arguments=arguments)
     if s is not None:
         check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
-    return FittingRows(X, everyone, known, s is None, X_judged)
+    return FittingRows(X, everyone, known, s is None, X_judged, encoder)
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
@@ -203,7 +224,7 @@ def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
 def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[Any, Any]:
     """The features, and the sensitive columns of X: by name, or by position of an array.
 
-    With `n_features`, of a fitted model, they may be missing from X: predictions never need them.
+    With `n_features`, of a fitted model, they may be missing from X.
     """
     if columns is None:
         return X, None
@@ -233,10 +254,10 @@ def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[
 
 
 def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[Any, Any]:
-    """Features, and the sensitive values to use; None for a plain model."""
+    """Features, and the sensitive values to use; None for a plain model that is not aware."""
     n_features = model.n_features_in_ if fitted else None
     X, from_columns = split_columns(X, model.sensitive_columns, n_features)
-    if model.fairness_measure is None:
+    if model.fairness_measure is None and not model.use_sensitive:
         return X, None
     if given is not None and from_columns is not None:
         raise ValueError(
@@ -244,12 +265,36 @@ def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[A
         )
     found = from_columns if given is None else given
     if found is None:
+        why = f"fairness_measure is {model.fairness_measure!r}"
+        instead = "fairness_measure=None for a plain model"
+        if model.fairness_measure is None:
+            why, instead = "use_sensitive is set", "use_sensitive=False"
         raise ValueError(
-            "sensitive_features: required, one value per row, as fairness_measure is "
-            f"{model.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
-            "sensitive_columns= to name columns of X, or fairness_measure=None for a plain model."
+            f"sensitive_features: required, one value per row, as {why}; pass fit(X, y, "
+            f"sensitive_features=...), or sensitive_columns= to name columns of X, or {instead}."
         )
     return X, found
+
+
+def _encoder(
+    model: Any, X: Any, y: Any, values: Any, weight: Any, *, fitted: bool
+) -> SensitiveEncoder | None:
+    """How an aware model reads sensitive values: as in its first fit, or as these rows say."""
+    if fitted:
+        known: SensitiveEncoder | None = model.sensitive_encoder_
+        return known
+    if not model.use_sensitive:
+        return None
+    columns = _columns(values, X, "sensitive_features")
+    arguments = ("y", "sensitive_features", "sample_weight")
+    return SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
+
+
+def _with_values(encoder: SensitiveEncoder | None, X: Any, values: Any, argument: str) -> Any:
+    """The features of an aware model: those of X, then the encoded sensitive values."""
+    if encoder is None:
+        return X
+    return beside(X, encoder.encode(values, X.shape[0], argument), encoder.names)
 
 
 def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
@@ -259,18 +304,20 @@ def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
 
 
 def _read_judged(
-    model: Any, validation: Any, classes: NDArray[Any]
+    model: Any, validation: Any, classes: NDArray[Any], encoder: SensitiveEncoder | None
 ) -> tuple[Any, NDArray[Any], dict[str, Any], Any]:
     """Features, labels, sensitive columns and weights of the rows given to judge on."""
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, s = _split_sensitive(model, X, s, fitted=True)
         X, y = validate_data(model, X, y, reset=False, **FEATURES)
+        X = _with_values(encoder, X, s, "sensitive_features")
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
     strangers = np.setdiff1d(y, classes).tolist()
     if strangers:
         raise ValueError(f"validation: got the labels {strangers}, which are not in y.")
+    s = None if model.fairness_measure is None else s
     return X, y, _columns(s, X, "validation"), weight
 
 

@@ -9,12 +9,13 @@ of its own if some were missing there, else none of the known ones, and for numb
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from fairgrad.tables.roles import cut_numbers
 from fairgrad.tables.values import (
     MISSING_TEXTS,
     OTHER,
@@ -183,6 +184,34 @@ def read_features(
         else:
             columns[feature.name] = _read_number(column, feature, odd, decimal)
     return pd.DataFrame(columns), odd
+
+
+def describe_groups(
+    groups: pd.DataFrame, original: pd.DataFrame, cut: Iterable[str] = ()
+) -> list[TrainedFeature]:
+    """What an aware model remembers of the sensitive columns; those in `cut` are numbers."""
+    described = describe_features(groups, original)
+    return [
+        replace(one, kind="number", values=(), has_gaps=True) if one.name in cut else one
+        for one in described
+    ]
+
+
+def read_groups(
+    frame: pd.DataFrame, groups: Sequence[TrainedFeature], bins: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Oddities]:
+    """The sensitive values of a later table as an aware model takes them; strangers are missing.
+
+    Raises:
+        ValueError: if a column is missing, or holds texts in place of numbers.
+    """
+    values, odd = read_features(frame, groups)
+    for name in values:
+        if name in bins:
+            values[name] = cut_numbers(values[name].to_numpy(dtype=np.float64), bins[str(name)])
+        else:
+            values[name] = values[name].cat.remove_categories([UNSEEN])
+    return values, odd
 
 
 def check_columns(names: Iterable[Any], features: Sequence[TrainedFeature]) -> None:

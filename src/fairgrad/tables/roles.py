@@ -109,7 +109,8 @@ class ColumnRoles:
         categorical: columns of numbers that are mere codes.
         bins: how to cut sensitive columns of numbers into groups.
         y_desirable: the desirable value of the target; None for that of `desirable_labels`.
-        use_sensitive: whether the sensitive columns are features as well.
+        use_sensitive: whether the model may look at the groups to predict (an aware model). Columns
+            that are cut into groups are then features as well, as the numbers they are.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
 
@@ -260,7 +261,8 @@ class ColumnRoles:
 
     def _features(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """The features, columns of no use left out, and what the reader should know of them."""
-        others = {self.target, *self.drop, *(() if self.use_sensitive else self.sensitive)}
+        seen = set(self.bins) if self.use_sensitive else set()
+        others = {self.target, *self.drop, *self.sensitive} - seen
         features, notes = {}, []
         for name in frame.columns:
             if name in others:
@@ -362,13 +364,19 @@ def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over."""
     values = number_column(column.to_frame(), str(column.name), argument)
     edges = _edges(column, bins, argument)
+    grouped = cut_numbers(values, edges)
+    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
+        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
+    return pd.Series(grouped, index=column.index, name=column.name)
+
+
+def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
+    """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
+    edges = [_short(edge) for edge in edges]
     middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
     names = [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
-    if len(np.unique(codes[codes >= 0])) < 2:
-        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
-    grouped = pd.Categorical.from_codes(codes, categories=pd.Index(names))
-    return pd.Series(grouped, index=column.index, name=column.name)
+    return pd.Categorical.from_codes(codes, categories=pd.Index(names))
 
 
 def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:
