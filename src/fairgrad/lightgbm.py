@@ -20,6 +20,7 @@ from fairgrad.boosting.estimator import (
 )
 from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.columns import as_labels, as_pandas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +139,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         """Trains the classifier.
 
         Args:
-            X: (n, features), as LGBMClassifier takes it.
+            X: (n, features), as LGBMClassifier takes it, or a frame of polars or Arrow.
             y: (n,) labels.
             sample_weight: (n,) non-negative weights.
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
@@ -160,6 +161,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed, or no
                 feature can be split.
         """
+        X, y, sample_weight = as_pandas(X), as_labels(y), as_pandas(sample_weight)
         fit_options["init_model"] = init_model
         if self.fairness_measure is None:
             evaluation = {"eval_set": eval_set, "eval_X": eval_X, "eval_y": eval_y}
@@ -171,7 +173,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         labels = (label for _, label in pairs)
         sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
         evaluation = {
-            "eval_X": tuple(features for features, _ in pairs) or None,
+            "eval_X": tuple(as_pandas(features) for features, _ in pairs) or None,
             "eval_y": tuple(sets.label) or None,  # LightGBM does not encode these labels itself
             "eval_metric": self._metrics(eval_metric, sets),
         }

@@ -19,6 +19,7 @@ from fairgrad.boosting.estimator import (
 )
 from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+from fairgrad.columns import as_labels, as_pandas
 
 if TYPE_CHECKING:
     import os
@@ -117,7 +118,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         """Trains the classifier.
 
         Args:
-            X: (n, features), as XGBClassifier takes it.
+            X: (n, features), as XGBClassifier takes it, or a frame of polars or Arrow.
             y: (n,) labels 0, 1, ....
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
@@ -133,8 +134,10 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
+        X, y = as_pandas(X), as_labels(y)
+        eval_set = eval_set and [(as_pandas(rows), as_labels(label)) for rows, label in eval_set]
         options = {
-            "sample_weight": sample_weight,
+            "sample_weight": as_pandas(sample_weight),
             "eval_set": eval_set,
             "xgb_model": xgb_model,
             "verbose": verbose,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import json
 import os
@@ -15,12 +16,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.columns import sensitive_columns
+from fairgrad.columns import as_labels, as_pandas, sensitive_columns
 from fairgrad.files import write_whole
 from fairgrad.measures import desirable_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fairgrad.groups import Groups
 
@@ -64,6 +65,12 @@ groups_: groups and frequencies of the training rows.
 fairness_state_: what training continues from, as plain lists and numbers.
 """
 
+PREDICTIONS = {
+    "predict": "(n,) predicted labels; X as in `fit`, and the library's own options.",
+    "predict_proba": "(n, classes) probabilities; X as in `fit`, and the library's own options.",
+}
+"""Methods that take features, and their words."""
+
 
 class FairBoostingMixin:
     """The fair part of a boosted classifier; the first base, before the library's classifier.
@@ -80,6 +87,8 @@ class FairBoostingMixin:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name, words in PREDICTIONS.items():
+            setattr(cls, name, _takes_any_frame(getattr(cls, name), words))
         if cls.__doc__:  # None without docstrings (python -OO), or if it is inherited
             words = inspect.cleandoc(cls.__doc__)
             for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
@@ -142,7 +151,7 @@ class FairBoostingMixin:
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
-        label = column_or_1d(y)
+        label = column_or_1d(as_labels(y))
         check_classification_targets(label)
         classes = np.unique(label)
         if len(classes) < 2:
@@ -191,6 +200,17 @@ class FairBoostingMixin:
 
 FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1]
 """Parameters of the estimators that the boosting libraries do not know."""
+
+
+def _takes_any_frame(method: Callable[..., Any], words: str) -> Callable[..., Any]:
+    """The method with tables of any library: LightGBM 4.7 aborts on categories of Arrow."""
+
+    @functools.wraps(method)  # its options stay those of the library
+    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(self, as_pandas(X), *args, **kwargs)
+
+    wrapped.__doc__ = words
+    return wrapped
 
 
 def _seed(random_state: Any) -> int:
