@@ -48,6 +48,7 @@ def people():
             "region": pl.Series(rng.choice(["N", "S"], n), dtype=pl.Categorical),
             "hired": np.where(score > 0.5, "yes", "no"),
             "weight": rng.uniform(0.5, 1.5, n),
+            "guess": np.where(hours > 0, "yes", "no"),
         }
     )
 
@@ -97,33 +98,25 @@ def test_what_is_no_table_is_left_alone():
 
 
 def test_audit(other, plain):
-    predicted = np.where(plain["hours"] > 0, "yes", "no")
+    people = plain[["sex", "region"]]
     asked = {"measures": ["equalized_odds"]}
-    expected = Audit(
-        plain["hired"], predicted, plain[["sex", "region"]], sample_weight=plain["weight"], **asked
-    )
+    expected = Audit(plain["hired"], plain["guess"], people, sample_weight=plain["weight"], **asked)
     found = Audit(
-        other("hired"),
-        pl.Series(predicted),
-        other("sex", "region"),
-        sample_weight=pl.Series(plain["weight"].to_list()),
+        other("hired"), other("guess"), other("sex", "region"), sample_weight=other("weight"),
         **asked,
-    )
+    )  # fmt: skip
     assert found.to_dict() == expected.to_dict()
 
 
 def test_levels(other, plain):
-    predicted = np.where(plain["hours"] > 0, "yes", "no")
-    expected = fairness_levels(plain["hired"], predicted, plain["sex"], "demographic_parity")
-    found = fairness_levels(
-        other("hired"), pl.Series(predicted), other("sex"), "demographic_parity"
-    )
+    expected = fairness_levels(plain["hired"], plain["guess"], plain["sex"], "accuracy_parity")
+    found = fairness_levels(other("hired"), other("guess"), other("sex"), "accuracy_parity")
     assert found.names == expected.names
     np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_data_set(other, plain):
-    asked = {"target": "hired", "sensitive": ["sex", "region"], "drop": ["weight"]}
+    asked = {"target": "hired", "sensitive": ["sex", "region"], "drop": ["weight", "guess"]}
     expected, found = (from_table(table, **asked) for table in (plain, other(*plain.columns)))
     assert found.group_names == expected.group_names
     pd.testing.assert_frame_equal(found.frame, expected.frame)
@@ -172,13 +165,15 @@ def test_estimator_with_sensitive_columns_and_validation_rows(other, plain):
 )
 def test_boosted_trees_with_categories(model, other, plain):
     label = (plain["hired"] == "yes").astype(int)
-    model.fit(plain[FEATURES], label, sensitive_features=plain["sex"])
+    asked = {"sample_weight": plain["weight"], "sensitive_features": plain["sex"]}
+    model.fit(plain[FEATURES], label, **asked)
     expected, labels = model.predict_proba(plain[FEATURES]), model.predict(plain[FEATURES])
     assert len(np.unique(expected[:, 1])) > 10
     y = pl.Series(label.to_numpy())
     model.fit(
         other(*FEATURES),
         y.to_frame().lazy(),
+        sample_weight=other("weight"),
         sensitive_features=other("sex"),
         eval_set=[(other(*FEATURES), y)],
         eval_sensitive_features=[other("sex")],
@@ -195,9 +190,11 @@ def test_frontier(other, plain):
         random_state=0,
     )
     features = ["age", "hours"]
-    frontier.fit(plain[features], plain["hired"], sensitive_features=plain[["sex", "region"]])
+    asked = {"sensitive_features": plain[["sex", "region"]], "sample_weight": plain["weight"]}
+    frontier.fit(plain[features], plain["hired"], **asked)
     expected = frontier.points_
-    frontier.fit(other(*features), other("hired"), sensitive_features=other("sex", "region"))
+    asked = {"sensitive_features": other("sex", "region"), "sample_weight": other("weight")}
+    frontier.fit(other(*features), other("hired"), **asked)
     pd.testing.assert_frame_equal(frontier.points_, expected)
 
 

@@ -59,8 +59,8 @@ def as_pandas(data: Any) -> Any:
     return _pandas_column(found, nw) if isinstance(found, nw.Series) else data
 
 
-def as_labels(data: Any) -> Any:
-    """The same of labels: a table of one column is that column, as there are no lazy series."""
+def as_column(data: Any) -> Any:
+    """The same of one column: a table with nothing else is that column (no series is lazy)."""
     found = as_pandas(data)
     return found.iloc[:, 0] if found is not data and found.shape[1:] == (1,) else found
 

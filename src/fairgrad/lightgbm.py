@@ -20,7 +20,7 @@ from fairgrad.boosting.estimator import (
 )
 from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
-from fairgrad.columns import as_labels, as_pandas
+from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +161,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed, or no
                 feature can be split.
         """
-        X, y, sample_weight = as_pandas(X), as_labels(y), as_pandas(sample_weight)
+        X, y, sample_weight = as_pandas(X), as_column(y), as_column(sample_weight)
         fit_options["init_model"] = init_model
         if self.fairness_measure is None:
             evaluation = {"eval_set": eval_set, "eval_X": eval_X, "eval_y": eval_y}

@@ -19,7 +19,7 @@ from fairgrad.boosting.estimator import (
 )
 from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels
-from fairgrad.columns import as_labels, as_pandas
+from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     import os
@@ -134,10 +134,10 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
-        X, y = as_pandas(X), as_labels(y)
-        eval_set = eval_set and [(as_pandas(rows), as_labels(label)) for rows, label in eval_set]
+        X, y = as_pandas(X), as_column(y)
+        eval_set = eval_set and [(as_pandas(rows), as_column(label)) for rows, label in eval_set]
         options = {
-            "sample_weight": as_pandas(sample_weight),
+            "sample_weight": as_column(sample_weight),
             "eval_set": eval_set,
             "xgb_model": xgb_model,
             "verbose": verbose,

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.columns import as_labels, as_pandas, sensitive_columns
+from fairgrad.columns import as_column, as_pandas, sensitive_columns
 from fairgrad.files import write_whole
 from fairgrad.measures import desirable_labels
 
@@ -151,7 +151,7 @@ class FairBoostingMixin:
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
-        label = column_or_1d(as_labels(y))
+        label = column_or_1d(as_column(y))
         check_classification_targets(label)
         classes = np.unique(label)
         if len(classes) < 2:

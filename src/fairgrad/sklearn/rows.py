@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from fairgrad.columns import as_array, as_columns, as_labels, as_pandas, sensitive_columns
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import check_several_groups
 from fairgrad.splitting import hold_out
@@ -128,7 +128,7 @@ def read_rows(
     Of the model only what is said of the features changes. `fitted` says whether classes, features
     and groups are known already; `classes` are all of them, if some may not be in y.
     """
-    y = as_labels(y)
+    y = as_column(y)
     X, s = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
     check_classification_targets(checked)
@@ -235,7 +235,7 @@ def _read_judged(
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, s = _split_sensitive(model, X, s, fitted=True)
-        X, y = validate_data(model, X, as_labels(y), reset=False, **FEATURES)
+        X, y = validate_data(model, X, as_column(y), reset=False, **FEATURES)
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
     strangers = np.setdiff1d(y, classes).tolist()
