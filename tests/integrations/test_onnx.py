@@ -174,7 +174,7 @@ def test_what_cannot_be_exported_is_said(rows):
     [
         LogisticRegression(max_iter=500),
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
-        FairGradClassifier(None, max_iter=2, random_state=0),
+        FairGradClassifier(None, max_iter=20, random_state=0),
         FairGradLGBMClassifier(None, n_estimators=5, verbosity=-1, random_state=0),
         FairGradXGBClassifier(None, n_estimators=5, random_state=0),
     ],
