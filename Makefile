@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-browser test-cuda test-network lint format docs bench-overhead bench-smoke pictures clean
+.PHONY: demo test coverage test-browser test-cuda test-network lint format docs bench-overhead bench-smoke pictures clean
 
 .venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
 	$(PYTHON) -m venv .venv
@@ -23,6 +23,10 @@ demo: .venv/base
 
 test: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# How much of the library the tests run, lines and branches, the program's processes included.
+coverage: .venv/dev
+	$(BIN)/pytest -n 2 --dist worksteal --cov=fairgrad --cov-report=term:skip-covered -m "not wheel"
 
 # Real pages in a real browser. Chromium comes from the system's packages.
 test-browser: .venv/dev

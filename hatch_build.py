@@ -52,5 +52,9 @@ class CompiledStep(BuildHookInterface):
                 return None
             (built,) = Path(folder).glob("_step*.so") or Path(folder).glob("_step*.pyd")
             target = source.with_name(built.name)
-            shutil.copyfile(built, target)
+            # Renamed into place: a running process that has loaded the old file keeps it. Written
+            # over, the file would change under it and the process would crash.
+            beside = target.with_name(f"{target.name}.new")
+            shutil.copyfile(built, beside)
+            beside.replace(target)
         return target

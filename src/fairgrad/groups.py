@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairgrad.columns import UNKNOWN, Codes, as_array, as_columns, encode
+from fairgrad.columns import UNKNOWN, Codes, as_array, as_column, as_columns, encode
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -443,7 +443,7 @@ def check_weights(
     """
     if sample_weight is None:
         return None
-    weight = as_array(sample_weight).astype(np.float64)
+    weight = as_array(as_column(sample_weight)).astype(np.float64)
     _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
     if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(

@@ -27,6 +27,7 @@ from fairgrad.boosting.evaluation import (
     list_metrics,
 )
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,7 +147,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         """Trains the classifier.
 
         Args:
-            X: (n, features), as LGBMClassifier takes it.
+            X: (n, features), as LGBMClassifier takes it, or a frame of polars or Arrow.
             y: (n,) labels.
             sample_weight: (n,) non-negative weights.
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
@@ -168,10 +169,11 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed, or no
                 feature can be split.
         """
+        X, y, sample_weight = as_pandas(X), as_column(y), as_column(sample_weight)
         fit_options["init_model"] = init_model
         encoder, shown = self._encoder(y, sensitive_features, init_model)
         features = fitted_features(encoder, X, shown)
-        pairs = _eval_pairs(eval_set, eval_X, eval_y)
+        pairs = [(as_pandas(own), label) for own, label in _eval_pairs(eval_set, eval_X, eval_y)]
         labels = [label for _, label in pairs]
         eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
         if self.fairness_measure is None:

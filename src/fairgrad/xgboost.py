@@ -26,6 +26,7 @@ from fairgrad.boosting.evaluation import (
     list_metrics,
 )
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     import os
@@ -125,7 +126,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         """Trains the classifier.
 
         Args:
-            X: (n, features), as XGBClassifier takes it.
+            X: (n, features), as XGBClassifier takes it, or a frame of polars or Arrow.
             y: (n,) labels 0, 1, ....
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
@@ -141,13 +142,14 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
+        X, y = as_pandas(X), as_column(y)
         encoder, shown = self._encoder(y, sensitive_features, xgb_model)
         features = fitted_features(encoder, X, shown)
-        pairs = list(eval_set or ())
+        pairs = [(as_pandas(own), as_column(label)) for own, label in eval_set or ()]
         labels = [label for _, label in pairs]
-        eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
+        eval_features = eval_sets(encoder, [own for own, _ in pairs], eval_sensitive_features)
         options = {
-            "sample_weight": sample_weight,
+            "sample_weight": as_column(sample_weight),
             "eval_set": list(zip(eval_features, labels, strict=True)) or None,
             "xgb_model": xgb_model,
             "verbose": verbose,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from fairgrad.aware import AwareRouting, SensitiveEncoder, hide_some, with_values
 from fairgrad.boosting.evaluation import column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.columns import sensitive_columns
+from fairgrad.columns import as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import cell_errors, is_wrong, levels_of
 from fairgrad.files import write_whole
 from fairgrad.groups import group_rows
@@ -176,7 +176,7 @@ class FairBoostingMixin(AwareRouting):
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
-        label = column_or_1d(y)
+        label = column_or_1d(as_column(y))
         check_classification_targets(label)
         classes = np.unique(label)
         if len(classes) < 2:
@@ -273,6 +273,7 @@ class FairBoostingMixin(AwareRouting):
 
     def _features(self, X: Any, sensitive_features: Any) -> Any:
         """Features of rows to predict as the trees know them."""
+        X = as_pandas(X)  # LightGBM 4.7 aborts on categories of Arrow
         if not hasattr(self, "sensitive_encoder_"):
             return X  # not fitted, which the library will say
         encoder: SensitiveEncoder | None = self.sensitive_encoder_

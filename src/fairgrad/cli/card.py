@@ -1,12 +1,16 @@
 """What a training leaves in its folder: model, audit, report, frontier, and MODEL_CARD.md.
 
-The card says what the model is, what it is for, how fair it is and how to use it.
+The card says what the model is, what it is for, how fair it is and how to use it. It opens with the
+YAML that the Hugging Face Hub reads, so that it can be the README.md of a model there.
 """
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
+
+HUB_TASK = "tabular-classification"
 
 USE = """\
 - The figures below hold for people like those in the table, and for decisions taken exactly as the
@@ -45,6 +51,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
     asked = outcome.settings.in_words(outcome.prepared.columns.sensitive)
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.features)
     parts = [
+        hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
         "## Use it with care",
@@ -59,6 +66,48 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         outcome.audit.to_markdown().rstrip(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def hub_header(audit: Audit, name: str, table: str) -> str:
+    """What the Hub asks of a card: task, tags, and the figures of the audit.
+
+    Texts are quoted as JSON has it, which is YAML as well. The licence is left to whoever
+    publishes the model.
+    """
+    accuracy = float(audit.table.together().rates["accuracy"].value[0])
+    figures = [("accuracy", "accuracy", accuracy)] + [
+        ("unfairness", f"mean |F|, {finding.measure}, {finding.attribute}", finding.unfairness)
+        for finding in audit.findings
+        if np.isfinite(finding.unfairness)
+    ]
+    lines = [
+        "---",
+        "library_name: fairgrad",
+        f"pipeline_tag: {HUB_TASK}",
+        f"tags: [fairgrad, fairness, {HUB_TASK}]",
+        "metrics: [accuracy]",
+        "model-index:",
+        f"- name: {_quoted(name)}",
+        "  results:",
+        "  - task:",
+        f"      type: {HUB_TASK}",
+        "    dataset:",
+        "      type: tabular",
+        f"      name: {_quoted(table)}",
+        "      split: test",
+        "    metrics:",
+    ]
+    for kind, words, value in figures:
+        lines += [
+            f"    - type: {kind}",
+            f"      name: {_quoted(words)}",
+            f"      value: {value:.6g}",
+        ]
+    return "\n".join([*lines, "---"])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _opening(outcome: AuditedModel, table: str) -> str:

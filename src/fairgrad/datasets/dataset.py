@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import as_pandas
 from fairgrad.datasets.describe import description
 from fairgrad.datasets.split import (
     Split,
@@ -26,7 +28,6 @@ from fairgrad.tables.values import value_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from sklearn.compose import ColumnTransformer
 
@@ -246,7 +247,7 @@ class Dataset:
 
 
 def from_table(
-    table: str | Path | pd.DataFrame,
+    table: Any,
     *,
     target: str,
     sensitive: str | Sequence[str],
@@ -256,14 +257,14 @@ def from_table(
     y_desirable: object = None,
     unknown_sensitive: str = "keep",
 ) -> Dataset:
-    """Make a data set of the user's own CSV or Parquet file, or DataFrame.
+    """Make a data set of the user's own CSV or Parquet file, or data frame.
 
     Columns of numbers become numeric features, others categories. Texts that differ in most rows
     (such as names), columns that number the rows and columns without a name are left out. A CSV
     file may have semicolons and decimal commas. ``print(data.describe())`` says what was done.
 
     Args:
-        table: Path of a CSV, TSV or Parquet file, or a DataFrame.
+        table: Path of a CSV, TSV or Parquet file, or a data frame of pandas, polars or Arrow.
         target: Column to predict: two or more classes. Rows where it is missing are left out.
         sensitive: Column or columns whose groups are to be treated alike; they are not features.
         drop: Columns not to use.
@@ -291,6 +292,7 @@ def from_table(
         >>> data.y.tolist(), data.s.tolist()
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
+    table = table if isinstance(table, str | Path) else as_pandas(table)
     frame, name = named_frame(table)
     for argument, given in {"drop": drop, "categorical": categorical}.items():
         if isinstance(given, str):

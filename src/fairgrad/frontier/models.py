@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from fairgrad.aware import to_predict
-from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.sklearn import (
     FairDecisionClassifier,
     FairGradClassifier,
@@ -150,6 +150,7 @@ class EstimatorTemplate:
 
     def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
         """Rows with their sensitive values named, which may be columns of X."""
+        X, y, weight = as_pandas(X), as_column(y), as_column(weight)
         columns = self.settings.get("sensitive_columns")
         if sensitive_features is None and columns is not None and not self.step:
             sensitive_features = split_columns(X, columns)[1]

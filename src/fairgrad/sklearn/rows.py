@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.columns import as_array, as_columns, sensitive_columns
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import check_several_groups
 from fairgrad.splitting import hold_out
@@ -178,6 +178,7 @@ def read_rows(
     Of the model only what is said of the features changes. `fitted` says whether classes, features
     and groups are known already; `classes` are all of them, if some may not be in y.
     """
+    y = as_column(y)
     X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
     check_classification_targets(checked)
@@ -226,6 +227,7 @@ def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[
 
     With `n_features`, of a fitted model, they may be missing from X.
     """
+    X = as_pandas(X)
     if columns is None:
         return X, None
     names = list(columns) if isinstance(columns, (list, tuple, np.ndarray)) else [columns]
@@ -310,7 +312,7 @@ def _read_judged(
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, s = _split_sensitive(model, X, s, fitted=True)
-        X, y = validate_data(model, X, y, reset=False, **FEATURES)
+        X, y = validate_data(model, X, as_column(y), reset=False, **FEATURES)
         X = _with_values(encoder, X, s, "sensitive_features")
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
