@@ -50,9 +50,12 @@ def test_files_that_are_no_tables(tmp_path):
     path = tmp_path / "half.csv.gz"
     path.write_bytes(b"\x1f\x8b\x08\x00 not really")
     refused(path, r"half\.csv\.gz cannot be read as a table")
+    path = tmp_path / "table.docx"
+    path.write_bytes(b"x")
+    refused(path, r"'table\.docx'; files ending in \.csv")
     path = tmp_path / "table.xlsx"
     path.write_bytes(b"x")
-    refused(path, r"'table\.xlsx'; files ending in \.csv")
+    refused(path, r"table\.xlsx cannot be read as an Excel file")
 
 
 def test_parquet_that_is_none(tmp_path):
