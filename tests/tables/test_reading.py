@@ -125,6 +125,24 @@ def test_the_wrong_decimal_mark_is_noticed_by_the_columns(write):
         ROLES.apply(frame)
 
 
+def test_a_field_more_than_the_header(write):
+    """Names of rows, as R writes them; a separator at the end; anything else is refused."""
+    named = read_table(write('"w","g"\n"a",1.5,NA\n"b",2.5,3\n'))
+    assert list(named) == ["Unnamed: 0", "w", "g"]
+    assert named["w"].tolist() == [1.5, 2.5]
+    ended = read_table(write("w,g\n1.5,7,\n2.5,8,\n", "ended.csv"))
+    assert ended["w"].tolist() == [1.5, 2.5]
+    assert ended.iloc[:, 2].isna().all()
+    with pytest.raises(ValueError, match="Expected 2 fields in line 2, saw 3"):
+        read_table(write("w,g\n1,7,3\n1,8,4\n", "wide.csv"))
+    assert "Unnamed: 1" in read_table(write(",Unnamed: 0,a\n0,0,1\n1,1,2\n", "twice.csv"))
+
+
+def test_a_table_without_a_header(write):
+    with pytest.raises(ValueError, match="first row must hold the names of the columns"):
+        read_table(write("0,1,0\n1,0,0\n"))
+
+
 def test_texts_stay_texts_and_gaps_are_counted(write):
     rows = [("NA", "None"), ("7", "Jewish"), ("", "Jewish "), ("9", ""), ("null", "NA")]
     frame = read_table(write("age,religion\n" + "".join(f"{a},{r}\n" for a, r in rows)))

@@ -78,6 +78,7 @@ def audit(**given: Any) -> int:
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import audit_values  # noqa: PLC0415 - as above
     from fairgrad.cli.request import exit_code, verdict_on  # noqa: PLC0415 - as above
 
     targets = {
@@ -90,12 +91,13 @@ def audit(**given: Any) -> int:
     judged = list(given["measure"]) or subject.judged
     verdict = verdict_on(found, judged, separate=subject.separate) if judged else found.verdict
     terminal.notes(subject.notes)
-    _write(found, subject, targets, _source(given))
+    source = _source(given)
+    _write(found, subject, targets, source)
     if given["as_json"]:
         shown = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "verdict": verdict}
         shown |= {"judged_by": judged or "all", "desirable": found.desirable}
         shown |= {"notes": list(subject.notes)}
-        terminal.show_json({**shown, "audit": found.to_dict()})
+        terminal.show_json({**shown, "audit": audit_values(found, source)})
     else:
         terminal.screen().print(found)
         if judged:

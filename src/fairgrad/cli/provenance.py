@@ -93,9 +93,14 @@ class Provenance:
         return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
 
 
+def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
+    """An audit, with what it rests on, as plain values."""
+    return {**audit.to_dict(), "provenance": source.to_dict()}
+
+
 def audit_json(audit: Audit, source: Provenance) -> str:
-    """An audit, with what it rests on, as JSON."""
-    found = {**audit.to_dict(), "provenance": source.to_dict()}
+    """The same as JSON."""
+    found = audit_values(audit, source)
     return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 

@@ -80,7 +80,19 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file is written."""
+    """How a file is written.
+
+    Attributes:
+        encoding: as Python knows it.
+        sep: between fields.
+        decimal: the mark before decimals.
+        quotechar: around fields.
+        escapechar: before a quote inside of quotes; None if it is doubled.
+        skipinitialspace: whether spaces follow separators.
+        width: how many names are in the header.
+        nameless: where rows have one field more than the header: "first", names of rows as R
+            writes them, or "last", nothing after a last separator; empty if they have not.
+    """
 
     encoding: str = "utf-8"
     sep: str = ","
@@ -89,6 +101,7 @@ class Dialect:
     escapechar: str | None = None
     skipinitialspace: bool = False
     width: int = 2
+    nameless: str = ""
 
     def options(self) -> dict[str, Any]:
         """As `pandas.read_csv` takes them."""
@@ -144,9 +157,16 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     if not whole.strip("\ufeff\r\n \t"):
         raise ValueError(f"{path.name} is empty")
     dialect, records = _structure(whole, encoding, options, path.name.lower())
-    _check_width(path.name, dialect, records, options)
-    decimal = options.decimal or _decimal(dialect, records)
-    return replace(dialect, decimal=decimal, width=len(records[0]))
+    width = len(records[0])
+    nameless = _nameless(records)
+    if not nameless:
+        _check_width(path.name, dialect, records, options)
+    return replace(
+        dialect,
+        decimal=options.decimal or _decimal(dialect, records),
+        width=width,
+        nameless=nameless,
+    )
 
 
 @contextmanager
@@ -261,6 +281,17 @@ def _records(sample: str, dialect: Dialect) -> list[list[str]]:
     except csv.Error:  # a field without an end, or a stray zero
         pass
     return found or [[]]
+
+
+def _nameless(records: Sequence[Sequence[str]]) -> str:
+    """Where all rows have one field more than the header, if they do."""
+    width, rows = len(records[0]), records[1:]
+    if width == 1 or not rows or any(len(row) != width + 1 for row in rows):
+        return ""
+    if not any(row[-1].strip() for row in rows):
+        return "last"
+    first = [row[0].strip() for row in rows]
+    return "first" if all(first) and len(set(first)) == len(first) else ""
 
 
 def _check_width(

@@ -9,6 +9,7 @@ so that a feature gains nothing from values that stand in few rows.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,18 +78,23 @@ def auc(codes: NDArray[Any], is_one: NDArray[Any]) -> float:
         codes: (n,) whole numbers from 0, equal where the values are.
         is_one: (n,) whether a row is of the one kind.
     """
-    half = np.random.default_rng(0).permutation(len(codes)) % 2
-    score = np.empty(len(codes))
-    for own in (0, 1):
-        other, n = half != own, int(codes.max()) + 1
-        prior = is_one[other].mean()
-        ones = np.bincount(codes[other], weights=is_one[other], minlength=n)
-        rows = np.bincount(codes[other], minlength=n)
-        score[half == own] = ((ones + prior) / (rows + 1))[codes[half == own]]
-    _, place, size = np.unique(score, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(size) - (size - 1) / 2)[place]  # ties share the mean of their ranks
-    n_ones, n_zeros = int(is_one.sum()), int((~is_one).sum())
-    return float((rank[is_one].sum() - n_ones * (n_ones + 1) / 2) / (n_ones * n_zeros))
+    half, n = _halves(len(codes)), int(codes.max()) + 1
+    place = codes + n * half
+    rows = np.bincount(place, minlength=2 * n).reshape(2, n)
+    ones = np.bincount(place, weights=is_one, minlength=2 * n).reshape(2, n)
+    prior = ones.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
+    score = ((ones + prior) / (rows + 1))[::-1]  # of the other half, for the rows of this one
+    _, rank = np.unique(score.ravel(), return_inverse=True)
+    n_ones = np.bincount(rank, weights=ones.ravel())
+    n_zeros = np.bincount(rank, weights=(rows - ones).ravel())
+    below = np.cumsum(n_zeros) - n_zeros / 2  # equal scores count one half
+    return float((n_ones * below).sum() / (n_ones.sum() * n_zeros.sum()))
+
+
+@lru_cache(maxsize=8)
+def _halves(n: int) -> NDArray[Any]:
+    """0 for one half of the rows, 1 for the other, at random."""
+    return np.random.default_rng(0).permutation(n) % 2
 
 
 def _parts(column: pd.Series) -> NDArray[Any]:

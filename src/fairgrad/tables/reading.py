@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import itertools
 import lzma
 import re
 import shutil
@@ -29,7 +30,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from fairgrad.tables.dialect import ReadingOptions, find_dialect
+from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.values import (
     MISSING_TEXTS,
     as_categories,
@@ -97,6 +98,10 @@ class ReadingReport:
     written: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
+
+    def __deepcopy__(self, _: Any) -> ReadingReport:
+        """Itself: pandas copies what a frame keeps whenever a column is taken."""
+        return self
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> ReadingReport:
@@ -330,7 +335,7 @@ def _csv(
         how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
         dialect = find_dialect(path, options)
-        names = _header(path, dialect.options())
+        names = _header(path, dialect)
         said = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
         how |= {"chunksize": rows, "header": 0, "names": names}
         with pd.read_csv(path, **dialect.options(), **how) as reader:
@@ -344,18 +349,32 @@ def _csv(
         raise ValueError(f"{path.name} cannot be read as a table ({_one_line(error)})") from error
 
 
-def _header(path: Path, options: dict[str, Any]) -> list[str]:
+def _header(path: Path, dialect: Dialect) -> list[str]:
     """The names of the columns, without spaces around them; one that stands twice is refused."""
-    read = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False, **options)
-    names = [str(name).strip() for name in read.iloc[0]]
-    _check_distinct([name for name in names if name], path.name)
-    return [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    how = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
+    read = pd.read_csv(path, **how, **dialect.options())
+    before, after = ([""] * (dialect.nameless == end) for end in ("first", "last"))
+    return _all_named([*before, *read.iloc[0], *after], path.name)
+
+
+def _all_named(header: Iterable[Any], table: str) -> list[str]:
+    """Names of columns; those without one are called as pandas does."""
+    names = [str(name).strip() for name in header]
+    _check_distinct([name for name in names if name], table)
+    for place, name in enumerate(names):
+        if not name:
+            free = (f"Unnamed: {n}" for n in itertools.count(place))
+            names[place] = next(name for name in free if name not in names)
+    return names
 
 
 def _check_distinct(names: Iterable[Any], table: str) -> None:
     seen = pd.Series(list(names), dtype=object)
     if seen.duplicated().any():
-        raise ValueError(f"{table} has two columns called {seen[seen.duplicated()].iloc[0]!r}")
+        twice = str(seen[seen.duplicated()].iloc[0])
+        is_number = not np.isnan(parse_numbers([twice])[0][0])
+        hint = "; its first row must hold the names of the columns" if is_number else ""
+        raise ValueError(f"{table} has two columns called {twice!r}{hint}")
 
 
 def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
@@ -403,9 +422,8 @@ def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.
     if not len(frame):
         raise ValueError(f"{path.name} is empty")
     header = ["" if pd.isna(name) else value_name(name) for name in frame.iloc[0]]
-    _check_distinct([name for name in header if name], path.name)
     frame = frame.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index([name or f"Unnamed: {i}" for i, name in enumerate(header)])
+    frame.columns = pd.Index(_all_named(header, path.name))
     frame = _plain(frame.infer_objects())
     said = f"{path.name}: the first of {len(sheets)} sheets is read." if len(sheets) > 1 else ""
     wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
