@@ -66,6 +66,8 @@ def test_quotes_that_are_not_the_usual(write):
     single = read_table(write("'a','b'\n'x, y','2'\n'z','3'\n"))
     assert single["a"].tolist() == ["x, y", "z"]
     assert "texts in '" in said(single)
+    header = read_table(write("'a'\t'b'\n1\t2\n", "header.csv"))
+    assert list(header) == ["a", "b"]
     escaped = read_table(write('a,b\n1,"he said \\"x, y\\""\n2,z\n', "escaped.csv"))
     assert escaped["b"].tolist() == ['he said "x, y"', "z"]
     spaced = read_table(write('age, sex\n39, "m, x"\n40, f\n', "spaced.csv"))

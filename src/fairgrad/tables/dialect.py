@@ -250,8 +250,9 @@ def _structure(
             records = _records(sample, dialect)
             widths = [len(record) for record in records]
             alike = sum(width == widths[0] for width in widths) / len(widths)
-            quoted = quote == "'" and not _all_quoted(sample, separator)
-            fit = (widths[0] > 1, round(alike, 2), widths[0], not quoted)
+            # Single quotes are taken where they are around fields, and nowhere else.
+            rank = 1 if quote == '"' else 2 * _all_quoted(sample, separator)
+            fit = (widths[0] > 1, round(alike, 2), widths[0], rank)
             if best is None or fit > best[0]:
                 best = fit, dialect, records
     assert best is not None  # noqa: S101 - there is a separator

@@ -351,7 +351,7 @@ def _csv(
 
 def _header(path: Path, dialect: Dialect) -> list[str]:
     """The names of the columns, without spaces around them; one that stands twice is refused."""
-    how = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
+    how: dict[str, Any] = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
     read = pd.read_csv(path, **how, **dialect.options())
     before, after = ([""] * (dialect.nameless == end) for end in ("first", "last"))
     return _all_named([*before, *read.iloc[0], *after], path.name)
