@@ -1,6 +1,7 @@
 """Tables as strangers write them: what is read and refused, and that predicting reads alike."""
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -93,11 +94,15 @@ def test_blank_targets(table, tmp_path):
     assert from_table(blank, target="y", sensitive="sex").y.min() == 0
 
 
-def test_a_model_of_an_older_version_keeps_its_spaces():
+def test_a_model_of_an_older_version_keeps_its_spaces(tmp_path):
     feature = TrainedFeature("city", "category", (" Lyon", "Paris"))
     read, odd = read_features(pd.DataFrame({"city": [" Lyon", " Paris"]}), [feature])
     assert read["city"].tolist() == [" Lyon", "Paris"]
     assert not odd
+    (tmp_path / "spaced.csv").write_text(" city, x\nLyon,1\n")
+    table = read_table(tmp_path / "spaced.csv", [" city"])  # of a name with a space, too
+    read, odd = read_features(table, [replace(feature, name=" city")])
+    assert read[" city"].tolist() == [" Lyon"]
     read, odd = read_features(pd.DataFrame({"city": ["Lyon"]}), [feature])  # as `read_table` has it
     assert read["city"].tolist() == [" Lyon"]
     assert not odd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -273,8 +273,11 @@ def _read(
     features = [] if model is None else model.features
     dates = [feature.column for feature in features if feature.date is not None]
     needed = [*wanted, *(feature.column for feature in features)]
-    frame = read_table(table, needed, options=read_options(given), texts=dates)
-    return frame, tuple(ReadingReport.of(frame).sentences(wanted, "--"))
+    options = read_options(given)
+    if model is not None:
+        options = replace(options, missing=(*options.missing, *model.missing))
+    frame = read_table(table, needed, options=options, texts=dates)
+    return frame, tuple(ReadingReport.of(frame).sentences(wanted, "--", gaps=True))
 
 
 def _with_target(frame: pd.DataFrame, columns: ColumnRoles, table: Sequence[str]) -> pd.DataFrame:

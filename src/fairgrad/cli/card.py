@@ -38,6 +38,7 @@ TABLES = """\
 - A missing category is a category of its own if values were missing in training, else it counts as
   none of the known ones. A missing number is replaced by the median; if values were missing in
   training, the model is also told that it was missing.
+- Dates must be written as in the training table.
 """
 
 
@@ -70,10 +71,12 @@ def _opening(outcome: AuditedModel, table: str) -> str:
     plain = ""
     if audit.baseline is not None:
         plain = f" ({100 * overall_accuracy(audit.baseline):.1f} % for a plain model)"
+    n, folds = f"{len(outcome.judged.rows):,}", len(outcome.prepared.folds)
+    where = f"In a {folds}-fold cross-validation of {n} rows" if folds else f"On {n} test rows"
     return (
-        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measure}. On "
-        f"{len(outcome.judged.rows):,} test rows, {100 * overall_accuracy(audit):.1f} % of its "
-        f"predictions are right{plain}. Verdict on {measure}: **{outcome.verdict}**."
+        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measure}. {where}, "
+        f"{100 * overall_accuracy(audit):.1f} % of its predictions are right{plain}. Verdict on "
+        f"{measure}: **{outcome.verdict}**."
     )
 
 

@@ -114,10 +114,23 @@ class ReadingReport:
         texts = [repr(text) if text else "empty" for text in self.gaps.get(name, {})]
         return f" ({' or '.join(texts)})" if texts and texts != ["empty"] else ""
 
-    def sentences(self, columns: Iterable[str], prefix: str = "") -> list[str]:
-        """How the files were read, and what was done to values of these columns."""
+    def sentences(
+        self, columns: Iterable[str], prefix: str = "", *, gaps: bool = False
+    ) -> list[str]:
+        """How the files were read, and what was done to values of these columns.
+
+        Args:
+            columns: names of columns.
+            prefix: of the options' names.
+            gaps: whether to say which texts were taken as missing, where nobody else does.
+        """
         known = list(dict.fromkeys(columns))
         said = list(self.files)
+        for name in known if gaps else ():
+            taken = {text: n for text, n in self.gaps.get(name, {}).items() if text}
+            if taken:
+                listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in taken.items())
+                said.append(f"{name}: {listed} is taken as missing.")
         for name in (name for name in known if name in self.named):
             texts = ", ".join(
                 f"{text} ({counted(n, 'row')})" for text, n in self.named[name].items()
@@ -653,8 +666,8 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
-    wanted = set(columns)
-    return [str(name) for name in names if name in wanted]
+    wanted = {name.strip() for name in columns}  # older models have names with spaces around them
+    return [str(name) for name in names if str(name).strip() in wanted]
 
 
 def _one_line(error: BaseException) -> str:

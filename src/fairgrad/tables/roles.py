@@ -216,9 +216,10 @@ class ColumnRoles:
         column = self._column(frame, self.target)
         distinct = column.nunique()
         if distinct < 2:
+            classes = "1 class" if distinct == 1 else "no classes"
             raise ValueError(
-                f"the target {column.name!r} has {distinct} class in {len(column):,} rows; "
-                "two or more are needed"
+                f"the target {column.name!r} has {classes} in {counted(len(column), 'row')}; two "
+                "or more are needed"
             )
         is_date = column_kind(column) == "date"
         if is_quantity(column) or is_date or distinct > MOST_VALUES or identifies_rows(column):

@@ -96,7 +96,8 @@ def as_numbers(column: pd.Series) -> np.ndarray:
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(numbers).sum())
     if infinite:
-        raise ValueError(f"the column {column.name!r} holds {infinite:,} infinite numbers")
+        n = counted(infinite, "infinite number")
+        raise ValueError(f"the column {column.name!r} holds {n}")
     return numbers
 
 
