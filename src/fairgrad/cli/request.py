@@ -134,7 +134,7 @@ class ModelSettings:
 
 
 @dataclass(frozen=True)
-class TestPlan:
+class JudgingPlan:
     """Which rows a model is judged on.
 
     Attributes:
@@ -154,7 +154,7 @@ class TestPlan:
         return self.folds
 
 
-def read_plan(given: Mapping[str, Any]) -> TestPlan:
+def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
     """Which rows the model is judged on, as the options say."""
     asked = {
         "--test": given["test"],
@@ -169,7 +169,7 @@ def read_plan(given: Mapping[str, Any]) -> TestPlan:
     if given["test"] is not None:
         table_files(given["test"])  # that it is there
     is_open = not named and "folds" in given
-    return TestPlan(
+    return JudgingPlan(
         given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
     )
 

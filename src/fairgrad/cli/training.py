@@ -16,7 +16,7 @@ from fairgrad.audit import Audit
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
 from fairgrad.cli.request import (
-    TestPlan,
+    JudgingPlan,
     audited_measures,
     read_options,
     read_plan,
@@ -311,7 +311,7 @@ def prepare(
     frame: pd.DataFrame,
     columns: ColumnRoles,
     settings: ModelSettings,
-    plan: TestPlan | None = None,
+    plan: JudgingPlan | None = None,
     options: ReadingOptions | None = None,
 ) -> PreparedTable:
     """Splits a table by label and group: by default 60 % training, 20 % validation, 20 % test rows.
@@ -323,7 +323,7 @@ def prepare(
         plan: which rows to judge on.
         options: how files are read, for the table of --test.
     """
-    plan, options = plan or TestPlan(), options or ReadingOptions()
+    plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
     _check_desirable(people.values, columns, settings)
     whole = _WholeTable(frame, people, columns, options)
