@@ -91,7 +91,8 @@ def main(
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        code = command.main(arguments, prog_name=name, standalone_mode=False)
+        typed = sys.argv[1:] if arguments is None else list(arguments)
+        code = command.main(arguments, prog_name=name, standalone_mode=False, obj=typed)
     except click.exceptions.Abort:
         _stop()
     except click.UsageError as error:
@@ -115,7 +116,7 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, MemoryError):
         _fail("Out of memory; use fewer rows, or fewer columns (--drop).")
     if isinstance(error, expected) and str(error):
-        _fail(_sentence(str(error)))
+        _fail(_sentence(re.sub(r"^\[Errno -?\d+\] ", "", str(error))))
     _fail(
         f"Unexpected error ({type(error).__name__}: {error}). Please report it, with the output of "
         f"the same command when the environment variable {DEBUG} is set to 1."

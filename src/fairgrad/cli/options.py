@@ -112,10 +112,63 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
     )
 
 
+def reading_options() -> Callable[[F], F]:
+    """How files are written, where what is found in them is wrong."""
+    return together(
+        click.option(
+            "--sep",
+            metavar="CHARACTER",
+            help="Separator of fields, such as ; or tab [default: found].",
+        ),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), help="Decimal mark [default: found]."
+        ),
+        click.option(
+            "--encoding", metavar="NAME", help="Encoding, such as cp1252 [default: found]."
+        ),
+        click.option(
+            "--missing",
+            metavar="TEXT",
+            multiple=True,
+            help="Text that means a missing value (repeatable). Among numbers and dates NA, null "
+            "and the like always do; among texts they are texts.",
+        ),
+    )
+
+
+def judging_options(*, folds: bool) -> Callable[[F], F]:
+    """Which rows the model is judged on."""
+    options = [
+        click.option(
+            "--test", metavar="FILE", help="Table to audit the model on; no row is held out."
+        ),
+        number_option(
+            "--test-share",
+            "Share of the rows to hold out for the audit [default: 0.2].",
+            click.FloatRange(0, 1, min_open=True, max_open=True),
+        ),
+    ]
+    if folds:
+        options.append(
+            number_option(
+                "--folds",
+                "Audit by cross-validation: predict every row by a model that was not trained on "
+                "it; 0 for none [default: 5 for tables under 2,000 rows, else 0].",
+                click.IntRange(0, 100),
+            )
+        )
+    return together(*options)
+
+
 def feature_options() -> Callable[[F], F]:
     """Which other columns are features, and how they are read."""
     return together(
         column_option("--drop", "Column to ignore (repeatable).", multiple=True),
+        column_option(
+            "--keep",
+            "Use this column although it looks like an identifier or has one value (repeatable).",
+            multiple=True,
+        ),
         column_option(
             "--categorical",
             "Treat this numeric column as categorical (repeatable).",

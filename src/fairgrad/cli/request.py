@@ -13,7 +13,9 @@ from fairgrad.audit.audit import DEFAULT_MEASURES
 from fairgrad.audit.verdicts import gravest
 from fairgrad.cli.folder import check_folder
 from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
-from fairgrad.tables.reading import column_names
+from fairgrad.splitting import TEST
+from fairgrad.tables.dialect import ReadingOptions
+from fairgrad.tables.reading import column_names, table_files
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairgrad.audit import Audit
+
+SMALL_TABLE, FOLDS = 2_000, 5
+"""Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
 
 UNFAIR_CODE = 1
 """The exit code of --fail-on."""
@@ -128,6 +133,54 @@ class ModelSettings:
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
+@dataclass(frozen=True)
+class JudgingPlan:
+    """Which rows a model is judged on.
+
+    Attributes:
+        file: a table of their own; None if they are held out of the other.
+        share: of the rows to hold out.
+        folds: of cross-validation; 0 for none, None if small tables get some.
+    """
+
+    file: str | None = None
+    share: float = TEST
+    folds: int | None = 0
+
+    def folds_of(self, rows: int) -> int:
+        """How many folds a table of so many rows is divided into; 0 for none."""
+        if self.folds is None:
+            return FOLDS if rows < SMALL_TABLE else 0
+        return self.folds
+
+
+def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
+    """Which rows the model is judged on, as the options say."""
+    asked = {
+        "--test": given["test"],
+        "--test-share": given["test_share"],
+        "--folds": given.get("folds"),
+    }
+    named = [option for option, value in asked.items() if value is not None]
+    if len(named) > 1:
+        raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
+    if asked["--folds"] == 1:
+        raise ValueError("--folds is 1; two are the least, and 0 means none")
+    if given["test"] is not None:
+        table_files(given["test"])  # that it is there
+    is_open = not named and "folds" in given
+    return JudgingPlan(
+        given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
+    )
+
+
+def read_options(given: Mapping[str, Any]) -> ReadingOptions:
+    """What the user says about files."""
+    return ReadingOptions(
+        given["sep"], given["decimal"], given["encoding"], tuple(given["missing"]), prefix="--"
+    )
+
+
 def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, Path | None]:
     """The columns, settings and output folder of `fit` or `frontier`.
 
@@ -141,7 +194,8 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
         raise ValueError(
             "--model lightgbm needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
         )
-    columns.check(column_names(given["table"]))
+    columns.check(column_names(given["table"], read_options(given)))
+    read_plan(given)
     return columns, settings, folder
 
 
@@ -152,6 +206,7 @@ def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
         sensitive=tuple(dict.fromkeys(given["sensitive"])),
         drop=tuple(given.get("drop", ())),
         categorical=tuple(given.get("categorical", ())),
+        keep=tuple(given.get("keep", ())),
         bins=dict(given["bins"]),
         y_desirable=given["desirable"],
         use_sensitive=given.get("use_sensitive", False),

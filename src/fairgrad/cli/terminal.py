@@ -17,6 +17,7 @@ from fairgrad.audit import words
 from fairgrad.audit.text import STYLES
 from fairgrad.audit.words import OVERALL, printable
 from fairgrad.cli.card import overall_accuracy
+from fairgrad.cli.provenance import audit_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -190,7 +191,8 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "files": files,
         "rows": {
             "training_and_validation": len(outcome.prepared.rest),
-            "test": len(outcome.prepared.test),
+            "test": len(outcome.judged.rows),
+            "folds": len(outcome.prepared.folds),
         },
         "desirable": outcome.prepared.desirable,
         "accuracy": overall_accuracy(audit),
@@ -198,7 +200,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "settings": outcome.model.settings,
         "verdict": outcome.verdict,
         "notes": list(outcome.notes),
-        "audit": audit.to_dict(),
+        "audit": audit_values(audit, outcome.source),
     }
 
 
