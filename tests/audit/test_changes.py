@@ -111,11 +111,11 @@ def test_losses_are_told_in_people():
     audit = Audit(
         y, after, frame["race"], "equality_of_opportunity", baseline=y, baseline_name="old"
     )
-    said = "race=Black: 37 fewer of those with qualified=yes predicted yes"
+    said = "race=Black: 37 fewer of those whose qualified is yes are predicted yes"
     assert said in audit.summary(200)
     assert said in audit.to_markdown()
     parity = Audit(y, after, frame["race"], "four_fifths_rule", baseline=y)
-    assert "race=Black: 37 fewer predicted yes" in parity.summary(200)
+    assert "race=Black: 37 fewer are predicted yes" in parity.summary(200)
 
 
 def test_two_systems_on_the_same_rows(tmp_path):

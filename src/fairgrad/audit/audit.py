@@ -260,6 +260,9 @@ class Audit:
             predicted = predicted_labels(self.rows, other, "other")
         second = self._of(predicted, names[0])
         second.baseline = self
+        said = [notice for notice in self.warnings if notice.kind in notices.ABOUT_ROWS]
+        levelled = notices.levelling_down(second.changes, names[0])
+        second.warnings = (*said, *([Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
     @property
@@ -346,7 +349,8 @@ class Audit:
 
         Args:
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
-                "figures" (differences and ratios) or "changes" (against the baseline).
+                "figures" (differences and ratios), "changes" (against the baseline) or "sides"
+                (rows whose prediction differs from the baseline's).
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.

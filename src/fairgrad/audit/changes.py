@@ -90,13 +90,14 @@ class Moves:
         right = self.right if people else self.right_mass
         selected = self.selected if people else self.selected_mass
         if rate == "accuracy":
-            return right.sum(axis=2).T
-        if rate == "true_positive_rate":
-            return right[:, :, label].T
-        if rate == "selection_rate":
-            return selected[:, :, label].T
-        # Who gets the label is right (the true positive rate goes up) or gets it by mistake.
-        return (selected - right)[:, :, label].T
+            moved: Floats = right.sum(axis=2)
+        elif rate == "true_positive_rate":
+            moved = right[:, :, label]
+        elif rate == "selection_rate":
+            moved = selected[:, :, label]
+        else:  # who gets the label is right (the true positive rate goes up) or gets it wrongly
+            moved = selected[:, :, label] - right[:, :, label]
+        return moved.T
 
     def of_cells(self, comparison: Comparison, *, people: bool = False) -> Floats:
         """(2, K) the same for the cells of a comparison."""

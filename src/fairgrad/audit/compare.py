@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Group
 from rich.text import Text
 
-from fairgrad.audit import notices, tables, text, words
+from fairgrad.audit import tables, text, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.files import write_whole
@@ -84,7 +84,7 @@ class AuditComparison:
         Raises:
             ValueError: if there is no such kind.
         """
-        frames = {"changes": tables.changes_frame, "levels": _levels, "sides": _sides}
+        frames = {"changes": tables.changes_frame, "levels": _levels, "sides": tables.sides_frame}
         if kind not in frames:
             raise ValueError(f"kind: expected one of {list(frames)}, got {kind!r}.")
         return frames[kind](self.audit)
@@ -131,6 +131,7 @@ class AuditComparison:
             "changed": self.n_changed,
             "desirable": self.second.desirable,
             "conclusion": self.conclusion,
+            "warnings": [notice._asdict() for notice in self.audit.warnings],
             "verdicts": [self.first.verdict, self.second.verdict],
             "accuracy": {
                 "first": self.first.accuracy,
@@ -169,8 +170,7 @@ class AuditComparison:
         said = words.impact(self.audit)
         level = f"{100 * self.audit.confidence:.4g} % confidence"
         parts += [Text(""), Paragraph(said)] if said else [Text("")]
-        levelled = notices.levelling_down(self.audit.changes, self.names[0])
-        parts += [Paragraph(f"! {levelled}", "yellow")] if levelled else []
+        parts += [Paragraph(f"! {notice.message}", "yellow") for notice in self.audit.warnings]
         return Group(*parts, Paragraph(PAIRED.format(level=level), "dim"))
 
 
@@ -230,27 +230,6 @@ def _points(row: dict[Any, Any]) -> str:
     return f"{change:+.1f}±{half:.1f}{'*' if low > 0 or high < 0 else ' '}"
 
 
-def _sides(audit: Audit) -> pd.DataFrame:
-    """Rows by group, true label and both predictions, where the two differ."""
-    assert audit.baseline is not None  # noqa: S101 - `Audit.compare` sets it
-    rows, names = audit.rows, np.asarray(audit.table.groups.names, dtype=object)
-    before, after = audit.baseline.predicted, audit.predicted
-    changed = before != after
-    labels = np.asarray([*audit.labels], dtype=object)
-    frame = pd.DataFrame(
-        {
-            "group": names[rows.group[changed]],
-            "true": labels[rows.label[changed]],
-            "from": labels[before[changed]],
-            "to": labels[after[changed]],
-        },
-        dtype=object,
-    )
-    columns = list(frame.columns)
-    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
-    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
-
-
 def _sides_table(comparison: AuditComparison) -> FittedTable:
     audit = comparison.audit
     sides = comparison.to_frame("sides")
@@ -259,11 +238,7 @@ def _sides_table(comparison: AuditComparison) -> FittedTable:
         [
             str(row["group"]),
             f"{row['from']} → {row['to']}",
-            "right now"
-            if row["to"] == row["true"]
-            else "wrong now"
-            if row["from"] == row["true"]
-            else "still wrong",
+            tables.side(row),
             f"{row['rows']:,}",
         ]
         for row in shown

@@ -60,7 +60,7 @@ class FittedTable:
         if widths is None:
             yield from self._records(heads, rows)
         else:
-            yield Padding(self._table(heads, rows, widths), (0, 0, 0, 1))
+            yield Padding(self._table(heads, rows, widths), (0, 0, 0, 1), expand=False)
         if self.rest:
             yield Text(_shown(self.rest, console).plain, style="dim")
 
@@ -104,17 +104,17 @@ class FittedTable:
         wide = max(cell_len(head.plain) for head in heads[self.texts :])
         for row in rows:
             if len(row) < len(heads):
-                yield Padding(Text(row[0].plain.strip(), style="bold"), (0, 0, 0, 1))
+                yield Padding(Text(row[0].plain.strip(), style="bold"), (0, 0, 0, 1), expand=False)
                 indent = 2
                 continue
             name = ", ".join(cell.plain.strip() for cell in row[: self.texts] if cell.plain.strip())
-            yield Padding(Text(name, style="bold"), (0, 0, 0, 1 + indent))
+            yield Padding(Text(name, style="bold"), (0, 0, 0, 1 + indent), expand=False)
             grid = Table.grid(padding=(0, GAP, 0, 0))
             grid.add_column(width=wide, no_wrap=True)
             grid.add_column(overflow="fold")
             for head, cell in zip(heads[self.texts :], row[self.texts :], strict=True):
                 grid.add_row(head, cell)
-            yield Padding(grid, (0, 0, 0, 3 + indent))
+            yield Padding(grid, (0, 0, 0, 3 + indent), expand=False)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approxim
 TINY = MIN_GROUP
 """Groups, and labels within groups, with fewer rows are flagged: their rates are very uncertain."""
 
+ABOUT_ROWS = frozenset({"remark", "desirable", "unknown", "empty", "not_judged", "tiny", "weights"})
+"""Kinds of warnings that hold for all predictions of the same rows."""
+
 BAD_NEWS = re.compile(
     r"(deny|deni|reject|refus|declin|default|delinq|recid|reoffen|rearrest|arrest|convict|guilt|"
     r"fail|fraud|churn|dropout|readmi|died|dead|death|mortal|bad|evict|bankrupt|unpaid|overdue|"
@@ -176,7 +179,7 @@ def levelling_down(changes: Sequence[Change], baseline: str) -> str:
     for change in found:
         grouped.setdefault(in_the_middle(change.after.measure), []).append(change.after.attribute)
     measures = [f"{name} (by {conjoined(views)})" for name, views in grouped.items()]
-    rates = conjoined(list(dict.fromkeys(change.after.comparison.rate for change in found)))
+    rates = " or ".join(dict.fromkeys(change.after.comparison.rate for change in found))
     lost = list(dict.fromkeys(name for change in found for name in change.lost()))
     return (
         f"Levelling down: {conjoined(measures)} improved against {baseline} by taking away, not by "

@@ -15,7 +15,7 @@ from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Moves
@@ -105,6 +105,29 @@ def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
                         yield np.stack([*ends, *part.of_rate(rate, label, people=True)])
 
 
+def sides_frame(audit: Audit) -> pd.DataFrame:
+    """Who changes sides: rows by group, true label and both predictions, where the two differ."""
+    columns = ["group", "true", "from", "to"]
+    if audit.baseline is None:
+        return pd.DataFrame(columns=[*columns, "rows"])
+    names = np.asarray(audit.table.groups.names, dtype=object)
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    before, after = audit.baseline.predicted, audit.predicted
+    changed = before != after
+    label, group = audit.rows.label[changed], audit.rows.group[changed]
+    cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
+    frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
+    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def side(row: Mapping[Any, Any]) -> str:
+    """Whether the new prediction of a row of `sides_frame` is right."""
+    if row["to"] == row["true"]:
+        return "right now"
+    return "wrong now" if row["from"] == row["true"] else "still wrong"
+
+
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "verdicts": verdicts_frame,
     "groups": groups_frame,
@@ -112,6 +135,7 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "levels": levels_frame,
     "figures": figures_frame,
     "changes": changes_frame,
+    "sides": sides_frame,
 }
 
 

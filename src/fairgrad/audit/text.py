@@ -98,7 +98,8 @@ def _by_measure(
     """A row per finding; of several ways of grouping each is named below the measure."""
     attributes = dict.fromkeys(finding.attribute for finding in audit.findings)
     by = f" by {next(iter(attributes))}" if len(attributes) == 1 else ""
-    last, lines = None, []
+    last = None
+    lines: list[list[Cell]] = []
     for finding, row in zip(findings, rows, strict=True):
         name = words.title(finding.measure)
         if not by:
@@ -106,7 +107,10 @@ def _by_measure(
                 lines.append([name])
             last, name = name, f"  {finding.attribute}"
         lines.append([name, *row])
-    return FittedTable(f"{title}{by}", ["Measure" if by else "Measure, groups by", *heads], lines)
+    first, comma, rest = title.partition(",")
+    return FittedTable(
+        f"{first}{by}{comma}{rest}", ["Measure" if by else "Measure, groups by", *heads], lines
+    )
 
 
 def short_verdict(verdict: str) -> Text:

@@ -337,7 +337,7 @@ def in_people(change: Change, most: int = 6) -> list[str]:
     moved = change.moves.of_cells(comparison, people=True)
     n_groups = len(names)
     found = []
-    for k in np.flatnonzero(change.direction):
+    for k in np.flatnonzero(change.direction).tolist():
         row, g = k // n_groups, comparison.cell_group[k]
         net = int(moved[0, k] - moved[1, k])
         if net:
@@ -352,13 +352,15 @@ def in_people(change: Change, most: int = 6) -> list[str]:
 
 def _in_people(rate: str, net: int, target: str, labels: Any, label: int) -> str:
     more = f"{abs(net):,} {'more' if net > 0 else 'fewer'}"
+    are = "is" if abs(net) == 1 else "are"
     if rate == "selection rate":
-        return f"{more} predicted {labels[label]}"
+        return f"{more} {are} predicted {labels[label]}"
     if rate == "error rate":
-        return f"{more} wrong"
+        return f"{more} {are} predicted wrongly"
     if label < 0:
-        return f"{more} predicted rightly"
-    return f"{more} of those with {target}={labels[label]} predicted {labels[label]}"
+        return f"{more} {are} predicted rightly"
+    of = f"of those whose {target} is {labels[label]}"
+    return f"{more} {of} {are} predicted {labels[label]}"
 
 
 def impact(audit: Audit) -> str:

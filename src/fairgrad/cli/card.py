@@ -8,13 +8,13 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from fairgrad.audit import words
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
 
 USE = """\
@@ -62,21 +62,14 @@ def model_card(outcome: AuditedModel, table: str) -> str:
 
 
 def _opening(outcome: AuditedModel, table: str) -> str:
-    audit, measure = outcome.audit, outcome.settings.measure.replace("_", " ")
-    plain = ""
-    if audit.baseline is not None:
-        plain = f" ({100 * overall_accuracy(audit.baseline):.1f} % for a plain model)"
-    return (
-        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measure}. On "
-        f"{len(outcome.prepared.test):,} test rows, {100 * overall_accuracy(audit):.1f} % of its "
-        f"predictions are right{plain}. Verdict on {measure}: **{outcome.verdict}**."
-    )
-
-
-def overall_accuracy(audit: Audit) -> float:
-    """The share of right predictions over all rows."""
-    mass = audit.table.mass.sum(axis=0)
-    return float(mass.trace() / mass.sum())
+    audit = outcome.audit
+    measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
+    said = [
+        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measures}.",
+        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**",
+        escape(words.impact(audit)),
+    ]
+    return " ".join(part for part in said if part)
 
 
 def _data(outcome: AuditedModel, table: str) -> str:

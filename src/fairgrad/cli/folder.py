@@ -56,9 +56,11 @@ class SavedModel:
     settings: dict[str, Any]
 
     @property
-    def measure(self) -> str:
-        """The name of the measure it was trained for."""
-        return str(self.settings["measure"])
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures it was trained for."""
+        if "measures" in self.settings:
+            return tuple(self.settings["measures"])
+        return (str(self.settings["measure"]),)  # as earlier versions wrote it
 
     def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
         """(n, labels) the probability of each label, and what was odd about the table."""

@@ -27,6 +27,7 @@ HOW_TO_READ = (
 @options.training_options()
 @options.frontier_options("Number of models to train.")
 @options.tolerance_option
+@options.min_group_option
 @click.option(
     "-o", "--out", metavar="FOLDER", help="Folder to write frontier.csv and report.html to."
 )

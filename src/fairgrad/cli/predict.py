@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,8 @@ def predict(
     odd = Oddities()
     parts = _predicted(loaded, table, new, counts, odd)
     if target is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
+            sys.stdout.reconfigure(encoding="utf-8")
         _write_csv(parts, sys.stdout, ",")
     else:
         _write(parts, target)

@@ -13,8 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.request import audited_measures, read_tolerance, verdict_on
+from fairgrad.cli.request import guessed_desirable, read_tolerance, usual_measures
 from fairgrad.frontier import Frontier
+from fairgrad.groups import MIN_GROUP
 from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
 from fairgrad.tables.reading import column_names, read_table
@@ -164,8 +165,8 @@ class AuditedModel:
 
     @property
     def verdict(self) -> str:
-        """On the measure the model was trained for."""
-        return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
+        """On the measures the model was trained for."""
+        return self.audit.verdict
 
 
 def fit_table(
@@ -194,7 +195,7 @@ def fit_table(
         prepared, settings, as_frontier=as_frontier, with_plain=with_plain, progress=progress
     )
     progress("Auditing the model on the test rows")
-    return audit_models(prepared, settings, trained, read_tolerance(given))
+    return audit_models(prepared, settings, trained, read_tolerance(given), given["min_group"])
 
 
 def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
@@ -225,16 +226,17 @@ def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) 
 
 def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
-    measure, n = settings.measure, len(labels)
-    if n > 2 and measure in {"demographic_parity", "four_fifths_rule"}:
-        raise ValueError(
-            f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
-        )
-    if n > 2 and measure == "equality_of_opportunity" and columns.y_desirable is None:
-        raise ValueError(
-            f"--measure {measure} needs the desirable value of {columns.target!r}; set --desirable "
-            f"to one of {', '.join(labels)}"
-        )
+    n = len(labels)
+    for measure in settings.measures if n > 2 else ():
+        if measure in {"demographic_parity", "four_fifths_rule"}:
+            raise ValueError(
+                f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
+            )
+        if measure == "equality_of_opportunity" and columns.y_desirable is None:
+            raise ValueError(
+                f"--measure {measure} needs the desirable value of {columns.target!r}; set "
+                f"--desirable to one of {', '.join(labels)}"
+            )
 
 
 def train(
@@ -393,7 +395,11 @@ def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **paramete
 
 
 def audit_models(
-    prepared: PreparedTable, settings: ModelSettings, trained: TrainedModels, tolerance: Any
+    prepared: PreparedTable,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    tolerance: Any,
+    min_group: float = MIN_GROUP,
 ) -> AuditedModel:
     """Audits the fair model on the test rows, compared with the plain one."""
     test, classes = prepared.test, trained.fair.classes_
@@ -402,19 +408,24 @@ def audit_models(
         test.y,
         classes[scores.argmax(axis=1)],
         test.s,
-        measures=audited_measures(prepared.desirable, [settings.measure]),
+        measures=settings.measure_on(prepared.columns.sensitive),
+        others=usual_measures(prepared.desirable),
         tolerance=tolerance,
         baseline=None if trained.plain is None else trained.plain.predict(test.X),
         y_score=scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
         y_desirable=prepared.desirable,
         labels=list(prepared.labels),
+        min_group=min_group,
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
-    same = ("measure", "separate", "max_unfairness", "min_accuracy", "model", "seed")
+    same = ("separate", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
+        "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
