@@ -88,7 +88,7 @@ class Audit:
         >>> audit.verdict
         'unfair'
         >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
-        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.136 to 0.360),
+        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.171 to 0.308),
         fair is at most 0.05; accuracy 75.0 % on 200 rows; desirable y: 1.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]

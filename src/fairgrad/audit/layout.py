@@ -91,7 +91,8 @@ class FittedTable:
             if place < self.texts:
                 table.add_column(head, width=widths[place], overflow="fold")
             else:
-                is_word = any(row[place].style for row in rows if len(row) == len(heads))
+                column = [row[place].plain for row in rows if len(row) == len(heads)]
+                is_word = not any(cell[:1].isdigit() or cell[:1] in {"+", "-"} for cell in column)
                 table.add_column(head, justify="left" if is_word else "right", no_wrap=True)
         for number, row in enumerate(rows):
             if self.last and number == len(rows) - self.last:

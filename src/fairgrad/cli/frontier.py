@@ -55,7 +55,8 @@ def frontier(**given: Any) -> int:
     if as_json:
         terminal.show_json(_as_json(outcome, out))
         return 0
-    terminal.notes(outcome.notes)
+    doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
+    terminal.notes((*outcome.notes, *doubts))
     terminal.say(terminal.desirable_line(outcome))
     terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
     terminal.say_paragraph(HOW_TO_READ)

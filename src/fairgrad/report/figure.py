@@ -175,7 +175,9 @@ def groups_axis(order: Sequence[str]) -> alt.Y:
     """One line per group, in this order; long names go on in the next line."""
     lines = {name: _lines(name) for name in order}
     long = {name: parts for name, parts in lines.items() if len(parts) > 1}
-    more = {"labelExpr": f"{json.dumps(long)}[datum.label] || datum.label"} if long else {}
+    more: dict[str, Any] = {}
+    if long:
+        more["labelExpr"] = f"{json.dumps(long)}[datum.label] || datum.label"
     axis = alt.Axis(grid=True, ticks=False, labelOverlap=False, **more)
     return alt.Y("group:N", title=None, sort=list(order), axis=axis)
 
