@@ -157,9 +157,9 @@ def show_outcome(outcome: AuditedModel) -> None:
     if audit.others:
         console.print(verdict_table(BESIDE, audit, asked=False))
     console.print(Text(""))
-    asked = [change for change in audit.changes if change.after.is_asked]
-    for sentence in words.all_who_gained(asked) if asked else ():
-        say_paragraph(sentence)
+    for change in audit.changes:
+        if change.after.is_asked and change.direction.any():
+            say_paragraph(f"{words.heading(change.after)}: {words.who_gained(change)}")
     for notice in audit.warnings:
         say_paragraph(f"! {notice.message}", style="yellow")
     console.print(Text(""))
