@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairgrad.audit import words
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS
 from fairgrad.cli.provenance import audit_json
@@ -79,8 +80,7 @@ def hub_header(audit: Audit, name: str, table: str) -> str:
     Texts are quoted as JSON has it, which is YAML as well. The licence is left to whoever
     publishes the model.
     """
-    accuracy = float(audit.table.together().rates["accuracy"].value[0])
-    figures = [("accuracy", "accuracy", accuracy)] + [
+    figures = [("accuracy", "accuracy", audit.accuracy)] + [
         ("unfairness", f"mean |F|, {finding.measure}, {finding.attribute}", finding.unfairness)
         for finding in audit.findings
         if np.isfinite(finding.unfairness)
@@ -102,10 +102,10 @@ def hub_header(audit: Audit, name: str, table: str) -> str:
         "      split: test",
         "    metrics:",
     ]
-    for kind, words, value in figures:
+    for kind, named, value in figures:
         lines += [
             f"    - type: {kind}",
-            f"      name: {_quoted(words)}",
+            f"      name: {_quoted(named)}",
             f"      value: {value:.6g}",
         ]
     return "\n".join([*lines, "---"])
@@ -116,23 +116,14 @@ def _quoted(text: str) -> str:
 
 
 def _opening(outcome: AuditedModel, table: str) -> str:
-    audit, measure = outcome.audit, outcome.settings.measure.replace("_", " ")
-    plain = ""
-    if audit.baseline is not None:
-        plain = f" ({100 * overall_accuracy(audit.baseline):.1f} % for a plain model)"
-    n, folds = f"{len(outcome.judged.rows):,}", len(outcome.prepared.folds)
-    where = f"In a {folds}-fold cross-validation of {n} rows" if folds else f"On {n} test rows"
-    return (
-        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measure}. {where}, "
-        f"{100 * overall_accuracy(audit):.1f} % of its predictions are right{plain}. Verdict on "
-        f"{measure}: **{outcome.verdict}**."
-    )
-
-
-def overall_accuracy(audit: Audit) -> float:
-    """The share of right predictions over all rows."""
-    mass = audit.table.mass.sum(axis=0)
-    return float(mass.trace() / mass.sum())
+    audit = outcome.audit
+    measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
+    said = [
+        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measures}.",
+        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**",
+        escape(words.impact(audit)),
+    ]
+    return " ".join(part for part in said if part)
 
 
 def _data(outcome: AuditedModel, table: str) -> str:

@@ -23,9 +23,8 @@ def data() -> None:
 @options.json_option
 def list_all(as_json: bool) -> int:
     """List the data sets, their licences, and where a copy of each is."""
-    from rich.text import Text  # noqa: PLC0415 - keeps --help quick
-
-    from fairgrad import datasets  # noqa: PLC0415 - as above
+    from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.audit.layout import FittedTable  # noqa: PLC0415 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
     entries = datasets.overview()
@@ -33,14 +32,18 @@ def list_all(as_json: bool) -> int:
         listed = [asdict(entry) for entry in entries]
         terminal.show_json({"schema": "fairgrad.data", "datasets": listed})
         return 0
-    table = terminal.simple_table()
-    for name in ("name", "description", "licence", "location"):
-        table.add_column(name, overflow="fold")
-    for entry in entries:
-        place = entry.place or ("can be fetched" if entry.fetchable else "obtain it yourself")
-        table.add_row(*(Text(cell) for cell in (entry.name, entry.title, entry.licence, place)))
+    rows = [
+        [entry.name, entry.title, entry.licence, entry.place or _how(entry.fetchable)]
+        for entry in entries
+    ]
+    heads = ["name", "description", "licence", "location"]
+    table = FittedTable("Data sets", heads, rows, texts=4)
     terminal.screen().print(table)
     return 0
+
+
+def _how(fetchable: bool) -> str:
+    return "can be fetched" if fetchable else "obtain it yourself"
 
 
 @data.command(short_help="Download a data set into the cache.")

@@ -30,6 +30,7 @@ from fairgrad.cli import options
 )
 @click.option("--no-plain", is_flag=True, help="Do not train a plain model for comparison.")
 @options.tolerance_option
+@options.min_group_option
 @click.option("-o", "--out", metavar="FOLDER", required=True, help="Folder to write.")
 @options.force_option
 @options.fail_on_option

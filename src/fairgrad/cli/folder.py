@@ -73,9 +73,11 @@ class SavedModel:
         return list(dict.fromkeys(one.column for one in (*self.features, *self.groups)))
 
     @property
-    def measure(self) -> str:
-        """The name of the measure it was trained for."""
-        return str(self.settings["measure"])
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures it was trained for."""
+        if "measures" in self.settings:
+            return tuple(self.settings["measures"])
+        return (str(self.settings["measure"]),)  # as earlier versions wrote it
 
     def scores(
         self, table: pd.DataFrame, missing: Sequence[str] = ()

@@ -29,6 +29,7 @@ HOW_TO_READ = (
 @options.training_options()
 @options.frontier_options("Number of models to train.")
 @options.tolerance_option
+@options.min_group_option
 @click.option(
     "-o", "--out", metavar="FOLDER", help="Folder to write frontier.csv and report.html to."
 )
@@ -57,7 +58,8 @@ def frontier(**given: Any) -> int:
     if as_json:
         terminal.show_json(_as_json(outcome, out))
         return 0
-    terminal.notes(outcome.notes)
+    doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
+    terminal.notes((*outcome.notes, *doubts))
     terminal.say(terminal.desirable_line(outcome))
     terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
     terminal.say_paragraph(HOW_TO_READ)

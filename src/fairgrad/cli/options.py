@@ -38,6 +38,21 @@ def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
     return column, numbers
 
 
+def parse_map(value: str | dict[str, str]) -> dict[str, str]:
+    """``1=Passed,0=Failed`` as what each value stands for; values may contain an equals sign."""
+    if isinstance(value, dict):  # as above
+        return value
+    parts = value.split(",")
+    pairs = parts if all("=" in part for part in parts) else [value]
+    found = {}
+    for pair in pairs:
+        name, sign, label = pair.partition("=")
+        if not sign or not name.strip() or not label.strip():
+            raise click.BadParameter(f"{value!r} does not have the form 1=Passed,0=Failed")
+        found[name.strip()] = label.strip()
+    return found
+
+
 def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
     """``128,64,32`` as layer sizes, whole numbers above 0."""
     if isinstance(value, tuple):  # as above
@@ -184,9 +199,11 @@ def training_options() -> Callable[[F], F]:
             "--measure",
             type=click.Choice(MEASURES),
             metavar="MEASURE",
-            default="equalized_odds",
+            multiple=True,
+            default=("equalized_odds",),
             show_default=True,
-            help=f"Fairness measure: {', '.join(MEASURES)}.",
+            help=f"Fairness measure: {', '.join(MEASURES)} (repeatable; all that are given are "
+            "enforced).",
         ),
         click.option(
             "--separate",
@@ -254,8 +271,40 @@ tolerance_option = click.option(
 )
 fail_on_option = click.option(
     "--fail-on",
-    type=click.Choice(["unfair"]),
-    help="Exit with code 1 if this is the verdict, for automatic checks.",
+    type=click.Choice(["unfair", "undecided"]),
+    help="Exit with code 1 if the verdict is unfair; with undecided, also if it is undecided.",
+)
+min_group_option = number_option(
+    "--min-group",
+    "Groups with fewer rows are shown, but not judged; below 1 a share of the rows, 0 to judge "
+    "all.",
+    click.FloatRange(0),
+    default=30,
+    show_default=True,
+)
+confidence_option = number_option(
+    "--confidence",
+    "Confidence level of the intervals and verdicts.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+)
+judged_option = click.option(
+    "--measure",
+    type=click.Choice(MEASURES),
+    metavar="MEASURE",
+    multiple=True,
+    help=f"Fairness measure the verdict is about: {', '.join(MEASURES)} (repeatable) [default: "
+    "what the model was trained for, else all but the last].",
+)
+map_option = click.option(
+    "--map",
+    "value_map",
+    type=parse_map,
+    metavar="VALUE=LABEL,...",
+    multiple=True,
+    help="Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
+    "(repeatable).",
 )
 force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,8 @@ def predict(
     odd = Oddities()
     parts = _predicted(loaded, table, new, counts, odd, reading)
     if target is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
+            sys.stdout.reconfigure(encoding="utf-8")
         with naming("the standard output"):
             _write_csv(parts, sys.stdout, ",")
             sys.stdout.flush()

@@ -9,8 +9,10 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.audit import DEFAULT_MEASURES
-from fairgrad.audit.verdicts import gravest
+from fairgrad.audit import UNDECIDED, UNFAIR, Notice
+from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.notices import doubtful_desirable
+from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
 from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
 from fairgrad.splitting import TEST
@@ -21,8 +23,6 @@ from fairgrad.tables.roles import ColumnRoles
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from fairgrad.audit import Audit
 
 SMALL_TABLE, FOLDS = 2_000, 5
 """Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
@@ -36,7 +36,7 @@ class ModelSettings:
     """How to train.
 
     Attributes:
-        measure: the name of the fairness measure.
+        measures: the names of the fairness measures; all of them are enforced.
         epsilon: slack of its constraints; None for exact fairness, or where a bound chooses it.
         max_unfairness: take the most accurate of several models with at most this unfairness.
         min_accuracy: take the fairest of several models with at least this accuracy.
@@ -51,7 +51,7 @@ class ModelSettings:
         verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
 
-    measure: str = "equalized_odds"
+    measures: tuple[str, ...] = ("equalized_odds",)
     epsilon: float | None = None
     max_unfairness: float | None = None
     min_accuracy: float | None = None
@@ -66,9 +66,12 @@ class ModelSettings:
     verbose: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", ALIASES.get(self.measure, self.measure))
-        if self.measure not in MEASURES:
-            raise ValueError(f"--measure is {self.measure!r}; expected {', '.join(MEASURES)}")
+        named = tuple(dict.fromkeys(ALIASES.get(name, name) for name in self.measures))
+        object.__setattr__(self, "measures", named)
+        strangers = [name for name in named if name not in MEASURES]
+        if strangers or not named:
+            got = repr(strangers[0]) if strangers else "empty"
+            raise ValueError(f"--measure is {got}; expected {', '.join(MEASURES)}")
         bounds = {
             "--epsilon": self.epsilon,
             "--max-unfairness": self.max_unfairness,
@@ -100,17 +103,17 @@ class ModelSettings:
         return self.max_unfairness is not None or self.min_accuracy is not None
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
-        """The measure as the estimator takes it."""
+        """The measures as estimator and audit take them."""
         if self.separate and len(attributes) > 1:
-            return [On(name, self.measure) for name in attributes]
-        return self.measure
+            return [On(name, measure) for measure in self.measures for name in attributes]
+        return self.measures[0] if len(self.measures) == 1 else list(self.measures)
 
     def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
         """For people: what was asked."""
         joined = " and ".join(attributes)
         several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
         words = {
-            "Fairness measure": self.measure.replace("_", " "),
+            "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
             "Groups by": several if len(attributes) > 1 else joined,
             "Asked for": self._asked(),
             "Model": self._model(),
@@ -188,6 +191,7 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     """
     columns, out = read_columns(given), given["out"]
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
+    named["measures"] = tuple(given["measure"])
     settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
     folder = None if out is None else check_folder(out, force=given["force"])
     if settings.grows_trees and find_spec("lightgbm") is None:
@@ -220,22 +224,20 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
     return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
 
 
-def audited_measures(desirable: str | None, trained_for: Sequence[str] = ()) -> list[str]:
+def usual_measures(desirable: str | None) -> list[str]:
     """The audit's own measures, without the one that needs a desirable label if there is none."""
-    usual = [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
-    return [*usual, *(name for name in trained_for if name not in usual)]
+    return [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
 
 
-def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False) -> str:
-    """The worst verdict on some measures; if `separate`, not on crossed attributes."""
-    found = [
-        finding.verdict
-        for finding in audit.findings
-        if finding.measure in measures and not (separate and " x " in finding.attribute)
-    ]
-    return gravest(found or [audit.verdict])
+def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
+    """What to say if the desirable value was not named, and its name is bad news."""
+    desirable = columns.desirable(labels)
+    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
+    said = doubtful_desirable(guessed, columns.target, labels)
+    return [Notice("desirable", said)] if said else []
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:
-    """1 if the verdict is the one the user asked to fail on."""
-    return UNFAIR_CODE if fail_on is not None and verdict == fail_on else 0
+    """1 if the verdict is one the user asked to fail on; an unfair one is no better than open."""
+    fails = {"unfair": {UNFAIR}, "undecided": {UNFAIR, UNDECIDED}}
+    return UNFAIR_CODE if fail_on is not None and verdict in fails[fail_on] else 0

@@ -18,13 +18,14 @@ from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
 from fairgrad.cli.request import (
     JudgingPlan,
-    audited_measures,
+    guessed_desirable,
     read_options,
     read_plan,
     read_tolerance,
-    verdict_on,
+    usual_measures,
 )
 from fairgrad.frontier import Frontier
+from fairgrad.groups import MIN_GROUP
 from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.splitting import SplitRows
 from fairgrad.tables.dialect import ReadingOptions
@@ -260,8 +261,8 @@ class AuditedModel:
 
     @property
     def verdict(self) -> str:
-        """On the measure the model was trained for."""
-        return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
+        """On the measures the model was trained for."""
+        return self.audit.verdict
 
 
 def fit_table(
@@ -304,7 +305,15 @@ def fit_table(
     trained = train(prepared, settings, progress=progress, **how)
     progress("Auditing the model on the test rows")
     judged = JudgedRows.pooled(folds) if folds else None
-    return audit_models(prepared, settings, trained, read_tolerance(given), judged, source)
+    return audit_models(
+        prepared,
+        settings,
+        trained,
+        read_tolerance(given),
+        judged,
+        source,
+        min_group=given["min_group"],
+    )
 
 
 def _silent(_: str) -> None:
@@ -429,17 +438,18 @@ def read_features_table(
 
 def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
-    measure, n = settings.measure, len(labels)
-    if n > 2 and measure in {"demographic_parity", "four_fifths_rule"}:
-        raise ValueError(
-            f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
-            f"{_missing_hint(labels)}"
-        )
-    if n > 2 and measure == "equality_of_opportunity" and columns.y_desirable is None:
-        raise ValueError(
-            f"--measure {measure} needs the desirable value of {columns.target!r}; set --desirable "
-            f"to one of {', '.join(labels)}{_missing_hint(labels)}"
-        )
+    n = len(labels)
+    for measure in settings.measures if n > 2 else ():
+        if measure in {"demographic_parity", "four_fifths_rule"}:
+            raise ValueError(
+                f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
+                f"{_missing_hint(labels)}"
+            )
+        if measure == "equality_of_opportunity" and columns.y_desirable is None:
+            raise ValueError(
+                f"--measure {measure} needs the desirable value of {columns.target!r}; set "
+                f"--desirable to one of {', '.join(labels)}{_missing_hint(labels)}"
+            )
 
 
 def _missing_hint(labels: Sequence[str]) -> str:
@@ -649,6 +659,8 @@ def audit_models(
     tolerance: Any,
     judged: JudgedRows | None = None,
     source: Provenance | None = None,
+    *,
+    min_group: float = MIN_GROUP,
 ) -> AuditedModel:
     """Audits the fair model on the test rows, compared with the plain one.
 
@@ -659,25 +671,31 @@ def audit_models(
         tolerance: as the audit takes it.
         judged: predictions of cross-validation; None for those of the models.
         source: what the result rests on.
+        min_group: groups of fewer rows are shown and not judged.
     """
     judged = judged or judge(prepared, trained)
     audit = Audit(
         judged.y,
         judged.predicted,
         judged.s,
-        measures=audited_measures(prepared.desirable, [settings.measure]),
+        measures=settings.measure_on(prepared.columns.sensitive),
+        others=usual_measures(prepared.desirable),
         tolerance=tolerance,
         baseline=judged.plain,
         y_score=judged.scores,
         y_desirable=prepared.desirable,
         labels=list(prepared.labels),
+        min_group=min_group,
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
-    same = ("measure", "separate", "max_unfairness", "min_accuracy", "model", "seed")
+    same = ("separate", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
+        "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])

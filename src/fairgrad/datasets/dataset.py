@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import as_pandas
 from fairgrad.datasets.describe import description
 from fairgrad.datasets.split import (
     Split,

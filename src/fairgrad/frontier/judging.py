@@ -67,6 +67,7 @@ class FrontierJudge:
             measures=measures,
             # Each measure's intervals hold at once; sharing the error, so do all of them.
             confidence=1 - (1 - self.confidence) / len(measures),
+            min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,

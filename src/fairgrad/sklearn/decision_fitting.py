@@ -31,7 +31,7 @@ from fairgrad.sklearn.cell_models import (
     given_groups,
 )
 from fairgrad.sklearn.rows import unpack_rows
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import fold_of_rows, hold_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

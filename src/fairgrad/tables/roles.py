@@ -271,22 +271,6 @@ class ColumnRoles:
         found = desirable_labels(labels, self.y_desirable)
         return labels[found[0]] if found else None
 
-    def all_labels(self, frame: pd.DataFrame, prediction: str) -> list[str]:
-        """The values of the target and of a column of its predictions, in natural order.
-
-        Raises:
-            ValueError: if the target is of no use, or no prediction is one of its values.
-        """
-        own = set(self.label(frame).cat.categories)
-        predicted = as_categories(frame[prediction]).cat.categories
-        if not own & set(predicted):
-            raise ValueError(
-                f"the column {prediction!r} holds {', '.join(predicted[:3])}, none of which is a "
-                f"value of {self.target!r} ({', '.join(sorted(own))})"
-            )
-        both = pd.concat([frame[name].astype(object) for name in (self.target, prediction)])
-        return [str(value) for value in as_categories(both).cat.categories]
-
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as named categories; missing values stay missing."""
         return pd.DataFrame({name: self._group_column(frame, name) for name in self.sensitive})
