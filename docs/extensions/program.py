@@ -64,15 +64,21 @@ def paragraphs(words: str) -> Iterator[nodes.Node]:
 
 
 def inline(text: str) -> Iterator[nodes.Node]:
-    """Text with its `code`.
+    """Text with its `code` and names of options, whose dashes are no punctuation.
 
     Example:
-        >>> [type(node).__name__ for node in inline("use `--out` here")]
-        ['Text', 'literal', 'Text']
+        >>> [node.astext() for node in inline("use `out` or --out, not in-out")]
+        ['use ', 'out', ' or ', '--out', ', not in-out']
     """
-    for place, piece in enumerate(re.split(r"`+([^`]+)`+", text)):
-        if piece:
-            yield nodes.literal(piece, piece) if place % 2 else nodes.Text(piece)
+    place = 0
+    for found in re.finditer(r"`+([^`]+)`+|(?<![\w-])(--[a-z][\w-]*)", text):
+        if found.start() > place:
+            yield nodes.Text(text[place : found.start()])
+        code = found[1] or found[2]
+        yield nodes.literal(code, code)
+        place = found.end()
+    if place < len(text):
+        yield nodes.Text(text[place:])
 
 
 def section_of(one: CommandHelp) -> nodes.section:
