@@ -1,6 +1,7 @@
 """Fair losses for PyTorch: ``from fairgrad.torch import CrossEntropyLoss``."""
 
 from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled
+from fairgrad.torch.decision import FairDecision
 from fairgrad.torch.fair_loss import FairLoss, FairnessLoss
 from fairgrad.torch.losses import (
     BCELoss,
@@ -16,6 +17,7 @@ __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
+    "FairDecision",
     "FairLoss",
     "FairnessLoss",
     "MultiMarginLoss",

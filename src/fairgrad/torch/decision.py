@@ -1,0 +1,153 @@
+"""Fair decisions as the last layer of a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fairgrad.columns import as_array
+
+
+class FairDecision(nn.Module):
+    """From the logits of (label, group) cells to scores of the labels whose argmax is fair.
+
+    A network with one output per cell, trained with a plain cross entropy on the cells, knows
+    ``P(y = l, s = r | x)``. The scores are ``sum_r w_(l,r) P(y = l, s = r | x)``: of all rules that
+    keep the constraints, the most accurate one (see
+    `fairgrad.sklearn.FairDecisionClassifier`). The weights are a buffer: they are saved, moved and
+    exported with the network. They are not trained; `tuned` finds them.
+
+    A network with two heads gives ``P(y | x)`` by one and ``P(s | x, y)`` by the other: call the
+    module with the logits of both.
+
+    Args:
+        weights: (L, G) of the cells.
+
+    Raises:
+        ValueError: if the weights are not a matrix.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.randint(2, (4000,))
+        >>> x = torch.randn(4000) + s
+        >>> y = (x + torch.randn(4000) > 1).long()
+        >>> network = nn.Linear(1, 4)  # of y = 0, s = 0; y = 0, s = 1; y = 1, s = 0; y = 1, s = 1
+        >>> optimizer = torch.optim.LBFGS(network.parameters())
+        >>> def loss():
+        ...     optimizer.zero_grad()
+        ...     value = nn.functional.cross_entropy(network(x[:, None]), 2 * y + s)
+        ...     value.backward()
+        ...     return value
+        >>> _ = optimizer.step(loss)
+        >>> head = FairDecision.tuned(network(x[:, None]), y, s, "demographic_parity")
+        >>> fair = nn.Sequential(network, head)
+        >>> predicted = fair(x[:, None]).argmax(1).double()
+        >>> gap = predicted[s == 1].mean() - predicted[s == 0].mean()
+        >>> bool(gap.abs() < 0.005)
+        True
+    """
+
+    weights: Tensor
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__()
+        array = np.array(as_array(weights), dtype=np.float64)
+        if array.ndim != 2:
+            raise ValueError(f"weights: expected (labels, groups), got shape {array.shape}.")
+        self.register_buffer("weights", torch.from_numpy(array))
+
+    @classmethod
+    def tuned(
+        cls,
+        logits: Any,
+        y: Any,
+        s: Any,
+        fairness_measure: Any = "equalized_odds",
+        *,
+        group_logits: Any = None,
+        epsilon: Any = 0.0,
+        y_desirable: Any = None,
+        sample_weight: Any = None,
+    ) -> FairDecision:
+        """Finds the weights by rows with labels, best such as the network was not trained on.
+
+        Args:
+            logits: (n, L * G) of the cells, label by label; with two heads (n, L) of the labels.
+            y: (n,) labels.
+            s: (n,) sensitive values; the groups are their values in sorted order, and after them
+                the unknown, if there are any.
+            fairness_measure: as in `FairLoss`.
+            group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
+            epsilon: slack of the constraints, one number or one per constraint.
+            y_desirable: labels that some measures speak of.
+            sample_weight: (n,) non-negative weights.
+
+        Raises:
+            ValueError: if the shapes do not fit the labels and groups, or the measure speaks of
+                some of several attributes only.
+        """
+        from fairgrad.decisions import (  # noqa: PLC0415 - scipy is loaded where it is needed
+            ConstrainedCells,
+            DecisionProblem,
+            measured_apart,
+            solve,
+        )
+        from fairgrad.groups import group_rows  # noqa: PLC0415 - as above
+
+        rows = group_rows(y, s, sample_weight)
+        shape = rows.groups.mass.shape
+        measured = measured_apart(
+            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
+        )
+        if any(part.attributes != rows.groups.attributes for part in measured):
+            raise ValueError(
+                "fairness_measure: expected one that speaks of the groups of all attributes; for "
+                "attributes apart use fairgrad.sklearn.FairDecisionClassifier."
+            )
+        found = cls(np.ones(shape))
+        with torch.no_grad():
+            given = [
+                None if part is None else torch.as_tensor(part) for part in (logits, group_logits)
+            ]
+            probability = found.cell_probabilities(given[0], given[1])  # type: ignore[arg-type]
+        cells = [
+            ConstrainedCells(part.constraints, rows, probability.cpu().numpy().transpose(1, 2, 0))
+            for part in measured
+        ]
+        decision = solve(DecisionProblem(rows.label, rows.weight, cells))
+        return cls(1.0 + np.sum(decision.pulls, axis=0))
+
+    def forward(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
+        """(n, L) the scores of the labels.
+
+        Args:
+            logits: (n, L * G) of the cells; with two heads (n, L) of the labels.
+            group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
+        """
+        return (self.cell_probabilities(logits, group_logits) * self.weights).sum(-1)
+
+    def cell_probabilities(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
+        """(n, L, G) in the precision of the weights.
+
+        Raises:
+            ValueError: if the logits are not those of the cells, or of labels and groups.
+        """
+        n_labels, n_groups = self.weights.shape
+        expected = n_labels * n_groups if group_logits is None else n_labels
+        if logits.ndim != 2 or logits.shape[1] != expected:
+            raise ValueError(
+                f"logits: expected (rows, {expected}) for {n_labels} labels and {n_groups} groups, "
+                f"got shape {tuple(logits.shape)}."
+            )
+        own = logits.to(self.weights.dtype).softmax(-1)
+        if group_logits is None:
+            return own.reshape(-1, n_labels, n_groups)
+        groups = group_logits.to(self.weights.dtype).reshape(-1, n_labels, n_groups)
+        return own[:, :, None] * groups.softmax(-1)
+
+    def extra_repr(self) -> str:
+        """Labels and groups, for printing."""
+        return f"labels={self.weights.shape[0]}, groups={self.weights.shape[1]}"

@@ -1,0 +1,80 @@
+"""Fair decisions as the last layer of a network."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from fairgrad import fairness_levels
+from fairgrad.measures import On
+from fairgrad.sklearn import FairDecisionClassifier
+from fairgrad.torch import FairDecision
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 2000)
+    X = rng.normal(size=(2000, 3)) + np.outer(s, [1.0, 0.0, 0.0])
+    y = (X.sum(1) + rng.normal(size=2000) > 0.5).astype(int)
+    return X, y, s
+
+
+def network_of(model):
+    """A linear layer with a regression's logits."""
+    layer = nn.Linear(model.coef_.shape[1], len(model.coef_)).double()
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(model.coef_))
+        layer.bias.copy_(torch.from_numpy(model.intercept_))
+    return layer
+
+
+@pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity"])
+def test_it_decides_as_the_classifier_does(measure, table):
+    X, y, s = table
+    model = FairDecisionClassifier(LogisticRegression(), measure, 0.01)
+    model.fit(X, y, sensitive_features=s)
+    network, rows = network_of(model.cell_models_[0]), torch.from_numpy(X)
+    head = FairDecision.tuned(network(rows), y, s, measure, epsilon=0.01)
+    predicted = nn.Sequential(network, head)(rows).argmax(1).numpy()
+    assert (predicted == model.predict(X)).mean() > 0.999
+    assert fairness_levels(y, predicted, s, measure).gaps.max() <= 0.01 + 1e-12
+
+
+def test_two_heads(table):
+    _, y, s = table
+    rng = np.random.default_rng(1)
+    labels, groups = (
+        torch.randn(2000, 2) + 2 * torch.eye(2)[y],
+        torch.from_numpy(rng.normal(size=(2000, 4))),
+    )
+    head = FairDecision.tuned(labels, y, s, "demographic_parity", group_logits=groups)
+    probability = labels.double().softmax(1)[:, :, None] * groups.reshape(-1, 2, 2).softmax(2)
+    expected = (probability * head.weights).sum(2)
+    torch.testing.assert_close(head(labels, groups), expected)
+    torch.testing.assert_close(head(labels, groups.reshape(-1, 2, 2)), expected)
+
+
+def test_it_is_exported_and_saved_with_the_network(table):
+    X, y, s = table
+    rows = torch.tensor(X, dtype=torch.float32)
+    network = nn.Linear(3, 4)
+    fair = nn.Sequential(network, FairDecision.tuned(network(rows), y, s, epsilon=0.1))
+    exported = torch.export.export(fair, (rows[:8],)).module()
+    torch.testing.assert_close(exported(rows[:8]), fair(rows[:8]))
+    copy = nn.Sequential(nn.Linear(3, 4), FairDecision(np.ones((2, 2))))
+    copy.load_state_dict(fair.state_dict())
+    torch.testing.assert_close(copy(rows), fair(rows))
+    assert not [name for name, _ in fair[1].named_parameters()]
+
+
+def test_errors(table):
+    _, y, s = table
+    with pytest.raises(ValueError, match=r"logits: expected \(rows, 4\)"):
+        FairDecision.tuned(torch.zeros(2000, 3), y, s)
+    with pytest.raises(ValueError, match="weights: expected"):
+        FairDecision(np.ones(4))
+    both = {"a": s, "b": np.tile([0, 1], 1000)}
+    with pytest.raises(ValueError, match="attributes apart"):
+        FairDecision.tuned(torch.zeros(2000, 8), y, both, On("a", "equalized_odds"))
