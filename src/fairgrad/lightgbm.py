@@ -94,7 +94,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     rows. On Adult (five splits) ``min_child_samples=100, num_leaves=15, colsample_bytree=0.3,
     n_estimators=400`` reached a mean ``|F|`` of .0066 (equalized odds) and .0055 (demographic
     parity) on test rows, 200 rounds of LightGBM's default trees .0116 and .0065; plain trees
-    have .0389 and .0908. On tables of a few thousand rows less carries over.
+    have .0389 and .0908. On tables of a few thousand rows less carries over: COMPAS went from
+    .0802 to .0421.
 
     Args:
         {fairness arguments}
