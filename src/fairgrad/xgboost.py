@@ -170,8 +170,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             with self._fair_training(objective, *self._metrics(sets)):
                 super(FairGradXGBClassifier, self).fit(features, y, **options)
 
-        again = xgb_model is None and not pairs and not self.callbacks
-        objective = self._fit_fairly(make, fit, again=again)
+        again = xgb_model is None and not self.callbacks
+        objective = self._fit_fairly(make, fit, again=again, watched=bool(pairs))
         kept = kept_rounds(objective, xgb_model, pairs)
         if kept is not None:
             self._Booster = self.get_booster()[:kept]
