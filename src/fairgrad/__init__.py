@@ -33,8 +33,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("importlib.metadata").version("fairgrad")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
-    if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("fairgrad")
     raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
 
 

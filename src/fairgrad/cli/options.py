@@ -223,6 +223,14 @@ def training_options() -> Callable[[F], F]:
             help="A linear model or network, or boosted trees (needs LightGBM).",
         ),
         click.option(
+            "--method",
+            type=click.Choice(["gradient", "decision", "auto"]),
+            default="gradient",
+            show_default=True,
+            help="How it becomes fair: by the weights of its training, by fair decisions on the "
+            "probabilities of a plain model, or whichever is better on the validation rows.",
+        ),
+        click.option(
             "--hidden",
             type=parse_layer_sizes,
             metavar="SIZE,SIZE",

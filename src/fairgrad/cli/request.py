@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 SMALL_TABLE, FOLDS = 2_000, 5
 """Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
 
+METHODS = {
+    "gradient": "trained with weights",
+    "decision": "made of fair decisions on a plain model",
+    "auto": "the better of two methods on the validation rows",
+}
+"""What --method says, for people."""
+
 UNFAIR_CODE = 1
 """The exit code of --fail-on."""
 
@@ -42,6 +49,8 @@ class ModelSettings:
         min_accuracy: take the fairest of several models with at least this accuracy.
         separate: constrain each sensitive column by itself, instead of their combinations.
         model: "network", or "lightgbm" for boosted trees.
+        method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
+            a plain model), or "auto" for the better of both on the validation rows.
         hidden: sizes of the hidden layers; none is a linear model.
         epochs: passes over the rows, or the number of trees; None for the estimator's default.
         batch_size: rows per step; None for the estimator's default.
@@ -57,6 +66,7 @@ class ModelSettings:
     min_accuracy: float | None = None
     separate: bool = False
     model: str = "network"
+    method: str = "gradient"
     hidden: tuple[int, ...] = ()
     epochs: int | None = None
     batch_size: int | None = None
@@ -89,8 +99,15 @@ class ModelSettings:
             "--grid paper": self.paper_grid,
         }
         unfit = [option for option, value in for_networks.items() if value]
+        unfit += [f"--method {self.method}"] if self.method != "gradient" else []
         if self.grows_trees and unfit:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
+        if self.method != "gradient" and self.paper_grid:
+            raise ValueError(f"--grid paper trains by gradient; leave out --method {self.method}")
+        if self.method == "auto" and self.by_frontier:
+            raise ValueError(
+                "--method auto: a frontier is of one method; name gradient or decision"
+            )
 
     @property
     def grows_trees(self) -> bool:
@@ -126,7 +143,8 @@ class ModelSettings:
     def _model(self) -> str:
         if self.grows_trees:
             return "boosted trees (LightGBM)"
-        return f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        kind = f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        return kind if self.method == "gradient" else f"{kind}, {METHODS[self.method]}"
 
     def _asked(self) -> str:
         if self.max_unfairness is not None:

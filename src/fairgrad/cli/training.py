@@ -17,6 +17,7 @@ from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
 from fairgrad.cli.request import (
+    METHODS,
     JudgingPlan,
     guessed_desirable,
     read_options,
@@ -24,9 +25,10 @@ from fairgrad.cli.request import (
     read_tolerance,
     usual_measures,
 )
+from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.groups import MIN_GROUP
-from fairgrad.sklearn import FairGradClassifier, fit_variants
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, fit_variants
 from fairgrad.splitting import SplitRows
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.encoding import (
@@ -483,12 +485,13 @@ def train(
             trained = _choose(_fit_frontier(prepared, settings), settings)
         else:
             progress("Training the fair model")
-            trained = TrainedModels(_fit_fair(prepared, settings))
+            fair, why = _fit_by_method(prepared, settings)
+            trained = TrainedModels(fair, notes=why)
             if with_plain:
                 progress("Training a plain model for comparison")
                 trained = replace(trained, plain=_fit_plain(prepared, settings))
     # Exactly this class: subclasses are libraries' hints to programmers.
-    said = [str(one.message) for one in caught if one.category is UserWarning]
+    said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
     return replace(trained, notes=tuple(dict.fromkeys(said)))
 
@@ -497,13 +500,66 @@ def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
     """What the reader should know of a model that looks at sensitive columns to predict."""
     if not columns.use_sensitive:
         return []
-    known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
     note = (
         f"The model looks at {' and '.join(columns.sensitive)} to predict; check that the law "
-        f"allows it. If nobody's value were known, its unfairness in training would be "
-        f"{unknown:.3f} instead of {known:.3f}."
+        "allows it."
     )
+    if not isinstance(model, FairDecisionClassifier):
+        known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
+        note += (
+            " If nobody's value were known, its unfairness in training would be "
+            f"{unknown:.3f} instead of {known:.3f}."
+        )
     return [note]
+
+
+def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[Any, tuple[str, ...]]:
+    """The fair model, and why it was made in this way if there was a choice."""
+    if settings.method == "gradient":
+        return _fit_fair(prepared, settings), ()
+    if settings.method == "decision":  # nothing is chosen by validation rows, so they serve, too
+        X, y, s = prepared.rest
+        return _decisions(prepared, settings).fit(X, y, sensitive_features=s), ()
+    X, y, s = prepared.training
+    models = {
+        "gradient": _fit_fair(prepared, settings),
+        "decision": _decisions(prepared, settings).fit(X, y, sensitive_features=s),
+    }
+    found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
+    accuracy, unfair = np.array(list(found.values())).T
+    chosen, other = "gradient", "decision"
+    if fairest_of_accurate(accuracy, unfair) == 1:
+        chosen, other = other, chosen
+    why = (
+        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has an "
+        "accuracy of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*found[chosen])
+        + f"; one {METHODS[other]} "
+        + "has {:.4f} and {:.4f}.".format(*found[other])
+    )
+    return models[chosen], (why,)
+
+
+def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, float]:
+    """Accuracy and unfairness on the validation rows."""
+    X, y, s = prepared.validation
+    predicted = model.predict(X, **to_predict(model, s))
+    levels = fairness_levels(
+        y, predicted, s, model.fairness_measure, y_desirable=prepared.desirable
+    )
+    return float(np.mean(predicted == np.asarray(y))), float(levels.unfairness)
+
+
+def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
+    """Fair decisions on a linear model, or on a network trained for accuracy alone."""
+    network = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
+    return FairDecisionClassifier(
+        network if settings.hidden else None,
+        settings.measure_on(prepared.columns.sensitive),
+        settings.epsilon or 0.0,
+        use_sensitive=prepared.columns.use_sensitive,
+        y_desirable=prepared.desirable,
+        random_state=settings.seed,
+    )
 
 
 def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
@@ -540,6 +596,8 @@ def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
     estimator: Any = _network(prepared, settings)
+    if settings.method == "decision":
+        estimator = _decisions(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
     frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed, n_jobs=-1)
@@ -690,7 +748,7 @@ def audit_models(
         remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
-    same = ("separate", "max_unfairness", "min_accuracy", "model", "seed")
+    same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
     known = {
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
