@@ -46,10 +46,10 @@ def unfairness(model, hiring, s, measure, **aware):
 @pytest.mark.parametrize("measure", sorted(MEASURES))
 @pytest.mark.parametrize("cells", ["joint", "factored"])
 def test_it_is_fair_on_the_rows_it_was_tuned_on(measure, cells, hiring):
-    model = FairDecisionClassifier(regression(), measure, 0.01, cells=cells)
+    model = FairDecisionClassifier(regression(), measure, 0.01, cells=cells, tune_on="training")
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert model.violation_ == 0
-    assert unfairness(model, hiring, hiring.sex, measure) <= 0.01 + 1e-12
+    assert unfairness(model, hiring, hiring.sex, measure) <= 0.01 + 1e-9
     assert model.score(hiring.X, hiring.y) > 0.6
     assert len(model.levels_) == len(model.multipliers_) == len(model.constraint_names_)
     assert len(model.cell_weights_) == len(model.cell_names_)
@@ -76,6 +76,20 @@ def test_any_classifier_becomes_fairer(estimator, tune_on, hiring):
     assert gaps[0] < 0.5 * gaps[1]
 
 
+@pytest.mark.parametrize(
+    ("estimator", "n_rows", "expected"),
+    [
+        (LogisticRegression(), 9_999, "cross_fitted"),
+        (LogisticRegression(), 10_000, "training"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), 10_000, "training"),
+        (RandomForestClassifier(), 10_000, "held_out"),
+    ],
+)
+def test_rows_to_tune_on_by_default(estimator, n_rows, expected):
+    model = FairDecisionClassifier(estimator)
+    assert model._tuned_on(n_rows) == expected  # noqa: SLF001 - too slow to see from outside
+
+
 def test_with_room_enough_it_is_the_plain_model(hiring):
     model = FairDecisionClassifier(regression(), epsilon=np.inf, cells="factored")
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
@@ -88,7 +102,7 @@ def test_a_fitted_model_is_kept_as_it_is(hiring):
     plain = regression().fit(hiring.X, hiring.y)
     before = pickle.dumps(plain)
     model = FairDecisionClassifier(
-        plain, "demographic_parity", prefit=True, group_estimator=GaussianNB()
+        plain, "demographic_parity", prefit=True, group_estimator=GaussianNB(), tune_on="training"
     ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert model.label_model_ is plain
     assert pickle.dumps(plain) == before
@@ -119,12 +133,12 @@ def test_probabilities_agree_with_the_decisions(hiring):
 def test_three_labels_and_three_groups(hiring):
     y = pd.qcut(hiring.X["years"] + 5 * (hiring.race == "a"), 3, labels=["low", "mid", "high"])
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, "mid", np.asarray(y))
-    model = FairDecisionClassifier(regression(), "equalized_odds", 0.03).fit(
+    model = FairDecisionClassifier(regression(), "equalized_odds", 0.03, tune_on="training").fit(
         hiring.X, y, sensitive_features=hiring.race
     )
     assert model.violation_ == 0
     levels = fairness_levels(y, model.predict(hiring.X), hiring.race, "equalized_odds")
-    assert levels.gaps.max() <= 0.03 + 1e-12
+    assert levels.gaps.max() <= 0.03 + 1e-9
     assert model.predict_proba(hiring.X).shape == (1500, 3)
     assert model.decision_function(hiring.X).shape == (1500, 3)
 
@@ -133,13 +147,13 @@ def test_three_labels_and_three_groups(hiring):
 def test_attributes_apart_need_no_crossing(cells, hiring):
     s = pd.DataFrame({"sex": hiring.sex, "race": hiring.race})
     both = [On("sex", "demographic_parity"), On("race", "demographic_parity", 0.02)]
-    model = FairDecisionClassifier(regression(), both, 0.01, cells=cells)
+    model = FairDecisionClassifier(regression(), both, 0.01, cells=cells, tune_on="training")
     model.fit(hiring.X, hiring.y, sensitive_features=s)
     assert model.violation_ == 0
     predicted = model.predict(hiring.X)
     for column, allowed in {"sex": 0.01, "race": 0.03}.items():
         levels = fairness_levels(hiring.y, predicted, s[column], "demographic_parity")
-        assert levels.gaps.max() <= allowed + 1e-12
+        assert levels.gaps.max() <= allowed + 1e-9
     assert [groups.n_groups for groups in model.cell_groups_] == [2, 3]
     assert len(model.cell_weights_) == 2 * 6
 
@@ -149,34 +163,34 @@ def test_a_slack_for_each_constraint(hiring):
     model = FairDecisionClassifier(regression(), "equalized_odds", epsilon).fit(
         hiring.X, hiring.y, sensitive_features=hiring.sex
     )
-    assert np.abs(model.levels_[:2]).max() <= 0.005
+    assert np.abs(model.levels_[:2]).max() <= 0.01
     np.testing.assert_array_equal(model.multipliers_[2:], 0.0)
 
 
 def test_own_matrices(hiring):
     C = [[0.0, 0.0, 1.0, -1.0]]
-    model = FairDecisionClassifier(regression(), ([0.0], C), 0.01).fit(
+    model = FairDecisionClassifier(regression(), ([0.0], C), 0.01, tune_on="training").fit(
         hiring.X, hiring.y, sensitive_features=hiring.sex
     )
     wrong = model.predict(hiring.X) != hiring.y
     rates = wrong[hiring.y == "refused"].groupby(hiring.sex).mean()
-    assert abs(rates["F"] - rates["M"]) <= 0.01 + 1e-12
+    assert abs(rates["F"] - rates["M"]) <= 0.01 + 1e-9
     assert model.levels_ == pytest.approx([rates["F"] - rates["M"]])
 
 
 def test_unknown_values_are_in_no_constraint(hiring):
     sex = hiring.sex.mask(np.arange(1500) % 5 == 0)
-    model = FairDecisionClassifier(regression(), "demographic_parity", 0.01).fit(
-        hiring.X, hiring.y, sensitive_features=sex
-    )
+    model = FairDecisionClassifier(
+        regression(), "demographic_parity", 0.01, tune_on="training"
+    ).fit(hiring.X, hiring.y, sensitive_features=sex)
     weights = dict(zip(model.cell_names_, model.cell_weights_, strict=True))
     assert weights["decision=hired, sex=?"] == weights["decision=refused, sex=?"] == 1
-    assert unfairness(model, hiring, sex, "demographic_parity") <= 0.01 + 1e-12
+    assert unfairness(model, hiring, sex, "demographic_parity") <= 0.01 + 1e-9
 
 
 def test_sample_weights_are_used(hiring):
     weight = np.where(hiring.sex == "F", 5.0, 1.0)
-    model = FairDecisionClassifier(regression(), "demographic_parity").fit(
+    model = FairDecisionClassifier(regression(), "demographic_parity", tune_on="training").fit(
         hiring.X, hiring.y, sensitive_features=hiring.sex, sample_weight=weight
     )
     levels = fairness_levels(
@@ -197,15 +211,15 @@ class TestAware:
     @pytest.fixture
     def model(self, hiring):
         return FairDecisionClassifier(
-            regression(), "equalized_odds", 0.005, use_sensitive=True
+            regression(), "equalized_odds", 0.005, use_sensitive=True, tune_on="training"
         ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
 
     def test_it_is_fair_and_more_accurate(self, model, hiring):
         aware = {"sensitive_features": hiring.sex}
-        assert unfairness(model, hiring, hiring.sex, "equalized_odds", **aware) <= 0.005 + 1e-12
-        blind = FairDecisionClassifier(regression(), "equalized_odds", 0.005).fit(
-            hiring.X, hiring.y, sensitive_features=hiring.sex
-        )
+        assert unfairness(model, hiring, hiring.sex, "equalized_odds", **aware) <= 0.005 + 1e-9
+        blind = FairDecisionClassifier(
+            regression(), "equalized_odds", 0.005, tune_on="training"
+        ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
         assert model.score(hiring.X, hiring.y, **aware) > blind.score(hiring.X, hiring.y)
 
     def test_unknown_values_never_fail(self, model, hiring):
@@ -324,7 +338,9 @@ class TestConventions:
     def test_what_is_not_kept_is_a_warning(self):
         s = np.repeat([0, 1], 200)  # of group 0 all is known, of group 1 nothing
         y = np.where(s == 0, 1, np.tile([0, 1], 200))
-        model = FairDecisionClassifier(LogisticRegression(C=1e6), "accuracy_parity", 0.1)
+        model = FairDecisionClassifier(
+            LogisticRegression(C=1e6), "accuracy_parity", 0.1, tune_on="training"
+        )
         with pytest.warns(UserWarning, match="The bounds are not kept.*allowed are -0.1 to 0.1"):
             model.fit(s[:, None].astype(float), y, sensitive_features=s)
         assert model.violation_ == pytest.approx(0.15)

@@ -14,6 +14,7 @@ labelled rows along a line of multipliers, and `search` puts them together: `sol
 """
 
 from fairgrad.decisions.problem import (
+    TOLERANCE,
     ConstrainedCells,
     Decision,
     DecisionProblem,
@@ -25,6 +26,7 @@ from fairgrad.decisions.search import solve
 from fairgrad.decisions.smooth import solve_dual
 
 __all__ = [
+    "TOLERANCE",
     "ConstrainedCells",
     "Decision",
     "DecisionProblem",

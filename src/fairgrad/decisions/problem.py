@@ -25,6 +25,8 @@ TOLERANCE = 1e-3
 """Exact fairness, on rows that can be counted, is a level of at most this; or of one row, where one
 row moves a level by more."""
 
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class MeasuredAttributes:
@@ -162,13 +164,14 @@ class ConstrainedCells:
         largest = np.zeros(own.n_cells)
         np.maximum.at(largest, self.cell, weight / weight.sum())
         room = np.full(len(lower), TOLERANCE)
-        np.maximum.at(room, own.row, np.abs(own.value) * (largest * self._per_mass)[own.cell])
+        one_row = largest * self._per_mass
+        np.maximum.at(room, own.row, np.abs(own.value) * one_row[own.cell])
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
         is_two_sided = np.isfinite(middle)
         return (
-            np.where(is_two_sided, np.minimum(lower, middle - room), lower),
-            np.where(is_two_sided, np.maximum(upper, middle + room), upper),
+            np.where(is_two_sided, np.minimum(lower, middle - room), lower) - ROUNDING,
+            np.where(is_two_sided, np.maximum(upper, middle + room), upper) + ROUNDING,
         )
 
     def pull(self, net: Floats) -> Floats:

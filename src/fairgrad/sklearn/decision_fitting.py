@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fairgrad.sklearn.decision import FairDecisionClassifier
 
 CELLS = ("auto", "joint", "factored")
-TUNE_ON = ("training", "held_out", "cross_fitted")
+TUNE_ON = ("auto", "training", "held_out", "cross_fitted")
 
 
 def fit_decisions(
@@ -170,10 +170,11 @@ class CellFit:
             X_judged, y, s, weight = unpack_rows(validation, "validation")
             judged = rows.groups.place(y, sensitive_columns(s, len(y), "validation"), weight)
             return self._final(self._fit(None), X_judged, judged)
-        if model.tune_on == "held_out":
+        tune_on = model._tuned_on(len(rows))  # noqa: SLF001 - the classifier's other half
+        if tune_on == "held_out":
             training, held = hold_out(rows.cell(), model.validation_fraction, seed)
             return self._final(self._fit(training), _safe_indexing(X, held), rows.take(held))
-        if model.tune_on == "training":
+        if tune_on == "training":
             return self._final(self._fit(None), X, rows)
         fold = fold_of_rows(rows.cell(), model.n_folds, seed)
         found = [np.zeros((len(rows.groups.labels), size, len(rows))) for size in self.sizes]
