@@ -15,40 +15,40 @@ def table(people, tmp_path_factory):
     return path
 
 
-def fit(program, table, folder, *further):
-    return program(
+def fit(here, table, folder, *further):
+    return here(
         "fit", table, "--target", "income", "--sensitive", "sex", "--measure",
         "demographic_parity", "--folds", 0, "-o", folder, *further,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("further", [(), ("--hidden", 4, "--epochs", 5), ("--use-sensitive",)])
-def test_fair_decisions_on_a_plain_model(program, table, tmp_path, further):
-    ran = fit(program, table, tmp_path / "model", "--method", "decision", *further).check()
+def test_fair_decisions_on_a_plain_model(here, table, tmp_path, further):
+    ran = fit(here, table, tmp_path / "model", "--method", "decision", *further).check()
     assert "fair decisions on a plain model" in (tmp_path / "model/MODEL_CARD.md").read_text()
-    program("predict", tmp_path / "model", table, "-o", tmp_path / "predicted.csv").check()
+    here("predict", tmp_path / "model", table, "-o", tmp_path / "predicted.csv").check()
     found = pd.read_csv(tmp_path / "predicted.csv")
     levels = fairness_levels(
         found["income"], found["prediction"], found["sex"], "demographic_parity"
     )
     assert levels.unfairness < 0.03
     assert "Undecided" in ran.out or "Fair" in ran.out
-    audit = program("audit", tmp_path / "model", table, "--held-out", "--json").check().json
+    audit = here("audit", tmp_path / "model", table, "--held-out", "--json").check().json
     saved = json.loads((tmp_path / "model/audit.json").read_text())
     assert audit["audit"]["rows"] == saved["rows"]
     assert audit["conclusion"].startswith(("Fair", "Undecided"))
 
 
-def test_the_better_method_is_taken_and_the_reason_is_said(program, table, tmp_path):
-    ran = fit(program, table, tmp_path / "model", "--method", "auto").check()
+def test_the_better_method_is_taken_and_the_reason_is_said(here, table, tmp_path):
+    ran = fit(here, table, tmp_path / "model", "--method", "auto").check()
     said = " ".join((ran.out + ran.err).split())
     assert "Of the two methods, the model is" in said
     assert "on the validation rows it has an accuracy of" in said
 
 
-def test_what_does_not_go_together_is_refused(program, table, tmp_path):
-    ran = fit(program, table, tmp_path / "m", "--method", "decision", "--model", "lightgbm")
+def test_what_does_not_go_together_is_refused(here, table, tmp_path):
+    ran = fit(here, table, tmp_path / "m", "--method", "decision", "--model", "lightgbm")
     ran.refused("--method decision is for networks")
-    ran = fit(program, table, tmp_path / "m", "--method", "auto", "--max-unfairness", 0.1)
+    ran = fit(here, table, tmp_path / "m", "--method", "auto", "--max-unfairness", 0.1)
     ran.refused("--method auto")
     assert not (tmp_path / "m").exists()

@@ -86,6 +86,7 @@ def audit(**given: Any) -> int:
     else:
         source = Provenance.of(_files(given))
         found, people, asked = _audit_table(given)
+    terminal.notes(people.notes)
     _write(found, people, asked, targets, source)
     if given["as_json"]:
         judged = list(dict.fromkeys(finding.measure for finding in found.asked))
@@ -97,6 +98,7 @@ def audit(**given: Any) -> int:
             "judged_by": judged,
             "desirable": found.desirable,
             "left_out": people.left_out,
+            "notes": people.notes,
             "audit": audit_values(found, source),
         }
         terminal.show_json(shown)
@@ -167,7 +169,7 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
         select=held_out if given["held_out"] else None,
     )
     if not given["held_out"] and same_data(table, model.provenance):
-        people.remarks.append(TRAINED_ON.format(table_name(table)))
+        people.notes.append(TRAINED_ON.format(table_name(table)))
     is_stored = all(name in people.frame for name in kept) and given["held_out"]
     if is_stored:  # by models that were not kept
         name = "prediction" + (STORED if f"prediction{STORED}" in people.frame else "")
@@ -263,5 +265,6 @@ def _write(
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
         title = f"Fairness of predicting {people.columns.target}"
-        asked = {**asked, **source.in_words()}
+        notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
+        asked = {**asked, **notes, **source.in_words()}
         Report(found, asked=asked, title=title).save(targets["report"])

@@ -94,6 +94,7 @@ def compare(**given: Any) -> int:
         dict.fromkeys(name for model in known[::-1] for name in model.measures)
     )
     weight = people.numbers(given["weight"], "--weight") if given["weight"] else None
+    terminal.notes(people.notes)
     audit = people.audit(predicted[0], given, judged, sample_weight=weight)
     found = audit.compare(predicted[1], names=_short(sources))
     for path in targets.values():
@@ -107,7 +108,8 @@ def compare(**given: Any) -> int:
         asked = {"Table": people.table, "A": str(sources[0]), "B": str(sources[1])}
         Report(found.audit, asked=asked, title=f"{two} against {one}").save(targets["report"])
     if given["as_json"]:
-        terminal.show_json({**found.to_dict(), "left_out": people.left_out})
+        shown = {"left_out": people.left_out, "notes": people.notes}
+        terminal.show_json({**found.to_dict(), **shown})
         return 0
     terminal.screen().print(found)
     for path in targets.values():

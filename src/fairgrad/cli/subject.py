@@ -47,6 +47,7 @@ class AuditedPeople:
         left_out: how many rows were left out, by reason.
         remarks: what readers should know about the rows.
         value_map: what the user says of predicted values.
+        notes: how the files were read, and what was odd about them.
     """
 
     frame: pd.DataFrame
@@ -56,6 +57,7 @@ class AuditedPeople:
     left_out: dict[str, int] = field(default_factory=dict)
     remarks: list[str | Notice] = field(default_factory=list)
     value_map: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def desirable(self) -> str | None:
@@ -166,13 +168,13 @@ def read_people(
     needed = dict.fromkeys([*wanted, *(name for model in models for name in model.needed)])
     dates = [f.column for model in models for f in model.features if f.date is not None]
     frame = read_table(table, list(needed), options=reading, texts=dates)
-    remarks: list[str | Notice] = [*ReadingReport.of(frame).sentences(wanted, "--", gaps=True)]
+    notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
     frame = frame if select is None else select(frame)
     kept, left_out = _complete(frame, {"target": columns.target, **further})
     if not len(kept):
         lacking = conjoined([columns.target, *further.values()])
         raise ValueError(f"{table_name(table)} has no row with a value of {lacking}")
-    people = AuditedPeople(kept, columns, [], table_name(table), left_out, remarks)
+    people = AuditedPeople(kept, columns, [], table_name(table), left_out, notes=notes)
     if labels is None:
         columns.label(kept)  # refuses a target that cannot be one
         labels = [str(value) for value in as_categories(kept[columns.target]).cat.categories]
@@ -214,13 +216,13 @@ def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
 def model_scores(
     model: SavedModel, people: AuditedPeople, missing: Sequence[str] = ()
 ) -> NDArray[np.float64]:
-    """(n, labels) the probability of each of the model's labels; oddities become remarks."""
+    """(n, labels) the probability of each of the model's labels; oddities become notes."""
     scores, odd = [], Oddities()
     for start in range(0, len(people.frame), PIECE):  # copies on the way stay small
         found, strange = model.scores(people.frame.iloc[start : start + PIECE], missing)
         scores.append(found)
         odd.update(strange)
-    people.remarks += [said for said in odd.sentences() if said not in people.remarks]
+    people.notes += [said for said in odd.sentences() if said not in people.notes]
     return np.concatenate(scores)
 
 
