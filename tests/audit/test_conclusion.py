@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit, words
 from fairgrad.audit.notices import doubtful_desirable
 
 N = 4000
@@ -180,3 +180,18 @@ def test_bad_news_taken_as_desirable_is_told(target, labels):
 )
 def test_good_news_is_not_doubted(target, labels):
     assert doubtful_desirable(labels[1:], target, labels) == ""
+
+
+@pytest.mark.parametrize(
+    ("predicted", "said"),
+    [
+        (["no"] * 10, "of no use, as every row is predicted no; "),
+        (["no"] * 4 + ["yes"] * 6, "predicting no for everybody would be right in 60.0 %; "),
+        (["yes"] * 4 + ["no"] * 6, ""),
+    ],
+)
+def test_conclusion_says_if_one_label_for_everybody_would_do_as_well(predicted, said):
+    truth, sex = ["yes"] * 4 + ["no"] * 6, list("FM" * 5)
+    audit = Audit(truth, predicted, {"sex": sex}, measures=["accuracy_parity"], y_desirable="yes")
+    assert words.useless(audit) == said
+    assert said in audit.conclusion

@@ -144,8 +144,21 @@ def conclusion(audit: Audit) -> str:
     which += f" by {worst.attribute}" if len(grouped) > 1 else ""
     return (
         f"{by}; {judged([worst])} {_with_ends(worst)}{which}, fair is {in_words(worst)}; "
-        f"{accuracies(audit)} on {n_of(audit.table.n_rows, 'row')}; {desirable_value(audit)}."
+        f"{accuracies(audit)} on {n_of(audit.table.n_rows, 'row')}; {useless(audit)}"
+        f"{desirable_value(audit)}."
     )
+
+
+def useless(audit: Audit) -> str:
+    """If one label for everybody would do as well: equal for all groups, and of no use to any."""
+    rows, labels = audit.table.mass.sum(axis=0), audit.table.groups.labels
+    predicted, truth = rows.sum(axis=0), rows.sum(axis=1)
+    if (predicted > 0).sum() == 1:
+        return f"of no use, as every row is predicted {labels[predicted.argmax()]}; "
+    share, most = truth.max() / truth.sum(), labels[truth.argmax()]
+    if audit.accuracy <= share:
+        return f"predicting {most} for everybody would be right in {100 * share:.1f} %; "
+    return ""
 
 
 def in_the_middle(measure: str) -> str:
