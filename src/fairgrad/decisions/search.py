@@ -44,7 +44,7 @@ FANS = ((10, 1.0), (5, 0.2), (5, 0.04))
 NEWTON_TEMPERATURES = (0.03, 0.01, 0.003)
 NEWTON_STEPS = 10
 
-ROUNDS = {True: 6, False: 2}
+ROUNDS = {True: 6, False: 1}
 """Sweeps at the end, in a plane and in larger spaces; fewer if the bounds are kept and two of them
 find nothing better."""
 
