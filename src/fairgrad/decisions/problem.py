@@ -215,8 +215,8 @@ class Decision(NamedTuple):
         levels: (J,) of the labelled rows.
         error: the share of these rows that is decided wrongly.
         beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
-        constant: the index of the label that everybody gets, if that is fairer, or as fair and more
-            accurate, than all that was found; the multipliers are then 0.
+        constant: the index of the label that everybody gets, if that is as fair and as accurate as
+            the best that was found, and one of both is better; the multipliers are then 0.
     """
 
     multipliers: Floats

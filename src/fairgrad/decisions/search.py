@@ -57,7 +57,7 @@ def solve(problem: DecisionProblem, near: Floats | None = None) -> Decision:
 
     If the plain decisions keep them, they are the answer. Otherwise it is the best that is found,
     by the largest violation of a bound, then by the error. Nothing of it is random. If one label
-    for everybody is better than that, it is the answer.
+    for everybody is as fair and as accurate, and one of both is better, that is the answer.
 
     Args:
         problem: what to solve.
@@ -123,11 +123,12 @@ class _Search:
         self.chance = np.random.default_rng(0)
 
     def found(self) -> Decision:
-        """The best, judged as it is, not as the lines say; or a constant, if that is better."""
+        """The best, judged as it is, not as the lines say; or a constant that dominates it."""
         best = self.problem.decide(self.best.multipliers)
         for label in range(len(self.problem.base)):
             constant = self.problem.decide_constant(label)
-            if (constant.beyond, constant.error) < (best.beyond, best.error):
+            as_good = constant.beyond <= best.beyond and constant.error <= best.error
+            if as_good and (constant.beyond, constant.error) != (best.beyond, best.error):
                 best = constant
         return best
 
