@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-browser test-network lint format docs bench-overhead bench-smoke pictures clean
+.PHONY: demo test coverage test-browser test-cuda test-network lint format docs bench-overhead bench-smoke pictures clean
 
 .venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
 	$(PYTHON) -m venv .venv
@@ -24,11 +24,20 @@ demo: .venv/base
 test: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# How much of the library the tests run, lines and branches, the program's processes included.
+coverage: .venv/dev
+	$(BIN)/pytest -n 2 --dist worksteal --cov=fairgrad --cov-report=term:skip-covered -m "not wheel"
+
 # Real pages in a real browser. Chromium comes from the system's packages.
 test-browser: .venv/dev
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/pip install --quiet -e '.[browser]'
 	FAIRGRAD_BROWSER=$$(command -v chromium) $(BIN)/pytest tests/browser
+
+# What needs a GPU; it fails where PyTorch finds none.
+test-cuda: .venv/dev
+	$(BIN)/python -c "import sys, torch; sys.exit(None if torch.cuda.is_available() else 'no GPU')"
+	$(BIN)/pytest tests/torch/wild/test_cuda.py
 
 # Real downloads of the data sets' carriers.
 test-network: .venv/dev

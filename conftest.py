@@ -1,9 +1,11 @@
 """Settings shared by all tests, and examples left out for want of a library."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import settings
 
@@ -16,7 +18,16 @@ settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Leaves whose library is not installed are left out when examples in docstrings are run.
-LEAVES = ("lightgbm", "lightning", "skorch", "tensorboard", "transformers", "xgboost")
+LEAVES = (
+    "lightgbm",
+    "lightning",
+    "mlflow",
+    "onnx",
+    "skorch",
+    "tensorboard",
+    "transformers",
+    "xgboost",
+)
 _SOURCE = Path(__file__).parent / "src" / "fairgrad"
 
 collect_ignore_glob = [
@@ -25,3 +36,13 @@ collect_ignore_glob = [
     if find_spec(leaf) is None
     for pattern in (f"{_SOURCE}/{leaf}.py", f"{_SOURCE}/{leaf}/*")
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def runs_of_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """MLflow writes to a folder here, where users have a server, and reports to nobody."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        patch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path_factory.mktemp('mlflow')}/runs")
+        yield

@@ -1,7 +1,9 @@
-"""What a fair training step costs: plain cross entropy, ours and fairgrad 0.2.0, interleaved.
+"""What fairness costs in training: plain cross entropy, ours and fairgrad 0.2.0, interleaved.
 
-Run: ``make bench-overhead``. Ratios are medians over blocks of steps that alternate between the
-losses in one process and one thread, so that a noisy machine disturbs all of them alike.
+Run: ``make bench-overhead``. Two tables: bare steps on batches that lie in memory, and whole epochs
+as the paper measures them, with a data loader, clipping and SGD. Ratios are medians over blocks of
+steps, or over epochs, that alternate between the losses in one process and one thread, so that a
+noisy machine disturbs all of them alike. Times are processor times.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import gc
 import itertools
 import statistics
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -20,6 +23,7 @@ from old_fairgrad import load_old_loss
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import fairgrad.torch
 
@@ -32,7 +36,7 @@ GROUPS = (2, 8, 32, 128, 512, 2_000, 5_000, 10_000)
 
 
 class Case(NamedTuple):
-    """One network at one batch size, and the paper's ratio for it (seconds per epoch)."""
+    """One network at one batch size, and the paper's ratio of seconds per epoch for it."""
 
     name: str
     network: Callable[[], nn.Module]
@@ -87,64 +91,94 @@ def training_data(case: Case, n_groups: int = 2) -> tuple[Tensor, Tensor, Tensor
     return x, y, s
 
 
-def stepper(case: Case, loss: str, old: Any, n_groups: int = 2) -> Callable[[int], None]:
-    """A function that trains for so many steps with the named loss."""
-    x, y, s = training_data(case, n_groups)
-    torch.manual_seed(0)
-    model = case.network()
-    model(x[: case.batch])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batches = [
-        tuple(part[start : start + case.batch] for part in (x, y, s))
-        for start in range(0, len(x) - case.batch + 1, case.batch)
-    ]
-    if loss == "plain":
-        plain = nn.CrossEntropyLoss()
-        criterion = lambda logits, y, _: plain(logits, y)  # noqa: E731 - the same call for all
-    elif loss in {"ours", "tensors"}:
-        criterion = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds")
-        criterion.state.is_compiled &= loss == "ours"
-    else:
-        criterion = old(y_train=y, s_train=s, fairness_measure="equal_odds")
-    stream = itertools.cycle(batches)
+class Trainer:
+    """A network that is trained with the named loss.
 
-    def run(steps: int) -> None:
-        for x, y, s in itertools.islice(stream, steps):
-            optimizer.zero_grad()
-            criterion(model(x), y, s).backward()
-            optimizer.step()
+    Args:
+        case: network and batch size.
+        loss: "plain", "ours", "tensors" (ours, not compiled) or "0.2.0".
+        old: the loss of fairgrad 0.2.0.
+        n_groups: groups in the data.
+    """
 
-    return run
+    def __init__(self, case: Case, loss: str, old: Any, n_groups: int = 2) -> None:
+        self.case, self.data = case, training_data(case, n_groups)
+        x, y, s = self.data
+        torch.manual_seed(0)
+        self.model = case.network()
+        self.model(x[: case.batch])
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        if loss == "plain":
+            plain = nn.CrossEntropyLoss()
+            self.criterion = lambda logits, y, _: plain(logits, y)
+        elif loss in {"ours", "tensors"}:
+            self.criterion = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds")
+            self.criterion.state.is_compiled &= loss == "ours"
+        else:
+            self.criterion = old(y_train=y, s_train=s, fairness_measure="equal_odds")
+        starts = range(0, len(x) - case.batch + 1, case.batch)
+        batches = [tuple(part[i : i + case.batch] for part in self.data) for i in starts]
+        self.stream = itertools.cycle(batches)
+        self.loader = DataLoader(TensorDataset(*self.data), case.batch, shuffle=True)
+
+    def steps(self, n: int) -> None:
+        """Bare steps on batches that lie in memory."""
+        for x, y, s in itertools.islice(self.stream, n):
+            self.optimizer.zero_grad()
+            self.criterion(self.model(x), y, s).backward()
+            self.optimizer.step()
+
+    def epoch(self) -> None:
+        """A pass over the data as in the paper's experiments."""
+        for x, y, s in self.loader:
+            self.optimizer.zero_grad()
+            self.criterion(self.model(x), y, s).backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 0.05)
+            self.optimizer.step()
 
 
-def ratios_to_plain(
-    case: Case, losses: list[str], old: Any, blocks: int, steps: int, n_groups: int = 2
-) -> dict[str, float]:
-    """Median ratio of each loss to plain over interleaved blocks, and plain's seconds per step."""
-    runs = {loss: stepper(case, loss, old, n_groups) for loss in losses}
+def interleaved(runs: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """Median ratio of each run to the plain one, taken in turns; "seconds" are the plain one's."""
     for run in runs.values():
-        run(steps)
-    times: dict[str, list[float]] = {loss: [] for loss in losses}
-    for _ in range(blocks):
+        run()
+    times: dict[str, list[float]] = {loss: [] for loss in runs}
+    for _ in range(repeats):
         for loss, run in runs.items():
-            start = time.perf_counter()
-            run(steps)
-            times[loss].append((time.perf_counter() - start) / steps)
+            start = time.process_time()
+            run()
+            times[loss].append(time.process_time() - start)
     ratios = {
         loss: statistics.median(a / b for a, b in zip(times[loss], times["plain"], strict=True))
-        for loss in losses
+        for loss in runs
     }
     return {**ratios, "seconds": statistics.median(times["plain"])}
 
 
+def step_ratios(
+    case: Case, losses: list[str], old: Any, blocks: int, steps: int, n_groups: int = 2
+) -> dict[str, float]:
+    """Ratios of steps to plain ones, and the plain one's seconds."""
+    trainers = {loss: Trainer(case, loss, old, n_groups) for loss in losses}
+    runs = {loss: lambda own=own: own.steps(steps) for loss, own in trainers.items()}
+    found = interleaved(runs, blocks)
+    return {**found, "seconds": found["seconds"] / steps}
+
+
+def epoch_ratios(case: Case, losses: list[str], old: Any, epochs: int) -> dict[str, float]:
+    """Ratios of epochs to plain ones, and the plain one's seconds."""
+    trainers = {loss: Trainer(case, loss, old) for loss in losses}
+    return interleaved({loss: own.epoch for loss, own in trainers.items()}, epochs)
+
+
 def main() -> None:
-    """Prints the table."""
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=30)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=9)
     parser.add_argument("--only", default="", help="only networks whose name contains this")
     parser.add_argument("--without-old", action="store_true", help="leave fairgrad 0.2.0 out")
-    parser.add_argument("--out", default="", help="also write the ratios into this CSV file")
+    parser.add_argument("--out", type=Path, help="folder to write the ratios into as CSV")
     options = parser.parse_args()
     torch.set_num_threads(1)
     old = None if options.without_old else load_old_loss()
@@ -152,33 +186,48 @@ def main() -> None:
     print("The step is compiled." if fairgrad.torch.is_compiled else "The step is not compiled.")
     if not options.only:
         print_memory(losses, old)  # first, while no freed memory can hide what is kept
-    table = Table(title="Time of a training step as a multiple of plain cross entropy")
-    for column in ("network", "batch", "plain, µs", "ours", "not compiled", "0.2.0", "paper"):
-        table.add_column(column, justify="left" if column == "network" else "right")
-    rows: list[dict[str, Any]] = []
-    for case in cases():
-        if options.only not in case.name:
-            continue
-        ratio = ratios_to_plain(case, losses, old, options.blocks, options.steps)
-        rows.append({"network": case.name, "batch": case.batch, **ratio, "paper": case.paper})
-        shown = [
-            f"{ratio[loss]:.2f}" if loss in ratio else "" for loss in ("ours", "tensors", "0.2.0")
-        ]
-        table.add_row(
-            case.name, str(case.batch), f"{ratio['seconds'] * 1e6:.0f}", *shown, case.paper
-        )
-    Console(width=110).print(table)
+    chosen = [case for case in cases() if options.only in case.name]
+    steps = [
+        row_of(case, step_ratios(case, losses, old, options.blocks, options.steps), 1e6)
+        for case in chosen
+    ]
+    show("Time of a training step as a multiple of plain cross entropy", steps, "microseconds")
+    epochs = [
+        row_of(case, epoch_ratios(case, losses, old, options.epochs), 1.0) | {"paper": case.paper}
+        for case in chosen
+        if case.batch == 512 or case.name in {"linear", "convolutional"}
+    ]
+    show("Time of an epoch, with data loader and clipping", epochs, "seconds")
     if options.out:
-        columns = {
-            "seconds": "plain_microseconds",
-            "tensors": "not_compiled",
-            "0.2.0": "fairgrad_0_2_0",
-        }
-        frame = pd.DataFrame(rows).drop(columns="plain").rename(columns=columns)
-        frame["plain_microseconds"] *= 1e6
-        frame.round(2).to_csv(options.out, index=False)
+        for name, rows, unit in (
+            ("overhead", steps, "microseconds"),
+            ("overhead_epochs", epochs, "seconds"),
+        ):
+            frame = pd.DataFrame(rows).rename(columns={"plain": f"plain_{unit}"})
+            frame.round(3 if unit == "seconds" else 2).to_csv(
+                options.out / f"{name}.csv", index=False
+            )
     if not options.only:
         print_growth_with_groups(options.blocks, options.steps)
+
+
+def row_of(case: Case, ratios: dict[str, float], unit: float) -> dict[str, Any]:
+    """A row of the results; ratios have two digits, as more would be noise."""
+    names = {"ours": "ours", "tensors": "not_compiled", "0.2.0": "fairgrad_0_2_0"}
+    found = {new: round(ratios[name], 2) for name, new in names.items() if name in ratios}
+    row = {"network": case.name, "batch": case.batch, **found}
+    return row | {"plain": ratios["seconds"] * unit}
+
+
+def show(title: str, rows: list[dict[str, Any]], unit: str) -> None:
+    """Prints one of the tables."""
+    table = Table(title=title)
+    for column in rows[0]:
+        name = f"plain, {unit}" if column == "plain" else column.replace("_", " ")
+        table.add_column(name, justify="left" if column == "network" else "right")
+    for row in rows:
+        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console(width=110).print(table)
 
 
 def print_memory(losses: list[str], old: Any, steps: int = 3000) -> None:
@@ -187,11 +236,11 @@ def print_memory(losses: list[str], old: Any, steps: int = 3000) -> None:
     table.add_column("loss")
     table.add_column("bytes per step", justify="right")
     for loss in losses:
-        run = stepper(cases()[0], loss, old)
-        run(300)
+        trainer = Trainer(cases()[0], loss, old)
+        trainer.steps(300)
         gc.collect()
         before = psutil.Process().memory_info().rss
-        run(steps)
+        trainer.steps(steps)
         gc.collect()
         table.add_row(loss, f"{(psutil.Process().memory_info().rss - before) / steps:,.0f}")
     Console(width=110).print(table)
@@ -205,7 +254,7 @@ def print_growth_with_groups(blocks: int, steps: int) -> None:
         table.add_column(column, justify="right")
     for n_groups in GROUPS:
         losses = ["plain", "ours", "tensors"]
-        ratio = ratios_to_plain(case, losses, None, blocks, steps, n_groups)
+        ratio = step_ratios(case, losses, None, blocks, steps, n_groups)
         _, y, s = training_data(case, n_groups)
         buffers = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds").buffers()
         size = sum(buffer.nbytes for buffer in buffers) / 1e6

@@ -28,6 +28,7 @@ extensions = [
     "executed",
     "gallery_order",
     "mathml",
+    "program",
     "reference",
     "repository_pages",
     "results_tables",
@@ -116,7 +117,10 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
 }
-html_sidebars = {"index": [], "scale": [], "architecture": [], "contributing": []}
+html_sidebars = {
+    name: []
+    for name in ("index", "scale", "architecture", "contributing", "faq", "compliance", "options")
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"

@@ -64,6 +64,45 @@ def means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
+def pair(accuracy: float, unfairness: float) -> str:
+    """Accuracy and unfairness as tables show them.
+
+    Example:
+        >>> pair(0.8467, 0.0442), pair(float("nan"), 0.1)
+        ('.847 / .044', '')
+    """
+    if pd.isna(accuracy) or pd.isna(unfairness):
+        return ""
+    return " / ".join(f"{figure:.3f}".lstrip("0") for figure in (accuracy, unfairness))
+
+
+def methods_by_measure(dataset: str, model: str) -> pd.DataFrame:
+    """Every method on a data set: accuracy / unfairness, a column per measure."""
+    every = read("comparison.csv")
+    found = every[(every.dataset == dataset) & (every.model == model)]
+    shown = found.assign(
+        figures=[pair(*row) for row in zip(found.accuracy, found.mean_abs_fairness, strict=True)]
+    )
+    table = shown.pivot_table("figures", "method", "measure", aggfunc="first")
+    table = table.reindex(found.method.unique()).fillna("not offered").reset_index()
+    return table.rename(columns=lambda name: name.replace("_", " ")).rename_axis(columns=None)
+
+
+def beside_the_paper(measure: str, method: str = "fairgrad") -> pd.DataFrame:
+    """One method on every data set, and in brackets the paper's figures."""
+    every = read("comparison.csv")
+    found = every[(every.method == method) & (every.measure == measure)]
+    own = zip(found.accuracy, found.mean_abs_fairness, strict=True)
+    paper = zip(found.paper_accuracy, found.paper_mean_abs_fairness, strict=True)
+    cells = [
+        f"{pair(*ours)} ({said if said.startswith('not') else pair(*theirs)})"
+        for ours, theirs, said in zip(own, paper, found.verdict, strict=True)
+    ]
+    table = found.assign(cell=cells).pivot_table("cell", "dataset", "model", aggfunc="first")
+    table = table.reindex(found.dataset.unique()).fillna("not run").reset_index()
+    return table.rename_axis(columns=None)
+
+
 class Results(SphinxDirective):
     """The table of a file of results, and the command that made it."""
 

@@ -29,6 +29,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Loads a public name on first use, so that importing a part does not load the whole."""
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("fairgrad")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Any column of values -> integer codes and the values they stand for.
 
-Columns come as tensors, arrays, lists or pandas objects. None of those libraries is imported
-here: what a column is, is read off its methods.
+Columns come as tensors, arrays, lists, or frames and series of any library. None of those
+libraries is imported here: what a column is, is read off its methods. Frames of other libraries
+than pandas go through narwhals, which is imported when the first one comes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,71 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 """The code of a missing value, and the integer that means "unknown" in sensitive columns."""
 
+OURS = frozenset({"builtins", "numpy", "torch", "pandas", "scipy"})
+"""Where the types come from that are taken as they are."""
+
 
 class Codes(NamedTuple):
     """A column as integers: ``values[codes[i]]`` is row i, ``UNKNOWN`` where it is missing."""
 
     codes: NDArray[np.int64]
     values: NDArray[Any]
+
+
+def as_pandas(data: Any) -> Any:
+    """A frame or column of polars, Arrow or another library as one of pandas; all else as it is.
+
+    Whatever takes tables takes them through here, so that a table means the same in every
+    library. What is lazy is computed. Columns that have missing values keep them: as NaN among
+    numbers, as None among texts. Categories stay categories.
+
+    Example:
+        >>> import polars as pl
+        >>> as_pandas(pl.LazyFrame({"sex": ["F", None], "age": [31, 45]})).to_dict("list")
+        {'sex': ['F', nan], 'age': [31, 45]}
+        >>> as_pandas([1, 2])
+        [1, 2]
+    """
+    homes = {cls.__module__.partition(".")[0] for cls in type(data).__mro__[:-1]}
+    if homes & OURS:
+        return data
+    data = _whole_table(data)
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - most users never give it anything to do
+
+    found = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(found, nw.LazyFrame):
+        found = found.collect()
+    if isinstance(found, nw.DataFrame):
+        columns = {column.name: _pandas_column(column, nw) for column in found.iter_columns()}
+        return nw.from_dict(columns, backend="pandas").to_native()
+    return _pandas_column(found, nw) if isinstance(found, nw.Series) else data
+
+
+def as_column(data: Any) -> Any:
+    """The same of one column: a table with nothing else is that column (no series is lazy)."""
+    found = as_pandas(data)
+    return found.iloc[:, 0] if found is not data and found.shape[1:] == (1,) else found
+
+
+def _whole_table(data: Any) -> Any:
+    """A piece of an Arrow table as a table, which narwhals knows."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.RecordBatch):
+        return arrow.Table.from_batches([data])
+    if arrow is not None and isinstance(data, arrow.Array):
+        return arrow.chunked_array([data])
+    return data
+
+
+def _pandas_column(column: Any, nw: Any) -> Any:
+    """The same values as a series of pandas."""
+    kind = column.dtype
+    is_category = isinstance(kind, (nw.Categorical, nw.Enum))
+    # As texts: pyarrow 26 reads a missing category as the last one when asked for an array.
+    values = (column.cast(nw.String) if is_category else column).to_numpy()
+    made = nw.new_series(column.name or None, values, backend="pandas")
+    # An Enum's values have no order that a model should learn from.
+    return made.cast(kind).to_native().cat.as_unordered() if is_category else made.to_native()
 
 
 def as_columns(data: Any, argument: str) -> dict[str, Any]:
@@ -35,7 +95,8 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
         ValueError: if the data have more than two dimensions, or no column.
     """
     if isinstance(data, Mapping):
-        return {str(name): column for name, column in data.items()}
+        return {str(name): as_pandas(column) for name, column in data.items()}
+    data = as_pandas(data)
     if hasattr(data, "columns"):  # a data frame
         return {str(name): data[name] for name in data.columns}
     if _is_series(data):
@@ -79,7 +140,8 @@ def _is_series(data: Any) -> bool:
 
 
 def as_array(data: Any) -> NDArray[Any]:
-    """A tensor (on any device), list or array-like as a NumPy array."""
+    """A tensor (on any device), list, frame or array-like as a NumPy array."""
+    data = as_pandas(data)
     if hasattr(data, "detach"):
         data = data.detach().cpu()
     array: NDArray[Any] = np.asarray(data)
@@ -92,7 +154,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     """Codes of a column, values in sorted order, missing values unknown.
 
     Args:
-        column: a tensor, array, list or pandas series.
+        column: a tensor, array, list, or a series of any library.
         argument: what to call the column in errors.
         unknown: the integer that means "missing", if there is one.
 
@@ -101,6 +163,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         >>> codes.tolist(), values.tolist()
         ([1, 0, -1], ['a', 'b'])
     """
+    column = as_pandas(column)
     if _is_series(column):
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))

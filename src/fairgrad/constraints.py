@@ -73,11 +73,10 @@ class Coefficients:
         return dense
 
     def times(self, errors: Floats) -> Floats:
-        """``C e``: (J,)."""
-        entries: Any = self.value * errors[self.cell]
-        rate = np.bincount(self.row, entries, minlength=len(self.block)).astype(np.float64)
-        mean = np.bincount(self.block, self.share * rate, minlength=self.n_blocks)
-        return rate - mean[self.block].astype(np.float64)
+        """``C e``: (..., J), of errors (..., K)."""
+        rate = _sum_by(self.row, self.value * errors[..., self.cell], len(self.block))
+        mean = _sum_by(self.block, self.share * rate, self.n_blocks)
+        return rate - mean[..., self.block]
 
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
         """The same levels, of which only these, (J,), have entries; the others are 0."""
@@ -242,7 +241,7 @@ class Constraints:
         return ~np.isnan(self.c0)
 
     def levels(self, errors: Floats) -> Floats:
-        """``F = c0 + C e``: (J,); the error of an empty cell, NaN, is never used."""
+        """``F = c0 + C e``: (..., J); the error of an empty cell, NaN, is never used."""
         levels: Floats = self.c0 + self.coefficients.times(np.nan_to_num(errors))
         return levels
 
@@ -252,6 +251,8 @@ class Constraints:
         Raises:
             ValueError: if epsilon is negative or not a number.
         """
+        if type(epsilon) is float and epsilon == 0:
+            return self
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
@@ -390,6 +391,14 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     )
 
 
+def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
+    """(..., size) the sums of the values (..., E) that have the same index."""
+    flat = values.reshape(-1, values.shape[-1])
+    place = index if len(flat) == 1 else index + size * np.arange(len(flat))[:, None]
+    sums = np.bincount(place.ravel(), flat.ravel(), minlength=size * len(flat))
+    return sums.astype(np.float64).reshape(*values.shape[:-1], size)
+
+
 def _vector(value: Any, length: int, argument: str) -> Floats:
     try:
         vector = np.asarray(value, dtype=np.float64)
@@ -400,4 +409,4 @@ def _vector(value: Any, length: int, argument: str) -> Floats:
             f"{argument}: expected a number or one per constraint ({length}), "
             f"got shape {vector.shape}."
         )
-    return np.broadcast_to(vector, (length,)).copy()
+    return np.full(length, vector)

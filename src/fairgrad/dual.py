@@ -175,12 +175,15 @@ def make_constants(
     )
 
 
-def side_by_side(problems: Sequence[Constants]) -> Constants:
-    """Several problems with equally many cells as one: cells and levels follow each other."""
+def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
+    """Several problems with equally many cells as one: cells and levels follow each other.
+
+    It has as many sides as the problem that has the most, and at least `n_sides`.
+    """
     own = [
         Coefficients(c.row, c.cell, c.value, c.block, c.share, len(c.per_share)) for c in problems
     ]
-    n_sides = max(len(c.sign) for c in problems)
+    n_sides = max(n_sides, *(len(c.sign) for c in problems))
     bounds, floors = [], []
     for c in problems:
         missing = n_sides - len(c.sign)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.columns import as_array
+from fairgrad.columns import as_array, as_column
 from fairgrad.groups import Floats, GroupedRows, group_rows
 from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 
@@ -144,7 +144,7 @@ def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
     Raises:
         ValueError: if there is not one prediction per row.
     """
-    predicted = as_array(y_pred)
+    predicted = as_array(as_column(y_pred))
     if predicted.shape != rows.label.shape:
         raise ValueError(
             f"y_pred: expected one prediction per row of y_true ({len(rows)}), "

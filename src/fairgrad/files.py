@@ -39,8 +39,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     # A folder, not a file of another name: the ending tells writers the format.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
     try:
-        yield folder / path.name
-        (folder / path.name).replace(path)
+        with naming(path):
+            yield folder / path.name
+            (folder / path.name).replace(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -52,10 +53,22 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
     try:
         beside.chmod(0o755)
-        yield beside
-        _replace(folder, beside)
+        with naming(folder):
+            yield beside
+            _replace(folder, beside)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """A full disk says what could not be written, which the system's own error does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, f"{path} cannot be written: {error.strerror}") from error
 
 
 def _replace(folder: Path, beside: Path) -> None:

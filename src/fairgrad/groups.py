@@ -14,13 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairgrad.columns import UNKNOWN, Codes, as_array, as_columns, encode
+from fairgrad.checks import check_number
+from fairgrad.columns import UNKNOWN, Codes, as_array, as_column, as_columns, encode
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+MIN_GROUP = 30
+"""Groups with fewer rows are not judged: a rate of 29 rows is known to within 20 points only.
+
+A number of rows, not a share: how well a rate is known depends on the rows. A share, such as the
+2 % of New York's Local Law 144, would pass over 20,000 people of a million. 30 is also the least
+number of people of whom the US National Center for Health Statistics publishes a proportion.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,6 +442,45 @@ def group_rows(
     return GroupedRows(groups, found.codes, group, weight)
 
 
+def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
+    """(G,) which groups have enough rows to be constrained and judged.
+
+    The others are shown with their counts and set aside. Where fewer than two groups have enough
+    rows nothing could be compared, so all of them count.
+
+    Args:
+        rows: (G,) how many rows each group has (rows, not the sum of their weights).
+        min_group: the least number of rows; below 1 a share of all rows, such as 0.02.
+
+    Raises:
+        ValueError: if `min_group` is not a number of at least 0.
+
+    Example:
+        >>> judged_groups([500, 40, 7])
+        array([ True,  True, False])
+        >>> judged_groups([500, 40, 7], min_group=0.1)  # 10 % of the rows: one group alone
+        array([ True,  True,  True])
+    """
+    size = as_array(rows).astype(np.float64)
+    enough = size >= least_rows(size.sum(), min_group)
+    present = enough & (size > 0)
+    return enough if present.sum() > 1 else np.ones(len(size), dtype=bool)
+
+
+def least_rows(n_rows: float, min_group: float = MIN_GROUP) -> int:
+    """The number of rows that `min_group` asks of a group in a table of so many rows.
+
+    Raises:
+        ValueError: if `min_group` is not a number of at least 0.
+
+    Example:
+        >>> least_rows(1000, 30), least_rows(1000, 0.02)
+        (30, 20)
+    """
+    check_number("min_group", min_group)
+    return int(np.ceil(min_group * n_rows if min_group < 1 else min_group))
+
+
 def check_weights(
     sample_weight: Any, n_rows: int, argument: str = "sample_weight", other: str = "y"
 ) -> Floats | None:
@@ -443,7 +491,7 @@ def check_weights(
     """
     if sample_weight is None:
         return None
-    weight = as_array(sample_weight).astype(np.float64)
+    weight = as_array(as_column(sample_weight)).astype(np.float64)
     _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
     if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(

@@ -47,6 +47,7 @@ TYPES = {
     "fairgrad.Groups": "fairgrad.groups.Groups",
     "fairgrad.NetworkShape": "fairgrad.training.networks.Shape",
     "fairgrad.On": "fairgrad.measures.On",
+    "fairgrad.SensitiveEncoder": "fairgrad.aware.SensitiveEncoder",
 }
 """Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
 

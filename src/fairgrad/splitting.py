@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairgrad.checks import check_count, check_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairgrad.groups import Ints
+
+TEST, VALIDATION = 0.2, 0.25
+"""Share of the rows held out for the test, and of the other rows for validation."""
+
+
+class SplitRows(NamedTuple):
+    """Row numbers of the three parts; ``train, validation, test = rows`` unpacks them."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
 
 
 def hold_out(
@@ -47,15 +60,51 @@ def hold_out(
     n = len(cell)
     if fraction == 0:
         return np.arange(n), np.arange(0)
-    order, place, size = _shuffled_cells(cell, random_state)
-    quota = np.minimum(np.rint(fraction * size), size - 1)
-    is_held = place < quota
+    order, size, place = _dealt(cell, random_state)
+    is_held = place < np.minimum(np.rint(fraction * size), size - 1)
     if not is_held.any() and not may_be_empty:
         raise ValueError(f"{argument}: {fraction!r} of {n} rows holds out none.")
     return np.sort(order[~is_held]), np.sort(order[is_held])
 
 
-def folds(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
+def three_parts(
+    cell: Ints,
+    random_state: Any = 0,
+    *,
+    test: float = TEST,
+    validation: float = VALIDATION,
+    may_be_empty: bool = False,
+) -> SplitRows:
+    """Training, validation and test rows: `hold_out` twice.
+
+    Args:
+        cell: (n,) the cell of each row.
+        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
+        test: the share of all rows held out for the test; 0 for no test rows.
+        validation: the share of the other rows that is for validation.
+        may_be_empty: whether it is fine that a part has no rows.
+
+    Raises:
+        ValueError: if a share is out of its range, or so small that no row is held out.
+
+    Example:
+        >>> [len(part) for part in three_parts(np.repeat([0, 1], [60, 40]))]
+        [60, 20, 20]
+    """
+    rest, in_test = hold_out(
+        cell, test, random_state, "the share for the test", may_be_empty=may_be_empty
+    )
+    training, held = hold_out(
+        cell[rest],
+        validation,
+        random_state,
+        "the share for validation",
+        may_be_empty=may_be_empty,
+    )
+    return SplitRows(rest[training], rest[held], in_test)
+
+
+def fold_of_rows(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
     """(n,) the fold of each row: equally many rows of every cell in each fold, up to one.
 
     Args:
@@ -64,24 +113,55 @@ def folds(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
         random_state: a seed, or what else ``numpy.random.default_rng`` takes.
 
     Raises:
-        ValueError: if the number of folds is not allowed.
+        ValueError: if there are fewer than two folds.
 
     Example:
-        >>> fold = folds(np.repeat([0, 1], [4, 6]), 2)
+        >>> fold = fold_of_rows(np.repeat([0, 1], [4, 6]), 2)
         >>> np.bincount(fold[:4]), np.bincount(fold[4:])
         (array([2, 2]), array([3, 3]))
     """
     check_count("n_folds", n_folds, least=2)
-    order, place, _ = _shuffled_cells(cell, random_state)
+    order, _, _ = _dealt(cell, random_state)
     fold = np.empty(len(cell), dtype=np.int64)
-    fold[order] = place % n_folds
+    # Dealt one by one through all cells: neither a fold nor a cell's share of it gets too small.
+    fold[order] = np.arange(len(cell)) % n_folds
     return fold
 
 
-def _shuffled_cells(cell: Ints, random_state: Any) -> tuple[Ints, Ints, Ints]:
-    """Rows by cell, shuffled within each; the place of each in its cell; and the cell's size."""
+def folds(
+    cell: Ints, n_folds: int, random_state: Any = 0, *, validation: float = VALIDATION
+) -> Iterator[SplitRows]:
+    """The parts of cross-validation: every row is a test row once.
+
+    A cell of one row is never tested, as no other row could stand for it in training.
+
+    Args:
+        cell: (n,) the cell of each row.
+        n_folds: how many times the rows are divided, 2 or more.
+        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
+        validation: the share of the rows outside a fold that is for validation.
+
+    Raises:
+        ValueError: if there are fewer than two folds.
+
+    Example:
+        >>> parts = list(folds(np.repeat([0, 1], [60, 40]), 5))
+        >>> [len(part.test) for part in parts]
+        [20, 20, 20, 20, 20]
+    """
+    fold = fold_of_rows(cell, n_folds, random_state)
+    _, index, size = np.unique(cell, return_inverse=True, return_counts=True)
+    fold[size[index] == 1] = -1
+    for number in range(n_folds):
+        test, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        training, held = hold_out(cell[rest], validation, random_state, "the share for validation")
+        yield SplitRows(rest[training], rest[held], test)
+
+
+def _dealt(cell: Ints, random_state: Any) -> tuple[Ints, Ints, Ints]:
+    """Rows by cell, shuffled within each; the size of each one's cell, and its place there."""
     n = len(cell)
     order = np.random.default_rng(random_state).permutation(n)
     order = order[np.argsort(cell[order], kind="stable")]
     _, index, size = np.unique(cell[order], return_inverse=True, return_counts=True)
-    return order, np.arange(n) - (np.cumsum(size) - size)[index], size[index]
+    return order, size[index], np.arange(n) - (np.cumsum(size) - size)[index]

@@ -14,11 +14,19 @@ from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
     FairBoostingMixin,
     fairness_file,
+    kept_rounds,
     read_fairness_file,
     write_model,
 )
-from fairgrad.boosting.evaluation import FAIRNESS_METRICS, EvalSets, list_metrics
+from fairgrad.boosting.evaluation import (
+    FAIRNESS_METRICS,
+    EvalSets,
+    eval_sets,
+    fitted_features,
+    list_metrics,
+)
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     import os
@@ -67,8 +75,9 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     """An `xgboost.XGBClassifier` whose levels of fairness are moved into their bounds.
 
     Each boosting round is one step of the method: the gradients of the rows of each (label, group)
-    cell are weighted so that ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit,
-    never to predict. Everything else is XGBoost's; as there, labels are 0, 1, ....
+    cell are weighted so that ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit, and
+    to predict only if the trees are to look at them (`use_sensitive`). Everything else is
+    XGBoost's; as there, labels are 0, 1, ....
 
     Args:
         {fairness arguments}
@@ -117,7 +126,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         """Trains the classifier.
 
         Args:
-            X: (n, features), as XGBClassifier takes it.
+            X: (n, features), as XGBClassifier takes it, or a frame of polars or Arrow.
             y: (n,) labels 0, 1, ....
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
@@ -133,23 +142,40 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
+        X, y = as_pandas(X), as_column(y)
+        encoder, shown = self._encoder(y, sensitive_features, xgb_model)
+        features = fitted_features(encoder, X, shown)
+        pairs = [(as_pandas(own), as_column(label)) for own, label in eval_set or ()]
+        labels = [label for _, label in pairs]
+        eval_features = eval_sets(encoder, [own for own, _ in pairs], eval_sensitive_features)
         options = {
-            "sample_weight": sample_weight,
-            "eval_set": eval_set,
+            "sample_weight": as_column(sample_weight),
+            "eval_set": list(zip(eval_features, labels, strict=True)) or None,
             "xgb_model": xgb_model,
             "verbose": verbose,
             **fit_options,
         }
         if self.fairness_measure is None:
-            super().fit(X, y, **options)
-            self._set_fitted(None)
+            super().fit(features, y, **options)
+            self._set_fitted(None, encoder, X)
             return self
-        objective = self._make_objective(y, sensitive_features, sample_weight, xgb_model)
-        labels = (y for _, y in eval_set or ())
-        sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
-        with self._fair_training(objective, *self._metrics(sets)):
-            super().fit(X, y, **options)
-        self._set_fitted(objective)
+
+        def make(parts: int | None) -> XGBoostObjective:
+            arguments = (y, sensitive_features, sample_weight, xgb_model, parts)
+            objective: XGBoostObjective = self._make_objective(*arguments)
+            return objective
+
+        def fit(objective: XGBoostObjective) -> None:
+            sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
+            with self._fair_training(objective, *self._metrics(sets)):
+                super(FairGradXGBClassifier, self).fit(features, y, **options)
+
+        again = xgb_model is None and not self.callbacks
+        objective = self._fit_fairly(make, fit, again=again, watched=bool(pairs))
+        kept = kept_rounds(objective, xgb_model, pairs)
+        if kept is not None:
+            self._Booster = self.get_booster()[:kept]
+        self._set_fitted(objective, encoder, X)
         return self
 
     def _wrapper_params(self) -> set[str]:
@@ -257,7 +283,9 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
         True
     """
     notes = read_fairness_file(path, FairGradXGBClassifier.file_format)
-    model = FairGradXGBClassifier(notes["fairness_measure"], epsilon=notes["epsilon"])
+    model = FairGradXGBClassifier(
+        notes["fairness_measure"], epsilon=notes["epsilon"], use_sensitive="sensitive" in notes
+    )
     model.load_model(bytearray(Path(path).read_bytes()))
     if model.n_classes_ != notes["n_classes"]:
         raise ValueError(

@@ -32,7 +32,7 @@ def test_constant_predictions():
 def test_levelling_down():
     before, worse = with_accuracy(0.9, 0.7), with_accuracy(0.7, 0.7)
     audit = Audit(Y, worse, S, measures="accuracy_parity", baseline=before)
-    assert "no group has a better accuracy" in message(audit, "levelling_down")
+    assert "No group has a surely better accuracy" in message(audit, "levelling_down")
     assert "sensitive_features=a" in message(audit, "levelling_down")
     lifted = Audit(Y, with_accuracy(0.9, 0.85), S, measures="accuracy_parity", baseline=before)
     assert "levelling_down" not in kinds(lifted)
@@ -76,9 +76,18 @@ def test_another_threshold_than_the_trained_one():
 def test_a_threshold_that_everybody_passes_is_told_too():
     score = np.linspace(0.2, 1, 400)
     everybody = Audit(Y, np.ones(400, dtype=int), S, y_score=score)
-    assert "switch at a score of about 0.2, but" in message(everybody, "threshold")
+    assert "switch at a score of about 0.2, not at 0.5" in message(everybody, "threshold")
     nobody = Audit(Y, np.zeros(400, dtype=int), S, y_score=score)
-    assert "switch at a score of about 1, but" in message(nobody, "threshold")
+    assert "switch at a score of about 1, not at 0.5" in message(nobody, "threshold")
+
+
+def test_a_system_of_unknown_threshold_is_told_nothing_of_training():
+    score = np.linspace(0, 1, 400)
+    moved = Audit(Y, (score > 0.7) * 1, S, y_score=score, threshold=None)
+    assert "threshold" not in kinds(moved)
+    by_group = (score > np.where(np.arange(400) % 2, 0.4, 0.6)) * 1
+    audit = Audit(Y, by_group, S, y_score=score, threshold=None)
+    assert "one threshold" in message(audit, "threshold")
 
 
 def test_scores_of_many_labels():
@@ -103,8 +112,9 @@ def test_unknown_values_are_counted_and_set_aside():
 def test_tiny_groups_and_cells_are_flagged():
     s = np.concatenate([S, ["c"] * 5])
     y = np.concatenate([Y, [0] * 5])
-    audit = Audit(y, y, s)
+    audit = Audit(y, y, s, min_group=0)
     assert "sensitive_features=c (5)" in message(audit, "tiny")
+    assert "sensitive_features=c (5)" in message(Audit(y, y, s), "not_judged")
     assert audit.to_frame("groups")["tiny"].tolist() == [False, False, True]
 
 

@@ -118,6 +118,7 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
         fairness_rate=0.3,
         proportional_rate=0.0,
         sample_weight=weight,
+        steady=False,
     )
     multipliers = [0.0, 0.0]
     for _ in range(3):

@@ -92,8 +92,8 @@ def test_a_damaged_state_is_refused(hiring, tmp_path, text):
 
 def test_a_newer_format_is_refused(hiring, tmp_path):
     path = save(fit(hiring), tmp_path / "model.txt")
-    fairness_file(path).write_text('{"format": "fairgrad.lightgbm", "version": 2}')
-    with pytest.raises(ValueError, match="written in version 2 of the format"):
+    fairness_file(path).write_text('{"format": "fairgrad.lightgbm", "version": 3}')
+    with pytest.raises(ValueError, match="written in version 3 of the format"):
         load(path)
 
 

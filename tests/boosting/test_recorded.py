@@ -1,4 +1,4 @@
-"""Fits of fixed seeds come out as recorded before the two estimators became one implementation."""
+"""Fits of fixed seeds come out as recorded, so that a change of results is never an accident."""
 
 import json
 from pathlib import Path

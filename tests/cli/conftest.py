@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairgrad.cli import main
 from fairgrad.datasets import load
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "datasets"
@@ -126,3 +127,19 @@ def compas():
 def read():
     """A CSV file with its texts as they are."""
     return lambda path: pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """Runs the program within this process, which is quicker; nothing is trained this way."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        found = capsys.readouterr()
+        return Ran(left.value.code or 0, found.out, found.err)
+
+    return run

@@ -7,11 +7,11 @@ BROKEN = {
     "twice.csv": ("a,a,c\n1,2,3\n", "two columns called 'a'"),
     "empty.csv": ("", "is empty"),
     "headed.csv": ("a,b,c\n", "has no rows"),
-    "notes.txt": ("a,b,c\n1,2,3\n", "can be read"),
+    "notes.docx": ("a,b,c\n1,2,3\n", "can be read"),
     "packed.csv.gz": ("not packed", "cannot be read as a table"),
-    "binary.csv": (b"a,b,c\n\xff\xfe,1,2\n", "cannot be read as a table"),
+    "binary.csv": (b"a,b,c\n\0\xff\xfe,1,2\n", "name its encoding (--encoding)"),
     "false.parquet": ("a,b,c\n", "Parquet"),
-    "open.csv": ('a,b,c\n"1,2,3\n', "cannot be read as a table"),
+    "open.csv": ('a,b,c\n"1,2,3\n', "a quote opened in row 1 is never closed"),
 }
 
 

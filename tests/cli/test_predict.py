@@ -40,9 +40,9 @@ def test_unseen_and_missing_values_are_counted_and_ignored(program, fitted, peop
     odd.to_csv(tmp_path / "odd.csv", index=False)
     ran = program("predict", fitted[0], tmp_path / "odd.csv").check()
     said = " ".join(ran.err.split())
-    assert "occupation: 1 values never seen in training, taken as none of the known." in said
-    assert "occupation: 1 values missing, taken as none of the known." in said
-    assert "age: 1 values missing, taken as the median." in said
+    assert "occupation: 1 value never seen in training, taken as none of the known." in said
+    assert "occupation: 1 value missing, taken as none of the known." in said
+    assert "age: 1 value missing, taken as the median." in said
     probability = [float(line.rsplit(",", 1)[1]) for line in ran.out.splitlines()[1:]]
     assert probability[0] == probability[1] != probability[2]
     assert probability[2] == probability[3]

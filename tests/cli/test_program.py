@@ -83,7 +83,7 @@ def test_frontier(program, adult, tmp_path):
     assert found.json["desirable"] == ">50K"
     assert [point["plain"] for point in points] == [False, False, False, True]
     assert {file.name for file in folder.iterdir()} == {
-        "audit.json", "fairgrad.json", "frontier.csv", "report.html",
+        "audit.json", "fairgrad.json", "frontier.csv", "report.html", "test_rows.csv",
     }  # fmt: skip
     chosen = points[found.json["chosen"]]
     best = max(point["validation_accuracy"] for point in points)

@@ -12,7 +12,7 @@ from fairgrad.cli.training import boosted_trees
 
 FILES = {
     "MODEL_CARD.md", "audit.json", "fairgrad.json", "features.skops", "model.txt",
-    "model.txt.fairness.json", "report.html",
+    "model.txt.fairness.json", "report.html", "test_rows.csv",
 }  # fmt: skip
 NAMED = ["--target", "income", "--sensitive", "sex", "--model", "lightgbm"]
 

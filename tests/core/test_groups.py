@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 from problems import results
 
 from fairgrad import Groups
+from fairgrad.groups import judged_groups, least_rows
 
 Y, S = [0, 1, 1, 0, 1, 1], [5, 2, 5, 5, 2, -1]
 KINDS = {
@@ -187,3 +189,24 @@ class TestBadInput:
     def test_unknown_attribute(self):
         with pytest.raises(ValueError, match="attribute: got 'age'"):
             Groups.from_data([0, 1], [0, 1]).marginal("age")
+
+
+def test_groups_with_few_rows_are_not_judged():
+    size = [400, 30, 29, 7, 0]
+    np.testing.assert_array_equal(judged_groups(size), [True, True, False, False, False])
+    np.testing.assert_array_equal(judged_groups(size, 0), [True] * 5)
+    # A share: 2 % of 466 rows are 9.3, so 10 rows are needed.
+    assert least_rows(466, 0.02) == 10
+    np.testing.assert_array_equal(judged_groups(size, 0.02), [True, True, True, False, False])
+    for wrong in (-1, float("nan"), "30", None, True):
+        with pytest.raises(ValueError, match="min_group: expected a finite number of at least 0"):
+            judged_groups(size, wrong)
+
+
+@given(st.lists(st.integers(0, 80), min_size=2, max_size=8), st.integers(0, 60))
+def test_at_least_two_groups_are_left_to_compare(size, least):
+    enough = judged_groups(size, least)
+    if sum(n >= max(least, 1) for n in size) > 1:
+        np.testing.assert_array_equal(enough, np.array(size) >= least)
+    else:
+        assert enough.all()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -12,6 +13,10 @@ import fairgrad
 def test_every_name_is_there(name):
     assert getattr(fairgrad, name).__name__ == name
     assert name in dir(fairgrad)
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert fairgrad.__version__ == version("fairgrad")
 
 
 def test_other_names_are_not():

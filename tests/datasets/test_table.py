@@ -40,7 +40,10 @@ def test_guesses_and_summary(people):
         "income": "float64",
         "city": "category",
         "zip": "category",
-        "since": "float64",
+        "since (year)": "float64",
+        "since (month)": "category",
+        "since (weekday)": "category",
+        "since (age in days)": "float64",
         "member": "category",
     }
     text = data.describe()
@@ -48,10 +51,9 @@ def test_guesses_and_summary(people):
     for fact in (
         "400 rows",
         f"sex is unknown in {unknown} rows; they are kept, in no group.",
-        "record is left out: its texts differ in most rows.",
-        "empty is left out: it has no values.",
-        f"income: {int(people['income'].isna().sum())} missing numbers",
-        f"city: {int(people['city'].isna().sum())} missing values",
+        "record (its texts differ in most rows); empty (no values).",
+        f"median, and are marked: income {int(people['income'].isna().sum())}.",
+        f"a category of their own: city {int(people['city'].isna().sum())}.",
     ):
         assert fact in text.replace("\n  ", " ")
     assert (data.s == -1).sum() == unknown

@@ -4,10 +4,12 @@ import doctest
 
 import altair as alt
 import charts
+import click
 import executed
 import gallery_order
 import numpy as np
 import pandas as pd
+import program
 import pytest
 import repository_pages
 import results_charts
@@ -16,7 +18,9 @@ import site_check
 import tables
 
 
-@pytest.mark.parametrize("module", [gallery_order, repository_pages, results_tables, tables])
+@pytest.mark.parametrize(
+    "module", [gallery_order, program, repository_pages, results_tables, tables]
+)
 def test_examples_in_the_extensions(module):
     flags = doctest.NORMALIZE_WHITESPACE
     assert doctest.testmod(module, optionflags=flags).failed == 0
@@ -57,6 +61,34 @@ def test_a_frame_becomes_a_table_with_numbers_to_the_right():
     ]  # fmt: skip
     sides = [entry["classes"] for entry in table.findall(tables.nodes.entry)]
     assert sides == [[], ["text-right"], [], ["text-right"]]
+
+
+def test_every_option_of_every_command_is_described():
+    found = {one.path: one for one in program.commands(program.program)}
+    assert {"fairgrad fit", "fairgrad audit", "fairgrad data list"} <= set(found)
+    for path, one in found.items():
+        command = program.program
+        for name in path.split()[1:]:
+            command = command.commands[name]
+        text = program.section_of(one).astext()
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert all(name in text for name in option.opts), (path, option.opts)
+                assert option.help, (path, option.opts)
+
+
+def test_figures_of_methods_are_those_of_the_results():
+    found = results_tables.read("comparison.csv").set_index(
+        ["dataset", "model", "method", "measure"]
+    )
+    table = results_tables.methods_by_measure("adult", "linear").set_index("method")
+    own = found.loc["adult", "linear", "fairgrad", "equalized_odds"]
+    accuracy, unfair = table.loc["fairgrad", "equalized odds"].split(" / ")
+    assert float(accuracy) == pytest.approx(own.accuracy, abs=6e-4)
+    assert float(unfair) == pytest.approx(own.mean_abs_fairness, abs=6e-4)
+    assert table.loc["threshold", "accuracy parity"] == "not offered"
+    paper = results_tables.beside_the_paper("equalized_odds").set_index("dataset")
+    assert paper.loc["adult", "linear"].startswith(f"{accuracy} / {unfair} (.")
 
 
 def test_every_committed_result_has_a_chart():

@@ -14,7 +14,7 @@ from fairgrad import On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
 from fairgrad.sklearn import FairGradClassifier, fit_variants
 from fairgrad.sklearn.fitting import resolve_clip
-from fairgrad.training import fairest_of_accurate
+from fairgrad.training import fairest_of_accurate, linear
 from fairgrad.training.stack import Stack
 
 EXACT = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
@@ -489,12 +489,14 @@ def test_the_best_of_all_variants_is_chosen_among_all_their_epochs(hiring):
     assert {name: getattr(best, name) for name in VARIANTS[0]} == VARIANTS[i // 5]
 
 
-def test_interruption_leaves_a_model(hiring, monkeypatch):
+@pytest.mark.parametrize("hidden", [(), (4,)])
+def test_interruption_leaves_a_model(hiring, monkeypatch, hidden):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Stack, "step", interrupted)
-    model = FairGradClassifier(fairness_rate=0.05)
+    monkeypatch.setattr(linear, "run_epoch", interrupted)
+    model = FairGradClassifier(fairness_rate=0.05, hidden_layer_sizes=hidden)
     with pytest.warns(UserWarning, match="interrupted"):
         model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert len(model.predict(hiring.X)) == 1500

@@ -66,9 +66,9 @@ BATCHES = {
         "sample_weight: expected shape",
     ),
     "mode as fourth argument": (
-        (LOGITS, Y, S, "train"),
-        TypeError,
-        "sample_weight: expected a tens",
+        (LOGITS, Y, S, "test"),
+        ValueError,
+        "mode: expected one of",
     ),
     "mode": ((LOGITS, Y, S, None, "test"), ValueError, "mode: expected one of"),
     "no class axis": ((LOGITS[:, 0], Y, S), ValueError, "input: expected shape"),

@@ -21,7 +21,9 @@ SHAPES = {
     "BCELoss": "probability",
     "SoftMarginLoss": "sign",
 }
-LOSSES = sorted(set(fairgrad.torch.__all__) - {"FairLoss", "FairnessLoss"})
+LOSSES = sorted(
+    name for name in set(fairgrad.torch.__all__) - {"FairLoss", "FairnessLoss"} if "Loss" in name
+)
 
 
 def problem(name, seed=0, n=60, column=False):

@@ -31,11 +31,11 @@ def old_package(tmp_path_factory):
     return folder / "package"
 
 
-def run(epsilon, path=None):
-    script = Path(__file__).with_name("parity_run.py")
+def run(path=None, script="parity_run.py", *arguments):
+    script = Path(__file__).parent / script
     environment = {**os.environ, **({"PYTHONPATH": str(path)} if path else {})}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(epsilon)],
+        [sys.executable, "-W", "ignore", str(script), *arguments],
         capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -43,10 +43,20 @@ def run(epsilon, path=None):
 
 
 def test_same_weights_and_losses_for_50_steps(old_package):
-    old, ours = run(0.01, old_package), run(0.01)
+    old, ours = (run(path, "parity_run.py", "0.01") for path in (old_package, None))
     for measure in old:
         for kind in ("losses", "weights"):
             np.testing.assert_allclose(
                 ours[measure][kind], old[measure][kind], atol=1e-5, err_msg=f"{measure} {kind}"
             )
         assert np.ptp(np.asarray(ours[measure]["weights"]), axis=0).max() > 0.01  # they did move
+
+
+def test_a_script_for_0_2_0_prints_the_same(old_package):
+    """Every public name of 0.2.0, and arguments without names in its order."""
+    old, ours = (run(path, "wild/older_script.py") for path in (old_package, None))
+    np.testing.assert_allclose(ours["losses"], old["losses"], rtol=1e-6)
+    assert ours["measures"].pop("errors") == old["measures"].pop("errors")
+    for name, expected in old["measures"].items():
+        for found, part in zip(ours["measures"][name], expected, strict=True):
+            np.testing.assert_allclose(found, part, atol=1e-9, err_msg=name)

@@ -11,7 +11,8 @@ from torch.nn import functional
 from fairgrad.training import Member, TrainingPlan, TrainingTable, losses, residual, train
 from fairgrad.training.evaluation import errors
 from fairgrad.training.fairness import StackCells
-from fairgrad.training.networks import Shape, build, drop, normalise
+from fairgrad.training.layers import drop, normalise
+from fairgrad.training.networks import Shape, build
 from fairgrad.training.optimizers import SOLVERS
 from fairgrad.training.table import Streams
 
@@ -38,6 +39,72 @@ def test_written_out_gradient_is_the_one_of_autograd(n_outputs, hidden):
         torch.testing.assert_close(scores[m], a.T)
         (a.T * along[m]).sum().backward()
     torch.testing.assert_close(pull(along), flat.grad)
+
+
+@pytest.mark.parametrize(("dropout", "n_rows"), [(0.0, (7, 7)), (0.3, (7, 7)), (0.0, (7, 4))])
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_hidden_layers_are_those_of_autograd(batch_norm, dropout, n_rows):
+    """Scores, gradients and running statistics; the second stream may have run out of rows."""
+    shape = Shape(5, (6, 4), 1, batch_norm, dropout)
+    torch.manual_seed(len(set(n_rows)))
+    x, along = torch.randn(2, 7, 5).double(), torch.randn(4, 1, 7).double()
+    valid = torch.arange(7) < torch.tensor(n_rows)[:, None]
+    along *= valid.repeat_interleave(2, dim=0)[:, None]
+    parameters = torch.randn(4, sum(shape.sizes)).double()
+
+    def network(n_streams, seeds, members):
+        found = build(shape, n_streams, seeds, torch.float64)
+        found.parameters.copy_(parameters[members])
+        return found
+
+    stack = network(2, [0, 0, 1, 1], slice(None))
+    scores, pull = stack.forward(x, None if valid.all() else valid)
+    gradient = pull(along)
+    for stream, n in enumerate(n_rows):
+        members = slice(2 * stream, 2 * stream + 2)
+        own = network(1, [stream, stream], members)
+        flat = own.parameters.clone().requires_grad_()
+        expected = own.scores_with(flat, x[stream, None, :n])
+        torch.testing.assert_close(scores[members, :, :n], expected.detach())
+        (expected * along[members, :, :n]).sum().backward()
+        torch.testing.assert_close(gradient[members], flat.grad)
+        for name, buffer in own.buffers.items():
+            torch.testing.assert_close(stack.buffers[name][members], buffer)
+        rows = torch.randn(1, 9, 5).double()
+        torch.testing.assert_close(
+            stack.scores(rows.expand(2, 9, 5))[members], _evaluated(own, rows[0])
+        )
+
+
+def _evaluated(network, rows):
+    """Scores by PyTorch's own layers, member by member."""
+    found = []
+    for m in range(len(network.parameters)):
+        pieces = {name: part[m] for name, part in network.shape.views(network.parameters).items()}
+        a = rows
+        for layer in range(2):
+            a = functional.linear(a, pieces[f"weight{layer}"], pieces[f"bias{layer}"])
+            if network.shape.batch_norm:
+                running = (network.buffers[f"{name}{layer}"][m] for name in ("mean", "variance"))
+                a = functional.batch_norm(
+                    a, *running, pieces[f"scale{layer}"], pieces[f"shift{layer}"]
+                )
+            a = a.relu()
+        found.append(functional.linear(a, pieces["weight2"], pieces["bias2"]).T)
+    return torch.stack(found)
+
+
+def test_memory_of_a_larger_batch_is_used_again():
+    shape = Shape(5, (6, 4), 1, batch_norm=True)
+    x, along = torch.randn(1, 9, 5).double(), torch.randn(2, 1, 4).double()
+    fresh, used = (build(shape, 1, [0, 0], torch.float64) for _ in range(2))
+    _, pull = used.forward(x, None)
+    pull(torch.ones(2, 1, 9).double())
+    gradients = []
+    for network in (fresh, used):
+        _, pull = network.forward(x[:, :4], None)
+        gradients.append(pull(along))
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
 
 
 def test_initial_weights_have_the_spread_of_pytorch():
@@ -144,13 +211,36 @@ def test_optimizers_are_pytorchs_member_by_member(solver):
     ]
     for _ in range(5):
         gradient = torch.randn(2, 6, dtype=torch.float64)
-        own.step(found, gradient, 1.0)
+        own.step(found, gradient.clone(), 1.0)
         for p, g, m, optimizer in zip(plain, gradient, members, theirs, strict=True):
             p.grad = g.clone()
             nn.utils.clip_grad_norm_([p], m.clip_norm)
             optimizer.step()
     for row, p in zip(found, plain, strict=True):
         torch.testing.assert_close(row, p.detach())
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_a_gain_makes_margins_move_like_the_two_outputs_they_are_the_difference_of(solver):
+    """A margin's gradient g is -g for the first of two outputs and g for the second."""
+    member = Member(learning_rate=0.1, weight_decay=0.1, clip_norm=0.5)
+    hidden, outputs = torch.randn(3).double(), torch.randn(2, 2).double()
+    found = torch.cat([hidden, outputs[1] - outputs[0]])[None]
+    own = SOLVERS[solver]([member], torch.tensor([1.0, 1, 1, 2, 2]), found)
+    plain = [nn.Parameter(hidden), nn.Parameter(outputs)]
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
+    theirs = kind(plain, lr=0.1, weight_decay=0.1 if solver == "sgd" else 0.0)
+    if solver == "adam":  # a sum of both outputs decays in its own way
+        own.has_decay = False
+    for _ in range(5):
+        gradient = torch.randn(5).double()
+        own.step(found, gradient[None].clone(), 1.0)
+        plain[0].grad = gradient[:3].clone()
+        plain[1].grad = torch.stack([-gradient[3:], gradient[3:]])
+        nn.utils.clip_grad_norm_(plain, 0.5)
+        theirs.step()
+    expected = torch.cat([plain[0], plain[1][1] - plain[1][0]])
+    torch.testing.assert_close(found[0], expected.detach())
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(1, 50))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train, trainer
 from fairgrad.training.stack import Stack
 
 FAIR = {"fairness_measure": "equalized_odds", "fairness_rate": 0.05, "learning_rate": 0.3}
@@ -58,6 +58,13 @@ def test_divergence_stops_that_member_alone(table, kind):
     torch.testing.assert_close(last_parameters(training)[0], last_parameters(alone)[0])
 
 
+@pytest.fixture
+def single_steps(monkeypatch):
+    """Linear models are trained by steps too, as without a compiler."""
+    monkeypatch.setattr(trainer, "compiled_epochs", lambda *_: None)
+
+
+@pytest.mark.usefixtures("single_steps")
 def test_interruption_keeps_the_epochs_that_are_complete(table, monkeypatch):
     plan = TrainingPlan(epochs=9, keep=2)
     complete = train(table, [Member(**FAIR)], TrainingPlan(epochs=3, keep=2))
@@ -79,6 +86,7 @@ def test_interruption_keeps_the_epochs_that_are_complete(table, monkeypatch):
     assert torch.equal(last_parameters(training), last_parameters(complete))
 
 
+@pytest.mark.usefixtures("single_steps")
 def test_interruption_of_the_first_epoch_still_gives_a_model(data, table, monkeypatch):
     def interrupted_step(*_):
         raise KeyboardInterrupt
@@ -89,6 +97,7 @@ def test_interruption_of_the_first_epoch_still_gives_a_model(data, table, monkey
     assert training.scores(training.select(), data[0]).shape == (300, 1)
 
 
+@pytest.mark.usefixtures("single_steps")
 def test_average_is_the_mean_of_the_weights_after_each_step(table, monkeypatch):
     seen = []
     step = Stack.step

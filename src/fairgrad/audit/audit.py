@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,31 +10,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit import notices, tables, text, words
-from fairgrad.audit.comparisons import Comparison, compare
+from fairgrad.audit.asked import (
+    DEFAULT_MEASURES,
+    DEFAULT_TOLERANCE,
+    AskedMeasure,
+    asked_measures,
+)
+from fairgrad.audit.changes import Change, Moves
+from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
-from fairgrad.audit.verdicts import FOUR_FIFTHS, Change, Finding, VerdictRule, gravest
-from fairgrad.checks import check_number, is_number
+from fairgrad.audit.verdicts import Finding, gravest
+from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
-from fairgrad.constraints import Constraints
 from fairgrad.files import write_whole
-from fairgrad.measures import ALIASES, MEASURES, On, desirable_labels, measure_name, uses_desirable
+from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
+from fairgrad.measures import desirable_labels, uses_desirable
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from fairgrad.groups import GroupedRows
-
-DEFAULT_MEASURES = (
-    "demographic_parity",
-    "equalized_odds",
-    "equality_of_opportunity",
-    "accuracy_parity",
-)
-DEFAULT_TOLERANCE = 0.05
+    from fairgrad.audit.compare import AuditComparison
+    from fairgrad.groups import Ints
 
 
 class Audit:
@@ -48,9 +47,9 @@ class Audit:
         sensitive_features: one column, or a table or mapping with one column per attribute. With
             several, groups are compared by each attribute alone and by all of them crossed. Rows
             with a missing value, or the integer -1, are counted and set aside.
-        measures: names, or what else `fairgrad.torch.FairLoss` takes. Default: demographic
-            parity, equalized odds, equality of opportunity (if a desirable label is known),
-            accuracy parity.
+        measures: what the verdict is about: names, or what else `fairgrad.torch.FairLoss` takes.
+            Default: demographic parity, equalized odds, equality of opportunity (if a desirable
+            label is known), accuracy parity.
         tolerance: the largest absolute level still called fair; "four_fifths" for the 80 % rule on
             demographic parity; or a mapping from measures to either. Measures with bounds of their
             own are judged by these.
@@ -61,13 +60,24 @@ class Audit:
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
             Of more labels none is taken by itself, and measures that need one ask for it.
         labels: all labels there are; by default those in y_true.
-        threshold: the score at which the model was trained to switch (0.5 for probabilities).
+        threshold: the score at which the model was trained to switch (0.5 for probabilities);
+            None if it is not known.
+        others: further measures, shown beside the verdict but not part of it.
+        min_group: groups with fewer rows are shown with their counts and not judged; below 1 a
+            share of the rows, 0 to judge all. If fewer than two groups have so many rows, all
+            are judged.
+        baseline_name: what to call the baseline, such as "plain model".
+        remarks: what else readers should know about the rows, in sentences: shown with the
+            warnings.
 
     Attributes:
         labels: all labels, sorted.
-        findings: one `Finding` per measure and attribute (or crossing).
+        findings: one `Finding` per measure and attribute (or crossing), those of the verdict
+            first.
         warnings: what to know before trusting the figures.
         views: the count tables by attribute.
+        rows: labels and groups of the rows, as small integers.
+        predicted: (N,) the index of each row's predicted label.
 
     Raises:
         ValueError: if the input cannot be audited; the message says which argument and why.
@@ -77,6 +87,9 @@ class Audit:
         ...               measures="accuracy_parity")
         >>> audit.verdict
         'unfair'
+        >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
+        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.171 to 0.308),
+        fair is at most 0.05; accuracy 75.0 % on 200 rows; desirable y: 1.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]
     """
@@ -95,29 +108,38 @@ class Audit:
         sample_weight: Any = None,
         y_desirable: Any = None,
         labels: Any = None,
-        threshold: float = 0.5,
+        threshold: float | None = 0.5,
+        others: Any = (),
+        min_group: float = MIN_GROUP,
+        baseline_name: str = "the baseline",
+        remarks: Sequence[str | Notice] = (),
     ) -> None:
         check_number("confidence", confidence, above=0, below=1)
+        check_number("min_group", min_group)
         rows = read_rows(y_true, sensitive_features, sample_weight, labels)
         predicted = predicted_labels(rows, y_pred, "y_pred")
         desirable = _desirable(rows.groups.labels.tolist(), y_desirable)
         usual = [name for name in DEFAULT_MEASURES if desirable or not uses_desirable(name)]
         left_out = set(DEFAULT_MEASURES) - set(usual) if measures is None else set()
         measures = usual if measures is None else measures
-        asked = _asked_measures(measures, tolerance, rows.groups.attributes)
-        table = CountTable.from_rows(rows, predicted)
-        self._set_up(table, asked, desirable, confidence, rows.weight is not None)
+        asked = asked_measures(measures, others, tolerance, rows.groups.attributes)
+        self.baseline_name = baseline_name
+        self._set_up(rows, predicted, asked, desirable, confidence, min_group)
         self.baseline: Audit | None = self._audit_baseline(baseline, rows)
         finest = self.views[" x ".join(self.attributes)]
         columns = as_columns(sensitive_features, "sensitive_features")
         score = y_score, predicted, desirable, len(self.labels), threshold
+        guessed = self.desirable if y_desirable is None else []
         said = [
+            *(one if isinstance(one, Notice) else ("remark", one) for one in remarks),
+            ("desirable", notices.doubtful_desirable(guessed, self.target, self.labels)),
             ("desirable", notices.left_out(left_out, len(self.labels))),
             ("constant", notices.constant_predictions(finest)),
-            *(("levelling_down", notices.levelling_down(change)) for change in self.changes),
-            ("unknown", notices.unknown_values(table, self.views)),
+            ("levelling_down", notices.levelling_down(self.changes, baseline_name)),
+            ("unknown", notices.unknown_values(self.table, self.views)),
             ("empty", notices.empty_groups(columns, finest)),
-            ("tiny", notices.few_rows(finest)),
+            ("not_judged", notices.not_judged(self)),
+            ("tiny", notices.few_rows(finest, self.judged(" x ".join(self.attributes)))),
             ("weights", notices.WEIGHTS if self.is_weighted else ""),
             ("threshold", notices.other_threshold(*score)),
         ]
@@ -125,31 +147,47 @@ class Audit:
 
     def _set_up(
         self,
-        table: CountTable,
-        asked: tuple[AskedMeasure, ...],
+        rows: GroupedRows,
+        predicted: Ints,
+        asked: tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]],
         desirable: tuple[int, ...],
         confidence: float,
-        is_weighted: bool,
+        min_group: float,
     ) -> None:
-        self.table, self.confidence, self.is_weighted = table, confidence, is_weighted
+        # Kept for comparisons with other predictions; small integers, as there may be many rows.
+        small = (np.min_scalar_type(n) for n in rows.groups.mass.shape)
+        label, group = (c.astype(t) for c, t in zip((rows.label, rows.group), small, strict=True))
+        self.rows = GroupedRows(rows.groups, label, group, rows.weight)
+        self.predicted = predicted.astype(label.dtype)
+        self.table, self.confidence = CountTable.from_rows(rows, predicted), confidence
+        self.is_weighted, self.min_group = rows.weight is not None, min_group
         self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
-        self.labels: list[Any] = table.groups.labels.tolist()
-        self.attributes: tuple[str, ...] = table.groups.attributes
+        self.labels: list[Any] = self.table.groups.labels.tolist()
+        self.attributes: tuple[str, ...] = self.table.groups.attributes
         keys = [*((name,) for name in self.attributes), self.attributes]
         self._view_keys = list(dict.fromkeys(keys))
-        self.views: dict[str, CountTable] = {" x ".join(k): table.view(*k) for k in self._view_keys}
+        self.views: dict[str, CountTable] = {
+            " x ".join(k): self.table.view(*k) for k in self._view_keys
+        }
         self._check_comparable()
-        self.findings: tuple[Finding, ...] = tuple(
-            self._find(one, key) for one in asked for key in one.attributes or self._view_keys
-        )
+        found, seen = [], set()
+        for part, is_asked in zip(asked, (True, False), strict=True):
+            for one in part:
+                for key in one.attributes or self._view_keys:
+                    own = (one.name if isinstance(one.measure, str) else id(one.measure), key)
+                    if is_asked or own not in seen:
+                        found.append(self._find(one, key, is_asked))
+                    seen.add(own)
+        self.findings: tuple[Finding, ...] = tuple(found)
         self.baseline, self.warnings = None, ()
 
-    def _find(self, asked: AskedMeasure, attributes: tuple[str, ...]) -> Finding:
+    def _find(self, asked: AskedMeasure, attributes: tuple[str, ...], is_asked: bool) -> Finding:
         name = " x ".join(attributes)
         view = self.views[name] if name in self.views else self.table.view(*attributes)
+        view = view.take(judged_groups(view.size, self.min_group))
         comparison = compare(asked.measure, view, self._desirable)
         rule = asked.rule(comparison)
-        return Finding(asked.name, name, view, comparison, rule, self.alpha)
+        return Finding(asked.name, name, view, comparison, rule, self.alpha, is_asked)
 
     def _check_comparable(self) -> None:
         for name, view in self.views.items():
@@ -166,21 +204,71 @@ class Audit:
         if baseline is None:
             return None
         if isinstance(baseline, Audit):
-            table, own = baseline.table, self.table
-            if (
-                own.groups.labels.tolist() != table.groups.labels.tolist()
-                or own.groups.names != table.groups.names
-                or not np.allclose(own.mass.sum(axis=2), table.mass.sum(axis=2))
-            ):
-                raise ValueError(
-                    "baseline: expected an audit of the same rows; labels, groups or their numbers "
-                    "of rows differ."
-                )
+            self._check_same_rows(baseline, "baseline")
+            predicted = baseline.predicted
         else:
-            table = CountTable.from_rows(rows, predicted_labels(rows, baseline, "baseline"))
+            predicted = predicted_labels(rows, baseline, "baseline")
+        return self._of(predicted, self.baseline_name)
+
+    def _of(self, predicted: Ints, baseline_name: str) -> Audit:
+        """The same audit of other predictions."""
         other = Audit.__new__(Audit)
-        other._set_up(table, self._asked, self._desirable, self.confidence, self.is_weighted)  # noqa: SLF001 - its own class
+        other.baseline_name = baseline_name
+        other._set_up(  # noqa: SLF001 - its own class
+            self.rows, predicted, self._asked, self._desirable, self.confidence, self.min_group
+        )
         return other
+
+    def _check_same_rows(self, other: Audit, argument: str) -> None:
+        own, its = self.rows, other.rows
+        if (
+            own.groups.labels.tolist() != its.groups.labels.tolist()
+            or own.groups.names != its.groups.names
+            or not np.array_equal(own.label, its.label)
+            or not np.array_equal(own.group, its.group)
+            or not np.allclose(self.table.mass.sum(axis=2), other.table.mass.sum(axis=2))
+        ):
+            raise ValueError(
+                f"{argument}: expected an audit of the same rows in the same order; labels, groups "
+                "or weights differ."
+            )
+
+    def compare(
+        self, other: Any, *, names: tuple[str, str] = ("first", "second")
+    ) -> AuditComparison:
+        """Compares another system with this one on the same rows.
+
+        Args:
+            other: its audit, or its predictions.
+            names: what to call this system and the other.
+
+        Raises:
+            ValueError: if the other one is not of the same rows.
+
+        Example:
+            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
+            >>> audit = Audit(y, y, s)
+            >>> audit.compare(y[:-1] + [0]).n_changed
+            1
+        """
+        from fairgrad.audit.compare import AuditComparison  # noqa: PLC0415 - it imports this module
+
+        if isinstance(other, Audit):
+            self._check_same_rows(other, "other")
+            predicted = other.predicted
+        else:
+            predicted = predicted_labels(self.rows, other, "other")
+        second = self._of(predicted, names[0])
+        second.baseline = self
+        said = [notice for notice in self.warnings if notice.kind in notices.ABOUT_ROWS]
+        levelled = notices.levelling_down(second.changes, names[0])
+        second.warnings = (*said, *([Notice("levelling_down", levelled)] if levelled else []))
+        return AuditComparison(second, names)
+
+    @property
+    def target(self) -> str:
+        """What is predicted: the name of the true labels."""
+        return self.table.groups.label_name
 
     @property
     def desirable(self) -> list[Any]:
@@ -197,32 +285,72 @@ class Audit:
         return None if index < 0 else self.labels[index]
 
     @property
+    def asked(self) -> tuple[Finding, ...]:
+        """The findings that the verdict is about."""
+        return tuple(finding for finding in self.findings if finding.is_asked)
+
+    @property
+    def others(self) -> tuple[Finding, ...]:
+        """The findings beside the verdict."""
+        return tuple(finding for finding in self.findings if not finding.is_asked)
+
+    @property
     def verdict(self) -> str:
-        """The gravest verdict of all findings."""
-        return gravest(finding.verdict for finding in self.findings)
+        """The gravest verdict on the measures asked for."""
+        return gravest(finding.verdict for finding in self.asked)
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in one sentence, with the accuracy, the rows and the desirable label."""
+        return words.conclusion(self)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions over all rows."""
+        mass = self.table.mass.sum(axis=0)
+        return float(mass.trace() / mass.sum())
+
+    def judged(self, view: str) -> NDArray[np.bool_]:
+        """(G,) which groups of a way of grouping have enough rows to be judged."""
+        return judged_groups(self.views[view].size, self.min_group)
+
+    def least_rows(self, view: str) -> int:
+        """The number of rows that a group needs to be judged."""
+        return least_rows(self.views[view].n_rows, self.min_group)
 
     @cached_property
     def figures(self) -> dict[str, list[GroupGap]]:
-        """Differences and ratios by their known names, by attribute."""
+        """Differences and ratios by their known names, by attribute, of the groups judged."""
         return {
-            name: group_gaps(view, self.shown_labels, self.alpha)
+            name: group_gaps(view.take(self.judged(name)), self.shown_labels, self.alpha)
             for name, view in self.views.items()
         }
 
-    @property
+    @cached_property
+    def moves(self) -> Moves | None:
+        """The rows whose prediction differs from the baseline's; None without a baseline."""
+        if self.baseline is None:
+            return None
+        return Moves.from_rows(self.rows, self.baseline.predicted, self.predicted)
+
+    @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Every finding before and after, if there is a baseline."""
-        if self.baseline is None:
+        if self.baseline is None or self.moves is None:
             return ()
-        pairs = zip(self.baseline.findings, self.findings, strict=True)
-        return tuple(Change(before, after) for before, after in pairs)
+        changes = []
+        for before, after in zip(self.baseline.findings, self.findings, strict=True):
+            moves = self.moves.view(*after.table.groups.attributes)
+            changes.append(Change(before, after, moves.take(after.table.groups.names)))
+        return tuple(changes)
 
     def to_frame(self, kind: str = "rates") -> pd.DataFrame:
         """The figures as a data frame.
 
         Args:
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
-                "figures" (differences and ratios) or "changes" (against the baseline).
+                "figures" (differences and ratios), "changes" (against the baseline) or "sides"
+                (rows whose prediction differs from the baseline's).
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.
@@ -248,7 +376,7 @@ class Audit:
 
     def summary(self, width: int = 80) -> str:
         """A readable overview as plain text; ``rich.print(audit)`` shows it in colour."""
-        return text.as_plain_text(self, width)
+        return text.as_plain_text(text.renderable(self), width)
 
     def __rich__(self) -> Any:
         return text.renderable(self)
@@ -257,107 +385,6 @@ class Audit:
         return (
             f"<Audit of {self.table.n_rows:,} rows by {', '.join(self.attributes)}: {self.verdict}>"
         )
-
-
-@dataclass(frozen=True)
-class AskedMeasure:
-    """One measure to be checked.
-
-    Attributes:
-        measure: a name, a function, `Constraints`, or a pair (c0, C).
-        attributes: whose groups to compare, one tuple per comparison; empty for each attribute
-            alone and all crossed.
-        tolerance: what is still fair, a number or "four_fifths".
-    """
-
-    measure: Any
-    attributes: tuple[tuple[str, ...], ...]
-    tolerance: float | str
-
-    @property
-    def name(self) -> str:
-        """A short readable name."""
-        return measure_name(self.measure)
-
-    def rule(self, comparison: Comparison) -> VerdictRule:
-        """The rule of the verdict; measures with bounds of their own are judged by these."""
-        if self.name == "four_fifths_rule":
-            return VerdictRule("ratio", 0.8 if isinstance(self.tolerance, str) else self.tolerance)
-        if isinstance(self.tolerance, str):
-            if comparison.ratio_row is None:
-                raise ValueError(
-                    "tolerance: 'four_fifths' is a ratio of the selection rates of one desirable "
-                    f"label; it serves demographic_parity, not {self.name}. Name what it is for: "
-                    "tolerance={'demographic_parity': 'four_fifths'}."
-                )
-            return VerdictRule("ratio", 0.8)
-        if np.any(comparison.lower != 0) or np.any(comparison.upper != 0):
-            return VerdictRule("bounds", 0.0)
-        return VerdictRule("level", self.tolerance)
-
-
-def _asked_measures(
-    measures: Any, tolerance: Any, attributes: Sequence[str]
-) -> tuple[AskedMeasure, ...]:
-    """The measures to check, each with its groups and its tolerance."""
-    flat = _flatten(measures)
-    if not flat:
-        raise ValueError("measures: expected at least one measure, got none.")
-    names = [measure_name(part.measure if isinstance(part, On) else part) for part in flat]
-    if isinstance(tolerance, Mapping):
-        strangers = [key for key in tolerance if ALIASES.get(key, key) not in names]
-        if strangers:
-            raise ValueError(f"tolerance: got {strangers[0]!r}; the measures asked are {names}.")
-    return tuple(_asked(part, tolerance, tuple(attributes)) for part in flat)
-
-
-def _flatten(measures: Any) -> list[Any]:
-    """One level list of measures; a pair (c0, C) and a name are single measures."""
-    is_pair = isinstance(measures, tuple) and any(hasattr(part, "shape") for part in measures)
-    if isinstance(measures, (list, tuple)) and not is_pair:
-        return [single for part in measures for single in _flatten(part)]
-    return [measures]
-
-
-def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
-    measure, own, wanted = part, None, None
-    if isinstance(part, On):
-        measure = part.measure
-        wanted = (part.attributes,) if isinstance(part.attributes, str) else tuple(part.attributes)
-        own = part.epsilon or None
-    elif isinstance(part, (Constraints, tuple)):
-        wanted = attributes  # matrices fit one set of cells only: those of all attributes
-    strangers = [name for name in wanted or () if name not in attributes]
-    if strangers:
-        raise ValueError(
-            f"measures: got the attribute {strangers[0]!r}; the sensitive attributes are "
-            f"{list(attributes)}."
-        )
-    is_own = isinstance(measure, (Constraints, tuple)) or callable(measure)
-    if not is_own and measure not in [*MEASURES, *ALIASES]:
-        raise ValueError(
-            f"measures: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a function from "
-            "Groups to Constraints, Constraints, a pair (c0, C), an On, or a list of these."
-        )
-    compared = () if wanted is None else (wanted,)
-    measure = ALIASES.get(measure, measure) if isinstance(measure, str) else measure
-    return AskedMeasure(measure, compared, _tolerance(measure_name(measure), tolerance, own))
-
-
-def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
-    """The tolerance named for this measure, else its own slack, else the common one."""
-    default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
-    if isinstance(tolerance, Mapping):
-        named = {ALIASES.get(key, key): value for key, value in tolerance.items()}
-        chosen: Any = named.get(name, own)
-    else:  # a common number is about levels, not ratios
-        chosen = tolerance if own is None and default != FOUR_FIFTHS else own
-    chosen = default if chosen is None else chosen
-    if chosen != FOUR_FIFTHS and not (is_number(chosen) and 0 <= chosen <= 1):
-        raise ValueError(
-            f"tolerance: expected a number from 0 to 1 or {FOUR_FIFTHS!r}, got {chosen!r}."
-        )
-    return chosen if isinstance(chosen, str) else float(chosen)
 
 
 def _desirable(labels: list[Any], y_desirable: Any) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ constraints on the error rates of the cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +110,7 @@ class Comparison:
         definition: lower and upper bounds without a user's slack, if there is some.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
+        only_label: the one label whose selection rates are compared; -1 for all labels.
     """
 
     rate: str
@@ -125,6 +126,7 @@ class Comparison:
     good: Floats
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
+    only_label: int = -1
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
@@ -179,7 +181,8 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
             f"{table.groups.labels.tolist()}, got {len(desirable)}."
         )
     rates = table.rates["selection_rate"].row(desirable[0])
-    return _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
+    found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
+    return replace(found, only_label=desirable[0])
 
 
 BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {

@@ -21,6 +21,8 @@ from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
 POSITIVES, FALSE_ALARMS = "true_positive_rate", "false_positive_rate"
 GAP_RATES = {
     "demographic_parity": ("selection_rate",),
@@ -60,7 +62,8 @@ class CountTable:
     def from_rows(cls, rows: GroupedRows, predicted: Ints) -> CountTable:
         """Counts rows whose predicted labels are these."""
         n_labels, n_groups = rows.groups.mass.shape
-        cell = (rows.group * n_labels + rows.label) * n_labels + predicted
+        label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
+        cell = (group * n_labels + label) * n_labels + predicted
 
         def count(weight: Floats | None) -> Floats:
             counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
@@ -93,14 +96,17 @@ class CountTable:
 
     def view(self, *attributes: str) -> CountTable:
         """The table by some of the attributes, without the rows of unknown value."""
-        coarse, parent = self.groups.marginal(*attributes), self.groups.parents(*attributes)
+        parts = (self.rows, self.mass, self.squares)
+        return CountTable(*merged(self.groups, attributes, *parts))
 
-        def merge(fine: Floats) -> Floats:
-            merged = np.zeros((coarse.n_groups, *fine.shape[1:]))
-            np.add.at(merged, parent, fine)
-            return merged[coarse.is_known]
-
-        return CountTable(coarse.known(), *map(merge, (self.rows, self.mass, self.squares)))
+    def take(self, chosen: NDArray[np.bool_]) -> CountTable:
+        """The table of some of the groups, (G,)."""
+        if chosen.all():
+            return self
+        own = replace(
+            self.groups, codes=self.groups.codes[chosen], mass=self.groups.mass[:, chosen]
+        )
+        return CountTable(own, self.rows[chosen], self.mass[chosen], self.squares[chosen])
 
     def together(self) -> CountTable:
         """The same rows as one single group, for the overall rates."""
@@ -130,6 +136,20 @@ class CountTable:
             ),
             "precision": Proportion(sums.hit, sums.predicted, squares.predicted),
         }
+
+
+def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[Any, ...]:
+    """The groups that some of the attributes make, and sums of (G, ...) tables over them.
+
+    Rows of unknown value are left out.
+    """
+    coarse, parent = groups.marginal(*attributes), groups.parents(*attributes)
+    found = []
+    for table in fine:
+        sums = np.zeros((coarse.n_groups, *table.shape[1:]))
+        np.add.at(sums, parent, table)
+        found.append(sums[coarse.is_known])
+    return coarse.known(), *found
 
 
 def margins(table: Floats) -> Margins:

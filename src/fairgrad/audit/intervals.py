@@ -75,6 +75,35 @@ def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
     return Interval(np.where(known, low, 0.0), np.where(known, high, 1.0))
 
 
+def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) -> Interval:
+    """Intervals of ``up - down``: how a rate changes when the same rows are decided anew.
+
+    Both shares get exact intervals, [l, u] and [m, v]; MOVER (Zou and Donner, 2008) joins them:
+    ``low = d - sqrt((up - l)^2 + (v - down)^2 - 2 r (up - l) (v - down))`` with ``d = up - down``
+    and the correlation of two counts of one multinomial, ``r = -sqrt(up down / ((1 - up)
+    (1 - down)))``; the upper end is the mirror image.
+
+    Args:
+        up: share of the rows that got what they had not.
+        down: share of the rows that lost it.
+        trials: rows the shares rest on; where there are none the interval is [-1, 1].
+        alpha: the error allowed to each interval.
+    """
+    known = trials > 0
+    p, q = (np.where(known, np.nan_to_num(share), 0.0) for share in (up, down))
+    (least_p, most_p), (least_q, most_q) = (clopper_pearson(x, trials, alpha) for x in (p, q))
+    rest = (1.0 - p) * (1.0 - q)
+    r = -np.sqrt(np.clip(p * q / np.where(rest > 0, rest, 1.0), 0.0, 1.0))
+
+    def reach(first: Floats, second: Floats) -> Floats:
+        width: Floats = np.sqrt(first**2 + second**2 - 2.0 * r * first * second)
+        return width
+
+    low = np.clip(p - q - reach(p - least_p, most_q - q), -1.0, 1.0)
+    high = np.clip(p - q + reach(most_p - p, q - least_q), -1.0, 1.0)
+    return Interval(np.where(known, low, -1.0), np.where(known, high, 1.0))
+
+
 def largest_difference(rate: Interval) -> Interval:
     """The interval of ``max_r rate_r - min_r rate_r`` over groups (one axis, at least two)."""
     low, high = rate

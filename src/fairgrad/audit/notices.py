@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counts import CountTable, margins
-from fairgrad.audit.words import heading, listed, title
+from fairgrad.audit.words import conjoined, in_the_middle, listed, n_of, people_of, title
 from fairgrad.columns import as_array
+from fairgrad.groups import MIN_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairgrad.audit.verdicts import Change
+    from fairgrad.audit.audit import Audit
+    from fairgrad.audit.changes import Change
     from fairgrad.groups import Floats, Ints
 
 WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approximate."
-TINY = 30
+TINY = MIN_GROUP
 """Groups, and labels within groups, with fewer rows are flagged: their rates are very uncertain."""
+
+ABOUT_ROWS = frozenset({"remark", "desirable", "unknown", "empty", "not_judged", "tiny", "weights"})
+"""Kinds of warnings that hold for all predictions of the same rows."""
+
+BAD_NEWS = re.compile(
+    r"(deny|deni|reject|refus|declin|default|delinq|recid|reoffen|rearrest|arrest|convict|guilt|"
+    r"fail|fraud|churn|dropout|readmi|died|dead|death|mortal|bad|evict|bankrupt|unpaid|overdue|"
+    r"terminat|dismiss|fired|layoff|expel|suspend|cancel|diseas|sick|ill$|risk|crime|violen)"
+)
+NEGATION = {"no", "not", "non", "never", "without", "un"}
+AFFIRMATION = {"1", "yes", "y", "true", "t", "positive", "pos"}
 
 
 class Notice(NamedTuple):
     """A warning.
 
     Attributes:
-        kind: "desirable", "constant", "levelling_down", "unknown", "empty", "tiny", "weights" or
-            "threshold".
+        kind: "remark", "desirable", "constant", "levelling_down", "unknown", "empty",
+            "not_judged", "tiny", "weights" or "threshold".
         message: what it is, in words.
     """
 
@@ -46,13 +60,70 @@ def left_out(measures: Collection[str], n_labels: int) -> str:
     )
 
 
+def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any]) -> str:
+    """A guessed desirable label whose name, or whose target's name, is bad news.
+
+    Example:
+        >>> doubtful_desirable(["yes"], "deny", ["no", "yes"])[:51]
+        'deny=yes was taken as desirable, though its name su'
+        >>> doubtful_desirable([1], "hired", [0, 1])
+        ''
+    """
+    if len(guessed) != 1 or len(labels) != 2:
+        return ""
+    label = str(guessed[0])
+    is_bad = _is_bad_news(label)
+    if not is_bad and label.strip().casefold() in AFFIRMATION:
+        is_bad = _is_bad_news(target)
+    if not is_bad:
+        return ""
+    other = next(one for one in labels if one != guessed[0])
+    return (
+        f"{target}={label} was taken as desirable, though its name suggests otherwise: of two "
+        f"values the second in sorted order is. If {target}={other} is the desirable one, say so "
+        f"(--desirable {str(other)!r}, y_desirable={other!r}): rates, gains and losses turn around."
+    )
+
+
+def _is_bad_news(name: str) -> bool:
+    """Whether a name says denied, rejected, failed, ... and not the contrary."""
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", str(name))
+    parts = [part for part in re.split(r"[^a-z]+", spaced.casefold()) if part]
+    return any(
+        BAD_NEWS.match(part) and not (place and parts[place - 1] in NEGATION)
+        for place, part in enumerate(parts)
+    )
+
+
+def not_judged(audit: Audit) -> str:
+    """Groups set aside from the verdict because they have few rows."""
+    found = []
+    for name, view in audit.views.items():
+        small = np.flatnonzero(~audit.judged(name) & (view.size > 0))
+        if len(small):
+            names = [f"{view.groups.names[g]} ({view.size[g]:.0f})" for g in small]
+            people = people_of(int(view.size[small].sum()))
+            found.append(
+                f"by {name} {people} in {n_of(len(small), 'group')} of fewer than "
+                f"{audit.least_rows(name):,} rows: {listed(names, most=6)}"
+            )
+    return (
+        f"Not judged, {'; '.join(found)}. Their rates are shown; min_group (--min-group 0) "
+        "includes them in the verdict."
+        if found
+        else ""
+    )
+
+
 def unknown_values(table: CountTable, views: Mapping[str, CountTable]) -> str:
     """Rows set aside because their sensitive value is not known."""
     missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
     found = [
-        f"{n:,} of {table.n_rows:,} rows have no known {name}" for name, n in missing.items() if n
+        f"{n:,} of {n_of(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
+        for name, n in missing.items()
+        if n
     ]
-    return f"{listed(found)}; they are left out of its groups and comparisons." if found else ""
+    return f"{listed(found)}; left out of its groups and comparisons." if found else ""
 
 
 def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
@@ -67,19 +138,19 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
     return f"Nothing can be said about groups without rows: {listed(names)}." if names else ""
 
 
-def few_rows(table: CountTable) -> str:
-    """Groups, and labels within groups, with few rows."""
+def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
+    """Groups, and labels within groups, that are judged though they have few rows."""
     names, cell_names = table.groups.names, table.groups.cell_names(by_label=True)
     cells = margins(table.rows).truth.ravel()
-    is_large = np.tile(table.size >= TINY, table.n_labels)
-    groups = np.flatnonzero((table.size > 0) & (table.size < TINY))
+    is_large = np.tile((table.size >= TINY) & is_judged, table.n_labels)
+    groups = np.flatnonzero((table.size > 0) & (table.size < TINY) & is_judged)
     labels = np.flatnonzero(is_large & (cells < TINY))
     found = {
         "groups": [f"{names[g]} ({table.size[g]:.0f})" for g in groups],
         "labels within groups": [f"{cell_names[k]} ({cells[k]:.0f})" for k in labels],
     }
     parts = [f"{what} {listed(few)}" for what, few in found.items() if few]
-    return f"Fewer than {TINY} rows, so rates are uncertain: {', '.join(parts)}." if parts else ""
+    return f"Fewer than {TINY} rows, so rates are uncertain: {'; '.join(parts)}." if parts else ""
 
 
 def constant_predictions(table: CountTable) -> str:
@@ -99,19 +170,30 @@ def constant_predictions(table: CountTable) -> str:
     return f"Everybody gets the same prediction in: {listed(names)}." if names else ""
 
 
-def levelling_down(change: Change) -> str:
-    """Fairness that came from taking away, not from giving."""
-    if not change.is_levelling_down:
+def levelling_down(changes: Sequence[Change], baseline: str) -> str:
+    """Fairness that came from taking away, not from giving; one paragraph for all measures."""
+    found = [change for change in changes if change.is_levelling_down]
+    if not found:
         return ""
+    grouped: dict[str, list[str]] = {}
+    for change in found:
+        grouped.setdefault(in_the_middle(change.after.measure), []).append(change.after.attribute)
+    measures = [f"{name} (by {conjoined(views)})" for name, views in grouped.items()]
+    rates = " or ".join(dict.fromkeys(change.after.comparison.rate for change in found))
+    lost = list(dict.fromkeys(name for change in found for name in change.lost()))
     return (
-        f"Levelling down: {heading(change.after)} improved although no group has a better "
-        f"{change.after.comparison.rate} than under the baseline and some have a worse one "
-        f"({listed(change.lost())})."
+        f"Levelling down: {conjoined(measures)} improved against {baseline} by taking away, not by "
+        f"giving. No group has a surely better {rates}, and {listed(lost, most=6)} "
+        f"{'has' if len(lost) == 1 else 'have'} a worse one."
     )
 
 
 def other_threshold(
-    y_score: Any, predicted: Ints, desirable: Sequence[int], n_labels: int, threshold: float
+    y_score: Any,
+    predicted: Ints,
+    desirable: Sequence[int],
+    n_labels: int,
+    threshold: float | None,
 ) -> str:
     """What to say if the predictions do not follow from the scores as the model was trained.
 
@@ -147,12 +229,12 @@ def _not_the_largest(score: Floats, predicted: Ints) -> str:
     if not off.any():
         return ""
     return (
-        f"{off.mean():.1%} of the predictions are not the label with the largest score: thresholds "
-        "were moved after training. What holds for them may not hold for the model as trained."
+        f"{off.mean():.1%} of the predictions are not the label with the largest score: they do "
+        "not follow from the scores alone. The figures hold for these predictions only."
     )
 
 
-def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float) -> str:
+def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float | None) -> str:
     highest_no = score[~is_positive].max(initial=-np.inf)
     lowest_yes = score[is_positive].min(initial=np.inf)
     if highest_no > lowest_yes:
@@ -161,10 +243,10 @@ def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: f
             f"{lowest_yes:.4g} is predicted positive and one of {highest_no:.4g} is not): groups "
             "may have thresholds of their own. The figures hold for these predictions only."
         )
-    if highest_no <= threshold <= lowest_yes:
+    if threshold is None or highest_no <= threshold <= lowest_yes:
         return ""
     where = np.mean([end for end in (highest_no, lowest_yes) if np.isfinite(end)])
     return (
-        f"The predictions switch at a score of about {where:.4g}, but the model was trained for "
-        f"{threshold:.4g}: it was made fair for that threshold only."
+        f"The predictions switch at a score of about {where:.4g}, not at {threshold:.4g}: a model "
+        f"made fair for a threshold of {threshold:.4g} is fair for that one only."
     )

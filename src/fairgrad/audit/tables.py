@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import words
-from fairgrad.audit.intervals import clopper_pearson
+from fairgrad.audit.changes import change_interval
+from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fairgrad.audit.audit import Audit
+    from fairgrad.audit.changes import Moves
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
+    from fairgrad.groups import Floats
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 1
 
@@ -29,7 +32,7 @@ def verdicts_frame(audit: Audit) -> pd.DataFrame:
 
 
 def groups_frame(audit: Audit) -> pd.DataFrame:
-    """Who the groups are: rows, share of the rows compared, and whether there are very few."""
+    """Who the groups are: rows, share, whether there are very few, whether they are judged."""
     frames = []
     for name, view in audit.views.items():
         mass = view.mass.sum(axis=(1, 2))
@@ -39,6 +42,7 @@ def groups_frame(audit: Audit) -> pd.DataFrame:
             "rows": view.size.astype(np.int64),
             "share": mass / mass.sum(),
             "tiny": view.size < TINY,
+            "judged": audit.judged(name),
         }
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
@@ -69,13 +73,59 @@ def figures_frame(audit: Audit) -> pd.DataFrame:
 
 
 def changes_frame(audit: Audit) -> pd.DataFrame:
-    """Rates of every group under the baseline and now; no rows without a baseline."""
+    """Rates of every group under the baseline and now; no rows without a baseline.
+
+    `change` has its own interval from `low` to `high`; `up` and `down` are the rows that get and
+    lose what the rate counts. The rows are the same, so the change is a paired difference.
+    """
     keys = ["attribute", "group", "label", "rate"]
-    if audit.baseline is None:
-        return pd.DataFrame(columns=[*keys, "before", "after", "change"])
+    figures = ["before", "after", "change", "low", "high", "up", "down"]
+    if audit.baseline is None or audit.moves is None:
+        return pd.DataFrame(columns=[*keys, *figures])
     before, after = rates_frame(audit.baseline), rates_frame(audit)
     frame = after[keys].assign(before=before["value"], after=after["value"])
-    return frame.assign(change=frame["after"] - frame["before"])
+    frame = frame.assign(change=frame["after"] - frame["before"])
+    moved = np.concatenate(list(_moved(audit, audit.moves)), axis=1)
+    return frame.assign(**dict(zip(("low", "high", "up", "down"), moved, strict=True)))
+
+
+def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
+    """(4, groups) ends of the changes, and rows, in the order of `rates_frame`."""
+    for view in audit.views.values():
+        own = moves.view(*view.groups.attributes)
+        for table, part in ((view, own), (view.together(), own.together())):
+            for rate, proportions in table.rates.items():
+                for label in [-1] if rate == "accuracy" else audit.shown_labels:
+                    row = proportions.row(label)
+                    if rate in {"base_rate", "precision"}:
+                        # One is the data's own, the other is about other rows each time.
+                        yield np.full((4, len(row.total)), np.nan)
+                    else:
+                        ends = change_interval(part.of_rate(rate, label), row, audit.alpha)
+                        yield np.stack([*ends, *part.of_rate(rate, label, people=True)])
+
+
+def sides_frame(audit: Audit) -> pd.DataFrame:
+    """Who changes sides: rows by group, true label and both predictions, where the two differ."""
+    columns = ["group", "true", "from", "to"]
+    if audit.baseline is None:
+        return pd.DataFrame(columns=[*columns, "rows"])
+    names = np.asarray(audit.table.groups.names, dtype=object)
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    before, after = audit.baseline.predicted, audit.predicted
+    changed = before != after
+    label, group = audit.rows.label[changed], audit.rows.group[changed]
+    cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
+    frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
+    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def side(row: Mapping[Any, Any]) -> str:
+    """Whether the new prediction of a row of `sides_frame` is right."""
+    if row["to"] == row["true"]:
+        return "right now"
+    return "wrong now" if row["from"] == row["true"] else "still wrong"
 
 
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
@@ -85,6 +135,7 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "levels": levels_frame,
     "figures": figures_frame,
     "changes": changes_frame,
+    "sides": sides_frame,
 }
 
 
@@ -94,6 +145,7 @@ def _verdict(finding: Finding) -> dict[str, Any]:
     return {
         "measure": finding.measure,
         "attribute": finding.attribute,
+        "asked": finding.is_asked,
         "verdict": finding.verdict,
         "unfairness": finding.unfairness,
         "unfairness_low": float(unfairness.low),
@@ -117,20 +169,21 @@ def _rates(
 ) -> list[pd.DataFrame]:
     frames = []
     for rate, proportions in view.rates.items():
-        for label in [-1] if rate == "accuracy" else audit.shown_labels:
-            row = proportions.row(label)
-            low, high = clopper_pearson(row.value, row.trials, audit.alpha)
-            columns = {
-                "attribute": attribute,
-                "group": list(names),
-                "label": pd.Series([audit.label_value(label)] * len(names), dtype=object),
-                "rate": rate,
-                "value": row.value,
-                "low": low,
-                "high": high,
-                "trials": row.trials,
-            }
-            frames.append(pd.DataFrame(columns))
+        labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
+        own = Proportion(*(np.atleast_2d(part)[labels].ravel() for part in proportions))
+        low, high = clopper_pearson(own.value, own.trials, audit.alpha)
+        shown = [audit.label_value(label) for label in labels for _ in names]
+        columns = {
+            "attribute": attribute,
+            "group": list(names) * len(labels),
+            "label": pd.Series(shown, dtype=object),
+            "rate": rate,
+            "value": own.value,
+            "low": low,
+            "high": high,
+            "trials": own.trials,
+        }
+        frames.append(pd.DataFrame(columns))
     return frames
 
 
@@ -164,7 +217,11 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "desirable": audit.desirable,
         "confidence": audit.confidence,
         "weighted": audit.is_weighted,
+        "min_group": audit.min_group,
         "verdict": audit.verdict,
+        "conclusion": audit.conclusion,
+        "accuracy": audit.accuracy,
+        "baseline_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
         "warnings": [notice._asdict() for notice in audit.warnings],
         "conventions": {
             "levels": words.LEVELS,
@@ -177,18 +234,18 @@ def to_dict(audit: Audit) -> dict[str, Any]:
     }
     for kind, frame in FRAMES.items():
         found[kind] = frame(audit).to_dict(orient="records")
-    plain: dict[str, Any] = _plain(found)
+    plain: dict[str, Any] = plain_values(found)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """NumPy values as Python's own, NaN and infinities as None."""
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain_values(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain_values(part) for part in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain_values(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -7,14 +7,13 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from fairgrad.audit import words
+from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.verdicts import FAIR, UNFAIR
-from fairgrad.audit.words import OVERALL, printable
+from fairgrad.audit.words import OVERALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairgrad.audit.audit import Audit
+    from fairgrad.audit.layout import Cell
     from fairgrad.audit.verdicts import Finding
 
-MOST_GROUPS, MOST_GROUPS_ON_CARD = 12, 50
+MOST_GROUPS, MOST_GROUPS_ON_CARD = 40, 50
+MOST_LABELS = 12
 MOST_VIEWS = 3
-MOST_FIGURES = 8
 STYLES = {FAIR: "green", UNFAIR: "bold red"}
+BESIDE = "Also measured, not part of the verdict"
 COLUMNS = {
     "base_rate": "base",
     "accuracy": "accuracy",
@@ -38,115 +39,158 @@ COLUMNS = {
 """Rates on the terminal: as many as leave room for the groups' names in 80 columns."""
 
 
-def as_plain_text(audit: Audit, width: int = 80) -> str:
-    """The summary as plain text of at most this width."""
+def as_plain_text(shown: Any, width: int = 80) -> str:
+    """What rich prints, as plain text of at most this width."""
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(renderable(audit))
+    console.print(shown)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO given above
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def renderable(audit: Audit) -> Group:
-    """The summary for any rich console."""
+    """The summary for any rich console: the verdict, what it rests on, the verdict again."""
     rates = audit.to_frame("rates")
-    parts: list[Any] = [_opening(audit), _verdicts(audit)]
-    parts += [_remark(finding) for finding in audit.findings]
+    parts: list[Any] = [Paragraph("Fairness audit", "bold"), verdict_line(audit)]
+    parts += [verdict_table("Verdict", audit, audit.asked)]
+    parts += [Text(""), *(_remark(finding) for finding in audit.asked)]
+    if audit.others:
+        parts += [verdict_table(BESIDE, audit, audit.others)]
     for name in audit.views:
         parts.append(_rates(audit, name, rates[rates["attribute"] == name]))
     parts.append(_figures(audit))
     parts += _against_baseline(audit)
-    parts += [Text(f"! {printable(notice.message)}", style="yellow") for notice in audit.warnings]
+    parts.append(Text(""))
+    parts += [Paragraph(f"! {notice.message}", "yellow") for notice in audit.warnings]
     half = "± is half an interval, its wider side."
     reading = [half, words.LEVELS, words.FIGURES_NOTE, *words.intervals(audit)]
-    return Group(*parts, *(Text(sentence, style="dim") for sentence in reading))
+    parts += [Paragraph(sentence, "dim") for sentence in reading]
+    return Group(*parts, Text(""), verdict_line(audit))
 
 
-def _opening(audit: Audit) -> Text:
-    labels = ", ".join(map(str, audit.labels))
-    said = f"{audit.table.n_rows:,} rows; labels {labels} (desirable: {words.desirable(audit)})"
-    text = Text("Fairness audit", style="bold")
-    text.append(f"  {printable(said)}\n", style="not bold")
-    text.append(words.signed(audit.verdict), style=STYLES.get(audit.verdict, "bold yellow"))
-    return text
+def verdict_line(audit: Audit) -> Paragraph:
+    """The one sentence, after its sign."""
+    style = STYLES.get(audit.verdict, "bold yellow")
+    return Paragraph(f"{words.SIGNS[audit.verdict]} {audit.conclusion}", style)
 
 
-def _verdicts(audit: Audit) -> Table:
-    judged = words.judged(audit.findings).replace("largest", "max")
-    rows = []
-    for finding in audit.findings:
+def verdict_table(title: str, audit: Audit, findings: Sequence[Finding]) -> FittedTable:
+    """What the verdicts rest on."""
+    judged = words.judged(findings).replace("largest", "max")
+    several = judged == "judged"
+    rows: list[list[Cell]] = []
+    for finding in findings:
         value, low, high, verdict = finding.judgement
-        word = Text(f"{words.SIGNS[verdict]} {_short(verdict)}")
-        word.stylize(STYLES.get(verdict, "yellow"))
-        figures = [f"{finding.unfairness:.3f}", f"{value:.3f}", f"{low:.3f}-{high:.3f}"]
-        rows.append([*figures, words.limit(finding), word])
-    heads = ["unfairness", judged, "interval", "fair if"]
-    return _by_measure(audit, "Verdicts", heads, ["verdict"], rows)
+        own = f" {words.judged([finding])}".replace("largest", "max") if several else ""
+        figures = [f"{value:.3f}{own}", f"{low:.3f}-{high:.3f}", words.limit(finding)]
+        mean = "-" if finding.tolerance.kind == "ratio" else f"{finding.unfairness:.3f}"
+        rows.append([mean, *figures, short_verdict(verdict)])
+    heads = ["mean |F|", judged, "interval", "fair if", "verdict"]
+    return _by_measure(audit, title, findings, heads, rows)
 
 
 def _by_measure(
-    audit: Audit, title: str, figures: list[str], texts: list[str], rows: list[list[Any]]
-) -> Table:
+    audit: Audit,
+    title: str,
+    findings: Sequence[Finding],
+    heads: list[str],
+    rows: Sequence[Sequence[Cell]],
+) -> FittedTable:
     """A row per finding; of several ways of grouping each is named below the measure."""
     attributes = dict.fromkeys(finding.attribute for finding in audit.findings)
-    by = f" by {printable(*attributes)}" if len(attributes) == 1 else ""
-    table = _table(f"{title}{by}")
-    table.add_column("Measure" if by else "Measure, groups by", ratio=1, overflow="ellipsis")
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in texts:
-        table.add_column(name, no_wrap=True)
+    by = f" by {next(iter(attributes))}" if len(attributes) == 1 else ""
     last = None
-    for finding, row in zip(audit.findings, rows, strict=True):
+    lines: list[list[Cell]] = []
+    for finding, row in zip(findings, rows, strict=True):
         name = words.title(finding.measure)
         if not by:
             if name != last:
-                table.add_row(Text(printable(name)))
+                lines.append([name])
             last, name = name, f"  {finding.attribute}"
-        table.add_row(Text(printable(name)), *row)
-    return table
+        lines.append([name, *row])
+    first, comma, rest = title.partition(",")
+    return FittedTable(
+        f"{first}{by}{comma}{rest}", ["Measure" if by else "Measure, groups by", *heads], lines
+    )
 
 
-def _short(verdict: str) -> str:
-    return verdict.split(maxsplit=1)[0]
+def short_verdict(verdict: str) -> Text:
+    """A verdict in one word after its sign, in its colour."""
+    short = verdict.split(maxsplit=1)[0]
+    return Text(f"{words.SIGNS[verdict]} {short}", style=STYLES.get(verdict, "yellow"))
 
 
-def _remark(finding: Finding) -> Text:
+def _remark(finding: Finding) -> Paragraph:
     best, worst = words.extreme(finding.best), words.extreme(finding.worst)
     said = f"{words.heading(finding)}: best off {best}, worst off {worst}. {words.advice(finding)}"
-    return Text(printable(said.rstrip()))
+    return Paragraph(said.rstrip())
 
 
-def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> Table:
-    table = _table(f"Rates by {printable(attribute)}, in %")
-    table.add_column("Group", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("rows", justify="right", no_wrap=True)
-    wanted = _columns(audit)
-    for _, _, title in wanted:
-        table.add_column(title, justify="right", no_wrap=True)
+def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> FittedTable:
+    wanted, rest = _columns(audit)
     view, cells = audit.views[attribute], {key: _half(row) for key, row in _by_cell(frame).items()}
 
-    def add(shown: Text, group: str, size: float) -> None:
+    def line(shown: str, group: str, size: float) -> list[Cell]:
         row = [cells.get((group, rate, label), "") for rate, label, _ in wanted]
-        table.add_row(shown, f"{int(size):,}", *row)
+        return [shown, f"{int(size):,}", *row]
 
+    return group_table(
+        f"Rates by {attribute}, in %",
+        ["Group", "rows", *(title for _, _, title in wanted)],
+        audit,
+        attribute,
+        [line(name, group, size) for name, group, size in shown_groups(audit, attribute)],
+        line(OVERALL, OVERALL, view.n_rows),
+        rest,
+    )
+
+
+def shown_groups(audit: Audit, attribute: str) -> list[tuple[str, str, float]]:
+    """The largest groups: the name to show (a star if not judged), the full name, the rows."""
+    view, judged = audit.views[attribute], audit.judged(attribute)
     shorts = words.short_names(view.groups)
-    for g in view.largest(MOST_GROUPS):
-        add(Text(printable(shorts[g])), view.groups.names[g], view.size[g])
-    if len(view.size) > MOST_GROUPS:
-        table.add_row(Text(f"... {len(view.size) - MOST_GROUPS} more groups", style="dim"))
-    add(Text(OVERALL, style="dim"), OVERALL, view.n_rows)
-    return table
+    return [
+        (f"{shorts[g]}{'' if judged[g] else ' *'}", view.groups.names[g], view.size[g])
+        for g in view.largest(MOST_GROUPS)
+    ]
 
 
-def _columns(audit: Audit) -> list[tuple[str, Any, str]]:
-    """The rates to show: all of the desirable label, or each label's recall."""
+def group_table(
+    title: str,
+    heads: Sequence[str],
+    audit: Audit,
+    attribute: str,
+    rows: list[list[Cell]],
+    overall: list[Cell],
+    rest: str = "",
+) -> FittedTable:
+    """A row per group, then everyone; below, what is left out and who is not judged."""
+    view, judged = audit.views[attribute], audit.judged(attribute)
+    more = len(view.size) - MOST_GROUPS
+    said = [rest] if rest else []
+    if more > 0:
+        said.append(f"... {words.n_of(more, 'smaller group')}; the JSON and the report have all.")
+    if not judged.all():
+        least = audit.least_rows(attribute)
+        said.append(f"* not judged: fewer than {words.n_of(least, 'row')}.")
+    return FittedTable(title, heads, [*rows, overall], rest=" ".join(said), last=1)
+
+
+def _columns(audit: Audit) -> tuple[list[tuple[str, Any, str]], str]:
+    """The rates to show: all of the desirable label, or each label's recall; what is left out."""
     if len(audit.labels) == 2:
         label = audit.label_value(audit.shown_labels[0])
-        return [(rate, None if rate == "accuracy" else label, t) for rate, t in COLUMNS.items()]
-    recalls = [
-        ("true_positive_rate", label, f"recall {printable(label)[:8]}") for label in audit.labels
-    ]
-    return [("accuracy", None, "accuracy"), *recalls[:3]]
+        return [(rate, None if rate == "accuracy" else label, t) for rate, t in COLUMNS.items()], ""
+    labels = audit.labels[:MOST_LABELS]
+    recalls = [("true_positive_rate", label, f"recall {label}") for label in labels]
+    return [("accuracy", None, "accuracy"), *recalls], more_labels(audit, len(labels))
+
+
+def more_labels(audit: Audit, shown: int) -> str:
+    """A line that says how many labels are not shown."""
+    more = len(audit.labels) - shown
+    if more <= 0:
+        return ""
+    return f"... {words.n_of(more, 'more label')}; the JSON and the report have all."
 
 
 def _by_cell(frame: pd.DataFrame) -> dict[tuple[Any, ...], Mapping[Any, Any]]:
@@ -161,48 +205,39 @@ def _half(row: Mapping[Any, Any]) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}±{100 * half:.1f}"
 
 
-def _figures(audit: Audit) -> Table:
+def _figures(audit: Audit) -> FittedTable:
     """The named differences and ratios of the first labels and ways of grouping."""
-    table = _table("Differences and ratios between groups")
-    table.add_column("Figure", no_wrap=True)
     views = list(audit.figures)[:MOST_VIEWS]
-    for view in views:
-        table.add_column(f"by {printable(view)}", justify="right", ratio=1)
     several = len(audit.labels) > 2
-    rows = list(zip(*(audit.figures[view] for view in views), strict=True))
-    for row in rows[:MOST_FIGURES]:
-        shown = several and row[0].label >= 0
-        label = f", {printable(audit.label_value(row[0].label))}" if shown else ""
-        table.add_row(Text(f"{row[0].name}{label}"), *(f"{gap.value:.3f}" for gap in row))
-    if len(rows) > MOST_FIGURES:
-        table.add_row(Text(f"... {len(rows) - MOST_FIGURES} more", style="dim"))
-    return table
+    rows: list[list[Cell]] = []
+    found = list(zip(*(audit.figures[view] for view in views), strict=True))
+    shown = [row for row in found if row[0].label < MOST_LABELS]
+    for row in shown:
+        named = several and row[0].label >= 0
+        label = f", {audit.label_value(row[0].label)}" if named else ""
+        rows.append([f"{row[0].name}{label}", *(f"{gap.value:.3f}" for gap in row)])
+    heads = ["Figure", *(f"by {view}" for view in views)]
+    rest = more_labels(audit, MOST_LABELS) if len(found) > len(shown) else ""
+    return FittedTable("Differences and ratios between groups", heads, rows, rest=rest)
 
 
 def _against_baseline(audit: Audit) -> list[Any]:
     if audit.baseline is None:
         return []
-    pairs = [(change.before, change.after) for change in audit.changes]
-    rows: list[list[Any]] = [
-        [f"{a.unfairness:.3f} → {b.unfairness:.3f}", _short(a.verdict), _short(b.verdict)]
-        for a, b in pairs
+    rows: list[list[Cell]] = [
+        [
+            words.before_and_after(change),
+            short_verdict(change.before.verdict),
+            short_verdict(change.after.verdict),
+        ]
+        for change in audit.changes
     ]
-    texts = ["verdict before", "verdict now"]
-    table = _by_measure(audit, "Against the baseline", ["unfairness"], texts, rows)
-    said = dict.fromkeys(f"{words.heading(c.after)}: {words.who_gained(c)}" for c in audit.changes)
-    return [table, *(Text(printable(sentence)) for sentence in said)]
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        expand=True,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    heads = ["before → now", "before", "now"]
+    title = f"Against {audit.baseline_name}"
+    table = _by_measure(audit, title, audit.findings, heads, rows)
+    said = words.all_who_gained(audit.changes)
+    in_people = words.impact(audit)
+    return [table, Text(""), *(Paragraph(sentence) for sentence in (*said, in_people))]
 
 
 def to_markdown(audit: Audit) -> str:
@@ -214,8 +249,9 @@ def to_markdown(audit: Audit) -> str:
     parts = [
         "## Fairness audit",
         _card_opening(audit),
-        "### Verdicts",
-        _card_verdicts(audit),
+        "### Verdict",
+        _card_verdicts(audit.asked),
+        *([f"### {BESIDE}", _card_verdicts(audit.others)] if audit.others else []),
         *_bullets([f"{words.heading(finding)}: {said}" for finding, said in advices if said]),
     ]
     for name in audit.views:
@@ -238,26 +274,25 @@ def escape(text: object) -> str:
 def _card_opening(audit: Audit) -> str:
     labels = escape(", ".join(map(str, audit.labels)))
     return (
-        f"{audit.table.n_rows:,} rows; labels {labels}; desirable: "
-        f"{escape(words.desirable(audit))}; {100 * audit.confidence:.4g} % confidence. Overall: "
-        f"**{words.signed(audit.verdict)}**."
+        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}** Labels {labels}; "
+        f"{100 * audit.confidence:.4g} % confidence."
     )
 
 
-def _card_verdicts(audit: Audit) -> str:
+def _card_verdicts(findings: Sequence[Finding]) -> str:
     header = "Measure", "Groups by", "Unfairness", "Judged", "Figure", "Interval", "Fair if"
     rows = [
         [
             words.title(finding.measure),
             finding.attribute,
-            f"{finding.unfairness:.4f}",
+            "-" if finding.tolerance.kind == "ratio" else f"{finding.unfairness:.4f}",
             words.judged([finding]),
             f"{finding.judgement.value:.4f}",
             f"{finding.judgement.low:.4f} to {finding.judgement.high:.4f}",
             words.limit(finding),
             words.signed(finding.verdict),
         ]
-        for finding in audit.findings
+        for finding in findings
     ]
     return _card_table([*header, "Verdict"], rows)
 
@@ -289,14 +324,13 @@ def _with_ends(row: Mapping[Any, Any]) -> str:
 def _card_changes(audit: Audit) -> list[str]:
     if audit.baseline is None:
         return []
-    header = ["Measure", "Groups by", "Unfairness before", "Now", "Who gained, who lost"]
+    header = ["Measure", "Groups by", "Before → now", "Who gained, who lost"]
     rows = []
     for change in audit.changes:
-        before, after = change.before, change.after
-        figures = [f"{before.unfairness:.4f}", f"{after.unfairness:.4f}"]
-        named = [words.title(after.measure), after.attribute]
-        rows.append([*named, *figures, words.who_gained(change)])
-    return ["### Against the baseline", _card_table(header, rows)]
+        named = [words.title(change.after.measure), change.after.attribute]
+        rows.append([*named, words.before_and_after(change), words.who_gained(change)])
+    said = escape(words.impact(audit))
+    return [f"### Against {escape(audit.baseline_name)}", said, _card_table(header, rows)]
 
 
 def _bullets(sentences: Sequence[str]) -> list[str]:

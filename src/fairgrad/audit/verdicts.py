@@ -1,4 +1,4 @@
-"""Findings and verdicts: what the data allow to say about a measure, and what has changed.
+"""Findings and verdicts: what the data allow to say about a measure.
 
 Every cell's rate gets a Clopper-Pearson interval at the Bonferroni level ``(1 - confidence) / K``,
 so that all K hold at once with the confidence asked for; interval arithmetic carries them over to
@@ -28,8 +28,6 @@ FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
 FOUR_FIFTHS = "four_fifths"
 MOST_ROWS = 1e9
 """Beyond this many rows per group, more of them are no honest advice."""
-NEGLIGIBLE = 0.001
-"""Changes of a rate up to a tenth of a percentage point count as none."""
 
 
 def gravest(verdicts: Iterable[str]) -> str:
@@ -131,6 +129,7 @@ class Finding:
         comparison: what is compared.
         tolerance: what is still called fair.
         alpha: 1 - confidence.
+        is_asked: whether the verdict of the audit looks at it.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -146,6 +145,7 @@ class Finding:
     comparison: Comparison
     tolerance: VerdictRule
     alpha: float
+    is_asked: bool = True
 
     @cached_property
     def levels(self) -> Floats:
@@ -236,57 +236,3 @@ class Finding:
         more = np.ceil(np.exp(high) - size)
         names = self.table.groups.names
         return {name: int(n) for name, n in zip(names, more, strict=True) if n > 0}
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """One finding before (the baseline's predictions) and after (those audited).
-
-    Attributes:
-        before: on the baseline's predictions.
-        after: on the audited predictions.
-    """
-
-    before: Finding
-    after: Finding
-
-    @cached_property
-    def gains(self) -> Floats:
-        """(K,) by how much the people in each cell are better off, NaN where nobody is."""
-        comparison = self.after.comparison
-        change = comparison.cells.value - self.before.comparison.cells.value
-        return np.where(comparison.good == 0, np.nan, comparison.good * change)
-
-    @property
-    def is_fairer(self) -> bool:
-        """Whether the figure of this measure came down (a ratio: went up)."""
-        before, after = self.before, self.after
-        if after.tolerance.kind == "level":
-            return after.unfairness < before.unfairness
-        sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
-        return sign * after.judgement.value < sign * before.judgement.value
-
-    @property
-    def is_levelling_down(self) -> bool:
-        """Fairer though no group is better off and some group is worse off."""
-        gains = self.gains[~np.isnan(self.gains)]
-        return bool(self.is_fairer and (gains <= NEGLIGIBLE).all() and (gains < -NEGLIGIBLE).any())
-
-    def gained(self) -> list[str]:
-        """The groups that gained in one of their rates and lost in none."""
-        return self._groups(gained=True, lost=False)
-
-    def lost(self) -> list[str]:
-        """The groups that lost in one of their rates and gained in none."""
-        return self._groups(gained=False, lost=True)
-
-    def mixed(self) -> list[str]:
-        """The groups that gained in one of their rates and lost in another."""
-        return self._groups(gained=True, lost=True)
-
-    def _groups(self, *, gained: bool, lost: bool) -> list[str]:
-        names, cell_group = self.after.table.groups.names, self.after.comparison.cell_group
-        up, down = np.zeros((2, len(names)), dtype=bool)
-        np.logical_or.at(up, cell_group, self.gains > NEGLIGIBLE)
-        np.logical_or.at(down, cell_group, self.gains < -NEGLIGIBLE)
-        return [names[g] for g in np.flatnonzero((up == gained) & (down == lost))]

@@ -1,12 +1,14 @@
-"""Eval sets: their labels and groups, and how fair the predictions on them are."""
+"""What trees are shown: features with encoded sensitive values; eval sets and how fair they are."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad.aware import beside
 from fairgrad.columns import sensitive_columns
 from fairgrad.evaluate import cell_errors, levels_of, unfairness
 from fairgrad.groups import group_rows
@@ -15,6 +17,7 @@ from fairgrad.measures import constraints_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fairgrad.aware import SensitiveEncoder
     from fairgrad.constraints import Constraints
     from fairgrad.groups import GroupedRows, Groups, Ints
 
@@ -116,6 +119,32 @@ class EvalSets:
         lacking = [name for name in metrics if name in FAIRNESS_METRICS]
         if lacking and not self:
             raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")
+
+
+def column_names(encoder: SensitiveEncoder) -> list[str]:
+    """Names of the encoded values in a data frame, without signs that the libraries refuse."""
+    names = [re.sub(r"[^\w=?. -]", "_", name) for name in encoder.names]
+    return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names)]
+
+
+def fitted_features(encoder: SensitiveEncoder | None, X: Any, values: Any) -> Any:
+    """Features as the trees get them: with the encoded values, None for unknown, if aware."""
+    if encoder is None:
+        return X
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    return beside(X, encoder.encode(values, X.shape[0]), column_names(encoder))
+
+
+def eval_sets(
+    encoder: SensitiveEncoder | None, features: list[Any], sensitive_features: Any
+) -> list[Any]:
+    """Features of the eval sets as the trees get them; values that are not given are unknown."""
+    if encoder is None:
+        return features
+    is_list = isinstance(sensitive_features, (list, tuple))
+    values = list(sensitive_features) if is_list else [sensitive_features] * len(features)
+    values += [None] * (len(features) - len(values))  # too few are refused elsewhere
+    return [fitted_features(encoder, X, s) for X, s in zip(features, values, strict=False)]
 
 
 def list_metrics(metric: Any) -> list[Any]:

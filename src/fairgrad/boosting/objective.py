@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from fairgrad.boosting.rounds import Rounds
-from fairgrad.checks import check_number
+from fairgrad.checks import check_count, check_number
 from fairgrad.groups import group_rows
 from fairgrad.measures import check_several_groups, constraints_of
 from fairgrad.splitting import hold_out
@@ -47,8 +47,14 @@ class BoostingObjective:
         validation_fraction: share of the rows of each (label, group) cell that is held out for the
             multipliers. No tree learns from them, so their errors are those of new rows; with 0
             the errors are those of the training rows.
+        out_of_bag: number of parts that the rows are divided into, of which each tree leaves one
+            out in turn; 0 for none. Errors are then those of scores that add up, for every row, the
+            trees that left it out, times the number of parts: rows learnt by heart do not hide
+            unfairness. Such scores are more noisy than those of a new row.
+        steady: whether the rates of constraints are lowered where groups are small or levels swing,
+            and the multipliers bounded so that none changes a weight by more than 10.
         sample_weight: (n,) non-negative weights.
-        random_state: seed of the choice of the rows held out.
+        random_state: seed of the choice of the rows held out or left out.
 
     Attributes:
         groups: labels, groups and frequencies of the rows.
@@ -82,6 +88,8 @@ class BoostingObjective:
         error_memory: float = 0.0,
         negative_weights: bool = True,
         validation_fraction: float = 0.0,
+        out_of_bag: int = 0,
+        steady: bool = True,
         sample_weight: Any = None,
         random_state: Any = 0,
     ) -> None:
@@ -100,7 +108,15 @@ class BoostingObjective:
             proportional_rate=check_number("proportional_rate", proportional_rate),
             error_memory=check_number("error_memory", error_memory, below=1.0),
             negative_weights=negative_weights,
+            steady=steady,
         )
+        self.rows = rows
+        self.bag = OutOfBag.of(rows.cell(), out_of_bag, random_state)
+        if self.bag is not None and validation_fraction:
+            raise ValueError(
+                "out_of_bag: not together with validation_fraction, which holds rows out for good; "
+                "set one of them to 0."
+            )
         _, held_out = hold_out(rows.cell(), validation_fraction, random_state)
         self.is_held_out: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         self.is_held_out[held_out] = True
@@ -128,18 +144,25 @@ class BoostingObjective:
             ValueError: if there are not as many scores as rows and classes.
         """
         scores = self._check_scores(np.asarray(scores))
-        wrong = predicted_labels(scores) != self.label
+        judged = scores if self.bag is None else self.bag.scores(scores)
+        wrong = predicted_labels(judged) != self.label
         cell_weights = self.rounds.step(self._judged_cell, wrong[self._judged], self._judged_weight)
         weights = cell_weights.astype(scores.dtype)[self._cell]
         loss_weight = self._weight if loss_weight is None else loss_weight
-        if self._learns is not None:
-            loss_weight = self._learns if loss_weight is None else loss_weight * self._learns
+        learns = self._learns if self.bag is None else self.bag.learns
+        if learns is not None:
+            loss_weight = learns if loss_weight is None else loss_weight * learns
         is_opposed = weights < 0 if cell_weights.min() < 0 else None
         return weigh(
             *log_loss_gradients(scores, self.label, is_opposed),
             weights,
             1.0 if loss_weight is None else loss_weight,
         )
+
+    @property
+    def is_judged_apart(self) -> bool:
+        """Whether levels are measured on rows that the trees have not learnt from."""
+        return self.bag is not None or bool(self.is_held_out.any())
 
     def check_labels(self, label: Any) -> None:
         """Makes sure, once, that the library's data set has the labels this was made for.
@@ -169,6 +192,59 @@ class BoostingObjective:
                 f"{scores.shape}; the rows must be those the objective was made for."
             )
         return scores
+
+
+class OutOfBag:
+    """Scores of rows by the trees that left them out.
+
+    The part that a tree leaves out goes round. What a tree adds to a row is the difference of the
+    scores before and after it, so nothing but the scores of the rounds is needed.
+
+    Args:
+        part: (n,) the part of each row.
+        n_parts: how many there are.
+
+    Attributes:
+        learns: (n,) 1 for rows that the next tree learns from, 0 for those it leaves out.
+    """
+
+    def __init__(self, part: Ints, n_parts: int) -> None:
+        self.part, self.n_parts = part, n_parts
+        self.learns: Floats = np.ones(len(part))
+        self._round = 0
+        self._before: Any = None
+        self._summed: Any = None
+
+    @classmethod
+    def of(cls, cell: Ints, n_parts: Any, random_state: Any) -> OutOfBag | None:
+        """Parts with the same share of every cell; None if there are to be none.
+
+        Raises:
+            ValueError: if the number is not allowed.
+        """
+        n_parts = check_count("out_of_bag", n_parts, least=0)
+        if n_parts == 0:
+            return None
+        if n_parts == 1:
+            raise ValueError("out_of_bag: expected 0, or 2 and more parts, got 1.")
+        order = np.random.default_rng(random_state).permutation(len(cell))
+        order = order[np.argsort(cell[order], kind="stable")]
+        part = np.empty(len(cell), dtype=np.int64)
+        part[order] = np.arange(len(cell)) % n_parts
+        return cls(part, n_parts)
+
+    def scores(self, scores: Any) -> Any:
+        """Takes the scores of all rows before a round, gives those by trees that left them out."""
+        if self._summed is None:
+            self._summed = scores.astype(np.float64)
+        else:
+            left_out = self.learns == 0
+            change = np.subtract(scores[left_out], self._before[left_out], dtype=np.float64)
+            self._summed[left_out] += self.n_parts * change
+        self._before = scores.copy()
+        self.learns = (self.part != self._round % self.n_parts).astype(np.float64)
+        self._round += 1
+        return self._summed
 
 
 def probabilities(scores: Floats) -> Floats:

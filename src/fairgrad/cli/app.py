@@ -7,6 +7,7 @@ quick: modules that import NumPy, pandas or PyTorch are imported inside the comm
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import signal
@@ -18,11 +19,13 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from fairgrad.cli.audit import audit
+from fairgrad.cli.compare import compare
 from fairgrad.cli.data import data
 from fairgrad.cli.demo import demo
 from fairgrad.cli.fit import fit
 from fairgrad.cli.frontier import frontier
 from fairgrad.cli.predict import predict
+from fairgrad.signs import HANDLER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +43,7 @@ OPTIONS = {
     "baseline": "--baseline",
     "y_pred": "--prediction",
     "y_true": "--target",
+    "min_group": "--min-group",
 }
 """What the library's arguments are called here."""
 
@@ -55,8 +59,8 @@ def app() -> None:
       fairgrad fit data.csv --target income --sensitive sex --out model/
       fairgrad audit model/ new.csv
 
-    Exit codes: 0 success; 1 the verdict is unfair and --fail-on unfair was given; 2 error, with a
-    message that says why.
+    Exit codes: 0 success; 1 the verdict is one that --fail-on names; 2 error, with a message that
+    says why.
     """  # noqa: D301 - click reads the character, not its spelling
 
 
@@ -78,7 +82,7 @@ def _add_commands(own: Sequence[click.Command]) -> None:
             app.add_command(found.load(), found.name)
 
 
-_add_commands((demo, fit, predict, audit, frontier, data, bench))
+_add_commands((demo, fit, predict, audit, compare, frontier, data, bench))
 
 
 def main(
@@ -90,10 +94,17 @@ def main(
     # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign gets another one
+            stream.reconfigure(errors=HANDLER)
     try:
-        code = command.main(arguments, prog_name=name, standalone_mode=False)
+        typed = sys.argv[1:] if arguments is None else list(arguments)
+        code = command.main(arguments, prog_name=name, standalone_mode=False, obj=typed)
     except click.exceptions.Abort:
         _stop()
+    except click.exceptions.NoArgsIsHelpError as asked:  # no mistake, but a question
+        click.echo(asked.format_message())
+        sys.exit(0)
     except click.UsageError as error:
         hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         _fail(f"{error.format_message()}{hint}")
@@ -115,7 +126,7 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, MemoryError):
         _fail("Out of memory; use fewer rows, or fewer columns (--drop).")
     if isinstance(error, expected) and str(error):
-        _fail(_sentence(str(error)))
+        _fail(_sentence(re.sub(r"^\[Errno -?\d+\] ", "", str(error))))
     _fail(
         f"Unexpected error ({type(error).__name__}: {error}). Please report it, with the output of "
         f"the same command when the environment variable {DEBUG} is set to 1."

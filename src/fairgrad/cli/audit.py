@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,43 +10,49 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
 
     from fairgrad.audit import Audit
-    from fairgrad.tables.roles import ColumnRoles
+    from fairgrad.cli.provenance import Provenance
+    from fairgrad.cli.subject import AuditedPeople
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
+TRAINED_ON = (
+    "{} is the table that this model was trained on: it knows most of these rows, and the figures "
+    "are better than for new people. Use --held-out to audit it on the rows held out."
+)
+STORED = " of the cross-validation"
 FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 
 
 @click.command(short_help="Audit a model, or predictions of any system.")
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
-@click.argument("table", required=False, metavar="[TABLE]", type=click.Path())
+@click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
 @options.people_options(required=False)
+@options.reading_options()
+@click.option(
+    "--held-out",
+    is_flag=True,
+    help="Audit the model on the rows of TABLE that were held out when it was trained.",
+)
 @options.column_option("--prediction", "Column of predictions, if TABLE has one.")
 @options.column_option("--baseline", "Column of another system's predictions to compare with.")
 @options.column_option(
-    "--score", "Column of probabilities of the desirable value, to check the threshold."
+    "--score",
+    "Column of scores of the desirable value: to check the predictions, or with --threshold in "
+    "place of them.",
 )
-@options.column_option("--weight", "Column of sample weights.")
-@click.option(
-    "--measure",
-    type=click.Choice(options.MEASURES),
-    metavar="MEASURE",
-    multiple=True,
-    help=f"Fairness measure: {', '.join(options.MEASURES)} (repeatable) [default: all but the "
-    "last].",
-)
-@options.tolerance_option
 @options.number_option(
-    "--confidence",
-    "Confidence level of the intervals and verdicts.",
-    click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
+    "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
 )
+@options.map_option
+@options.column_option("--weight", "Column of sample weights.")
+@options.judged_option
+@options.tolerance_option
+@options.min_group_option
+@options.confidence_option
 @click.option("--report", metavar="FILE", help="HTML file to write the report to.")
 @click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
 @options.force_option
@@ -59,205 +64,207 @@ def audit(**given: Any) -> int:
     \b
       fairgrad audit model/ new.csv
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
+      fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
 
     For a model, the target and the sensitive columns are those it was fitted with, unless
-    --sensitive names others; --fail-on looks at the measure it was trained for, unless --measure
-    names others.
+    --sensitive names others. The verdict, and --fail-on, are about the measures it was trained
+    for, unless --measure names others; the other measures are shown beside it.
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import exit_code, verdict_on  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import Provenance, audit_values  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import exit_code  # noqa: PLC0415 - as above
 
     targets = {
         name: check_file(given[name], force=given["force"])
         for name in ("out", "report")
         if given[name] is not None
     }
-    subject = _model_subject(given) if _is_model(given) else _table_subject(given)
-    found = _audit(subject, given)
-    judged = list(given["measure"]) or subject.judged
-    verdict = verdict_on(found, judged, separate=subject.separate) if judged else found.verdict
-    _write(found, subject, targets)
+    if _is_model(given):
+        source = Provenance.of(given["table"])
+        found, people, asked = _audit_model(given)
+    else:
+        source = Provenance.of(_files(given))
+        found, people, asked = _audit_table(given)
+    terminal.notes(people.notes)
+    _write(found, people, asked, targets, source)
     if given["as_json"]:
-        shown = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "verdict": verdict}
-        shown |= {"judged_by": judged or "all", "desirable": found.desirable}
-        terminal.show_json({**shown, "audit": found.to_dict()})
+        judged = list(dict.fromkeys(finding.measure for finding in found.asked))
+        shown = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "verdict": found.verdict,
+            "conclusion": found.conclusion,
+            "judged_by": judged,
+            "desirable": found.desirable,
+            "left_out": people.left_out,
+            "notes": people.notes,
+            "audit": audit_values(found, source),
+        }
+        terminal.show_json(shown)
     else:
         terminal.screen().print(found)
-        if judged:
-            named = ", ".join(name.replace("_", " ") for name in judged)
-            terminal.say_paragraph(f"Verdict on {named}: {verdict}.", style="bold")
         for path in targets.values():
             terminal.progress(f"Written: {path}")
-    return exit_code(verdict, given["fail_on"])
+    return exit_code(found.verdict, given["fail_on"])
 
 
-@dataclass(frozen=True, eq=False)
-class AuditSubject:
-    """What is to be audited.
-
-    Attributes:
-        frame: the rows that have a value of the target, with the columns that are needed.
-        columns: the role of each column.
-        asked: for the report.
-        predicted: (n,) predictions as texts; None if they are a column of the table.
-        score: probabilities of every label; None if not known.
-        labels: all labels, if they are known without the table.
-        judged: names of the measures that --fail-on looks at; none for all.
-        separate: whether only single attributes count there.
-    """
-
-    frame: pd.DataFrame
-    columns: ColumnRoles
-    asked: dict[str, str]
-    predicted: Any = None
-    score: Any = None
-    labels: list[str] | None = None
-    judged: tuple[str, ...] = ()
-    separate: bool = False
+def _files(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The table, if no model is named."""
+    return (given["subject"], *given["table"])
 
 
 def _is_model(given: Mapping[str, Any]) -> bool:
-    if given["table"] is None:
-        if Path(given["subject"]).is_dir():
+    subject = Path(given["subject"])
+    if not given["table"] or subject.is_file() or given["subject"] == "-":
+        if (subject / "fairgrad.json").is_file():
             raise ValueError(
                 f"{given['subject']} is a folder; add the table to audit this model on: "
                 f"fairgrad audit {given['subject']} table.csv"
             )
+        if given["held_out"]:
+            raise ValueError("--held-out is for models, not for tables with predictions")
         return False
-    unfit = [name for name in ("prediction", "desirable", "bins", "target") if given[name]]
+    named = ("prediction", "desirable", "bins", "target", "threshold")
+    unfit = [name for name in named if given[name] not in (None, (), "")]
     if unfit:
         raise ValueError(f"--{unfit[0]} is for tables with predictions, not for models")
     return True
 
 
-def _model_subject(given: Mapping[str, Any]) -> AuditSubject:
+def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[str, str]]:
     """A model and a table that it predicts."""
     import numpy as np  # noqa: PLC0415 - keeps --help quick
 
-    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
-    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
-    from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
-    from fairgrad.tables.reading import PIECE, column_names  # noqa: PLC0415 - as above
-    from fairgrad.tables.roles import ColumnRoles  # noqa: PLC0415 - as above
-
-    table = given["table"]
-    names = column_names(table)
-    model = load_model(given["subject"], names)
-    own, labels = model.columns, np.asarray(model.labels, dtype=object)
-    sensitive = tuple(given["sensitive"]) or own.sensitive
-    bins = {name: edges for name, edges in own.bins.items() if name in sensitive}
-    desirable = model.settings["desirable"]
-    columns = ColumnRoles(own.target, sensitive, bins=bins, y_desirable=desirable, prefix="--")
-    frame = _read(table, names, columns, given, [feature.name for feature in model.features])
-    scores, odd = [], Oddities()
-    for start in range(0, len(frame), PIECE):  # copies on the way stay small
-        found, strange = model.scores(frame.iloc[start : start + PIECE])
-        scores.append(found)
-        odd.update(strange)
-    terminal.notes(odd.sentences())
-    score = np.concatenate(scores)
-    return AuditSubject(
-        frame,
-        columns,
-        asked={
-            "Table": Path(table).name,
-            "Model": Path(given["subject"]).name,
-            "Trained for": model.measure,
-        },
-        predicted=labels[score.argmax(axis=1)],
-        score=score[:, np.argsort(labels.astype(str))],  # as the audit sorts its labels
-        labels=list(model.labels),
-        judged=(model.measure,),
-        separate=bool(model.settings["separate"]),
+    from fairgrad.cli.folder import held_out_rows, load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import same_data  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
+        model_columns,
+        model_predictions,
+        model_scores,
+        read_people,
     )
+    from fairgrad.measures import On  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import column_names, table_name  # noqa: PLC0415 - as above
+
+    table, reading = given["table"], read_options(given)
+    model = load_model(given["subject"], column_names(table, reading))
+    columns, in_order = model_columns(model, given["sensitive"]), np.sort(model.labels)
+    kept = [f"probability of {label}" for label in in_order]  # as the audit sorts labels
+
+    def held_out(frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows held out; of a cross-validation with the predictions that were kept."""
+        rows, stored = held_out_rows(frame, given["subject"], table, model)
+        return rows if stored is None else rows.join(stored[["prediction", *kept]], rsuffix=STORED)
+
+    people = read_people(
+        table,
+        columns,
+        _further(given),
+        models=[model],
+        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
+        value_map=given["value_map"],
+        reading=reading,
+        select=held_out if given["held_out"] else None,
+    )
+    if not given["held_out"] and same_data(table, model.provenance):
+        people.notes.append(TRAINED_ON.format(table_name(table)))
+    is_stored = all(name in people.frame for name in kept) and given["held_out"]
+    if is_stored:  # by models that were not kept
+        name = "prediction" + (STORED if f"prediction{STORED}" in people.frame else "")
+        predicted = people.frame[name].to_numpy(dtype=object)
+        scores = people.frame[kept].to_numpy(dtype=np.float64)
+    else:
+        found = model_scores(model, people, given["missing"])
+        predicted = model_predictions(model, found)
+        scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
+    judged: list[Any] = list(given["measure"])
+    if not judged:
+        alone = model.settings["separate"] and len(columns.sensitive) > 1
+        judged = [
+            On(name, measure) if name else measure
+            for measure in model.measures
+            for name in (columns.sensitive if alone else ("",))
+        ]
+    own = {} if given["score"] else {"y_score": scores}
+    audit = people.audit(predicted, given, judged, **_options(people, given), **own)
+    asked = {
+        "Table": people.table,
+        "Model": Path(given["subject"]).name + (", cross-validated" if is_stored else ""),
+        "Trained for": ", ".join(model.measures),
+    }
+    return audit, people, asked
 
 
-def _table_subject(given: Mapping[str, Any]) -> AuditSubject:
-    """A table that has predictions."""
-    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
+def _audit_table(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[str, str]]:
+    """A table that has predictions, or scores to make them from."""
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
 
+    by_score = given["score"] and given["threshold"] is not None
     for name in ("target", "prediction", "sensitive"):
-        if not given[name]:
+        if not given[name] and not (name == "prediction" and by_score):
             raise ValueError(
                 f"--{name} is missing; to audit a table with predictions: fairgrad audit "
-                "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN"
+                "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN (or --score "
+                "COLUMN --threshold NUMBER in place of --prediction)"
             )
-    table, columns = given["subject"], read_columns(given)
-    frame = _read(table, column_names(table), columns, given)
-    return AuditSubject(frame, columns, asked={"Table": Path(table).name})
-
-
-def _read(
-    table: str,
-    names: list[str],
-    columns: ColumnRoles,
-    given: Mapping[str, Any],
-    features: Sequence[str] = (),
-) -> pd.DataFrame:
-    """The rows with a value of the target: columns of the audit, and a model's features."""
-    from fairgrad.tables.reading import read_table  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.tables.roles import check_named  # noqa: PLC0415 - as above
-
-    columns.check(names)
-    further = [option for option in FURTHER_COLUMNS if given[option]]
-    for option in further:
-        check_named([given[option]], names, f"--{option}")
-    wanted = [columns.target, *columns.sensitive, *(given[option] for option in further)]
-    frame = read_table(table, [*wanted, *features])
-    frame = frame[frame[columns.target].notna()].reset_index(drop=True)
-    if not len(frame):
-        raise ValueError(f"{table} has no row with a value of {columns.target}")
-    return frame
-
-
-def _audit(subject: AuditSubject, given: Mapping[str, Any]) -> Audit:
-    import numpy as np  # noqa: PLC0415 - keeps --help quick
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    from fairgrad.audit import Audit  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import audited_measures, read_tolerance  # noqa: PLC0415 - as above
-    from fairgrad.tables.roles import number_column  # noqa: PLC0415 - as above
-    from fairgrad.tables.values import as_categories  # noqa: PLC0415 - as above
-
-    frame, columns = subject.frame, subject.columns
-    further = {name: given[name] for name in FURTHER_COLUMNS if given[name]}
-
-    def texts(name: str) -> Any:
-        """Values by their names, so that 1, 1.0 and "1" are the same label."""
-        return np.asarray(as_categories(frame[name]), dtype=object)
-
-    def numbers(option: str) -> Any:
-        return number_column(frame, further[option], f"--{option}") if option in further else None
-
-    predicted, labels = subject.predicted, subject.labels
-    if labels is None:
-        predicted = texts(further["prediction"])
-        labels = columns.all_labels(frame, further["prediction"])
-    desirable = columns.desirable(labels)
-    return Audit(
-        pd.Series(texts(columns.target), name=columns.target, dtype=object),
-        predicted,
-        columns.groups(frame),
-        measures=list(given["measure"]) or audited_measures(desirable, subject.judged),
-        tolerance=read_tolerance(given),
-        confidence=given["confidence"],
-        baseline=texts(further["baseline"]) if "baseline" in further else None,
-        y_score=numbers("score") if "score" in further else subject.score,
-        sample_weight=numbers("weight"),
-        y_desirable=desirable,
-        labels=labels,
+    if given["threshold"] is not None and not given["score"]:
+        raise ValueError("--threshold needs --score, the column it is a threshold of")
+    people = read_people(
+        _files(given),
+        read_columns(given),
+        _further(given),
+        value_map=given["value_map"],
+        reading=read_options(given),
     )
+    if given["prediction"]:
+        predicted = people.predictions(given["prediction"], "--prediction")
+    else:
+        score = people.numbers(given["score"], "--score")
+        predicted = people.above(score, given["threshold"])
+    # What another system was trained for is not known, so no threshold is expected of it.
+    own = {"threshold": given["threshold"]}
+    found = people.audit(predicted, given, given["measure"], **_options(people, given), **own)
+    return found, people, {"Table": people.table}
 
 
-def _write(found: Audit, subject: AuditSubject, targets: Mapping[str, Path]) -> None:
+def _further(given: Mapping[str, Any]) -> dict[str, str]:
+    """The further columns that every row must have."""
+    return {option: given[option] for option in FURTHER_COLUMNS if given[option]}
+
+
+def _options(people: AuditedPeople, given: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if given["baseline"]:
+        found["baseline"] = people.predictions(given["baseline"], "--baseline")
+        found["baseline_name"] = given["baseline"]
+    if given["score"]:
+        found["y_score"] = people.numbers(given["score"], "--score")
+    if given["weight"]:
+        found["sample_weight"] = people.numbers(given["weight"], "--weight")
+    return found
+
+
+def _write(
+    found: Audit,
+    people: AuditedPeople,
+    asked: Mapping[str, str],
+    targets: Mapping[str, Path],
+    source: Provenance,
+) -> None:
+    from fairgrad.cli.provenance import audit_json  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+
     for path in targets.values():
         path.parent.mkdir(parents=True, exist_ok=True)
     if "out" in targets:
-        found.to_json(targets["out"])
+        write_whole(targets["out"], audit_json(found, source))
     if "report" in targets:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
-        title = f"Fairness of predicting {subject.columns.target}"
-        Report(found, asked=subject.asked, title=title).save(targets["report"])
+        title = f"Fairness of predicting {people.columns.target}"
+        notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
+        asked = {**asked, **notes, **source.in_words()}
+        Report(found, asked=asked, title=title).save(targets["report"])

@@ -1,21 +1,30 @@
 """What a training leaves in its folder: model, audit, report, frontier, and MODEL_CARD.md.
 
-The card says what the model is, what it is for, how fair it is and how to use it.
+The card says what the model is, what it is for, how fair it is and how to use it. It opens with the
+YAML that the Hugging Face Hub reads, so that it can be the README.md of a model there.
 """
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fairgrad.audit import words
 from fairgrad.audit.text import escape
-from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS
+from fairgrad.cli.provenance import audit_json
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
+
+HUB_TASK = "tabular-classification"
 
 USE = """\
 - The figures below hold for people like those in the table, and for decisions taken exactly as the
@@ -36,6 +45,7 @@ TABLES = """\
 - A missing category is a category of its own if values were missing in training, else it counts as
   none of the known ones. A missing number is replaced by the median; if values were missing in
   training, the model is also told that it was missing.
+- Dates must be written as in the training table.
 """
 
 
@@ -45,6 +55,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
     asked = outcome.settings.in_words(outcome.prepared.columns.sensitive)
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.features)
     parts = [
+        hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
         "## Use it with care",
@@ -53,6 +64,8 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         "\n".join(f"- {name}: {escape(value)}" for name, value in asked.items()),
         "## Data",
         _data(outcome, table),
+        "## Where it comes from",
+        "\n".join(f"- {name}: {escape(said)}" for name, said in outcome.source.in_words().items()),
         "## What a table needs for predictions",
         TABLES.rstrip(),
         f"Features: {features}.",
@@ -61,34 +74,78 @@ def model_card(outcome: AuditedModel, table: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def hub_header(audit: Audit, name: str, table: str) -> str:
+    """What the Hub asks of a card: task, tags, and the figures of the audit.
+
+    Texts are quoted as JSON has it, which is YAML as well. The licence is left to whoever
+    publishes the model.
+    """
+    figures = [("accuracy", "accuracy", audit.accuracy)] + [
+        ("unfairness", f"mean |F|, {finding.measure}, {finding.attribute}", finding.unfairness)
+        for finding in audit.findings
+        if np.isfinite(finding.unfairness)
+    ]
+    lines = [
+        "---",
+        "library_name: fairgrad",
+        f"pipeline_tag: {HUB_TASK}",
+        f"tags: [fairgrad, fairness, {HUB_TASK}]",
+        "metrics: [accuracy]",
+        "model-index:",
+        f"- name: {_quoted(name)}",
+        "  results:",
+        "  - task:",
+        f"      type: {HUB_TASK}",
+        "    dataset:",
+        "      type: tabular",
+        f"      name: {_quoted(table)}",
+        "      split: test",
+        "    metrics:",
+    ]
+    for kind, named, value in figures:
+        lines += [
+            f"    - type: {kind}",
+            f"      name: {_quoted(named)}",
+            f"      value: {value:.6g}",
+        ]
+    return "\n".join([*lines, "---"])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _opening(outcome: AuditedModel, table: str) -> str:
-    audit, measure = outcome.audit, outcome.settings.measure.replace("_", " ")
-    plain = ""
-    if audit.baseline is not None:
-        plain = f" ({100 * overall_accuracy(audit.baseline):.1f} % for a plain model)"
-    return (
-        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measure}. On "
-        f"{len(outcome.prepared.test):,} test rows, {100 * overall_accuracy(audit):.1f} % of its "
-        f"predictions are right{plain}. Verdict on {measure}: **{outcome.verdict}**."
-    )
-
-
-def overall_accuracy(audit: Audit) -> float:
-    """The share of right predictions over all rows."""
-    mass = audit.table.mass.sum(axis=0)
-    return float(mass.trace() / mass.sum())
+    audit = outcome.audit
+    measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
+    said = [
+        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measures}.",
+        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**",
+        escape(words.impact(audit)),
+    ]
+    return " ".join(part for part in said if part)
 
 
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
-    n_rest, n_test = len(prepared.rest), len(prepared.test)
+    n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
     n_training, n_validation = prepared.n_training, n_rest - prepared.n_training
     if outcome.settings.grows_trees and outcome.trained.frontier is None:
         n_training, n_validation = n_rest, 0
+    test = f"{n_test:,} for the test (the audit below)"
+    if prepared.from_file:
+        test = f"the {n_test:,} of another table for the test (the audit below)"
+    if prepared.folds:
+        n = len(prepared.folds)
+        test = f"no other for the test: the audit below is a {n}-fold cross-validation"
     rows = (
-        f"{escape(table)}: {n_rest + n_test:,} rows: {n_training:,} for training, "
-        f"{n_validation:,} for validation (to choose the model) and {n_test:,} for the test (the "
-        "audit below); every label of every group has its share in each."
+        f"{escape(table)}: {len(prepared):,} rows: {n_training:,} for training, "
+        f"{n_validation:,} for validation (to choose the model) and {test}; every label of every "
+        "group has its share in each."
+    )
+    judged = (
+        f"Rows of the audit: {ROWS} names them, counted from 1 below the header, with what was "
+        "predicted."
     )
     target = (
         f"Target {escape(columns.target)}: {', '.join(escape(v) for v in prepared.labels)}; "
@@ -96,12 +153,19 @@ def _data(outcome: AuditedModel, table: str) -> str:
     )
     names = ", ".join(escape(name) for name in columns.sensitive)
     sensitive = (
-        f"Sensitive: {names}; also features, so predictions need them."
+        f"Sensitive: {names}; the model looks at them, so predictions need them."
         if columns.use_sensitive
         else f"Sensitive: {names}; not features, and not needed to predict."
     )
-    lines = [rows, target, sensitive, *(escape(note) for note in outcome.notes)]
+    lines = [rows, judged, target, sensitive, *(escape(note) for note in outcome.notes)]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _audited_on(outcome: AuditedModel) -> str:
+    prepared, n = outcome.prepared, f"{len(outcome.judged.rows):,} rows"
+    if prepared.folds:
+        return f"{n}, each predicted by one of {len(prepared.folds)} models not trained on it"
+    return f"{n} of another table" if prepared.from_file else f"{n} held out"
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
@@ -115,17 +179,19 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
     """Writes the audit, the report, and the frontier if there is one."""
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
-    outcome.audit.to_json(folder / AUDIT)
+    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source))
+    outcome.judged.to_frame().to_csv(folder / ROWS, index=False)
     if outcome.trained.frontier is not None:
         outcome.points.to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
-        "Table": f"{table}, {len(outcome.prepared.rest) + len(outcome.prepared.test):,} rows",
+        "Table": f"{table}, {len(outcome.prepared):,} rows",
         "Predicted": columns.target,
         **outcome.settings.in_words(list(columns.sensitive)),
-        "Audited on": f"{len(outcome.prepared.test):,} rows held out",
+        "Audited on": _audited_on(outcome),
     }
     asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
+    asked |= outcome.source.in_words()
     report = Report(
         outcome.audit,
         frontier=trained.frontier,

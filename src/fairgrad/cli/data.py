@@ -23,9 +23,8 @@ def data() -> None:
 @options.json_option
 def list_all(as_json: bool) -> int:
     """List the data sets, their licences, and where a copy of each is."""
-    from rich.text import Text  # noqa: PLC0415 - keeps --help quick
-
-    from fairgrad import datasets  # noqa: PLC0415 - as above
+    from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.audit.layout import FittedTable  # noqa: PLC0415 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
     entries = datasets.overview()
@@ -33,14 +32,18 @@ def list_all(as_json: bool) -> int:
         listed = [asdict(entry) for entry in entries]
         terminal.show_json({"schema": "fairgrad.data", "datasets": listed})
         return 0
-    table = terminal.simple_table()
-    for name in ("name", "description", "licence", "location"):
-        table.add_column(name, overflow="fold")
-    for entry in entries:
-        place = entry.place or ("can be fetched" if entry.fetchable else "obtain it yourself")
-        table.add_row(*(Text(cell) for cell in (entry.name, entry.title, entry.licence, place)))
+    rows = [
+        [entry.name, entry.title, entry.licence, entry.place or _how(entry.fetchable)]
+        for entry in entries
+    ]
+    heads = ["name", "description", "licence", "location"]
+    table = FittedTable("Data sets", heads, rows, texts=4)
     terminal.screen().print(table)
     return 0
+
+
+def _how(fetchable: bool) -> str:
+    return "can be fetched" if fetchable else "obtain it yourself"
 
 
 @data.command(short_help="Download a data set into the cache.")
@@ -68,6 +71,7 @@ def fetch(name: str, carrier: str | None, as_json: bool) -> int:
 @click.argument("name", metavar="NAME|TABLE")
 @options.people_options(required=False)
 @options.feature_options()
+@options.reading_options()
 @options.json_option
 def describe(**given: Any) -> int:
     """Describe a data set, or your own TABLE: rows, labels, groups, groups too small to trust.
@@ -78,7 +82,7 @@ def describe(**given: Any) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
     name = given["name"]
-    is_table = name not in datasets.names() and ("." in name or Path(name).exists())
+    is_table = name not in datasets.names() and ("." in name or name == "-" or Path(name).exists())
     text = _describe_table(given) if is_table else datasets.describe(name)
     if given["as_json"]:
         terminal.show_json({"schema": "fairgrad.data.describe", "name": name, "description": text})
@@ -88,12 +92,16 @@ def describe(**given: Any) -> int:
 
 
 def _describe_table(given: Mapping[str, Any]) -> str:
-    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - keeps --help quick
     from fairgrad.datasets.dataset import labelled_dataset  # noqa: PLC0415 - as above
-    from fairgrad.tables.reading import column_names, read_table  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import (  # noqa: PLC0415 - as above
+        column_names,
+        read_table,
+        table_name,
+    )
 
-    path = given["name"]
-    names, title = column_names(path), Path(path).name
+    path, reading = given["name"], read_options(given)
+    names, title = column_names(path, reading), table_name(path)
     for option in ("target", "sensitive"):
         if not given[option]:
             raise ValueError(
@@ -102,5 +110,5 @@ def _describe_table(given: Mapping[str, Any]) -> str:
     columns = read_columns(given)
     columns.check(names)
     wanted = [name for name in names if name not in columns.drop]
-    table = columns.without_drop().apply(read_table(path, wanted))
+    table = columns.without_drop().apply(read_table(path, wanted, options=reading))
     return labelled_dataset(table, title).describe()

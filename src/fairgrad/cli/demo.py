@@ -54,7 +54,7 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     folder = check_folder(out, force=force or is_earlier_demo)
     progress = terminal.no_progress if as_json else terminal.progress
     shows_bar = sys.stderr.isatty() and not as_json
-    settings = ModelSettings(MEASURE, points=POINTS, verbose=shows_bar or "auto")
+    settings = ModelSettings((MEASURE,), points=POINTS, verbose=shows_bar or "auto")
     progress("Adult (US census of 1994): 45,222 people; who earns more than 50,000 dollars?")
     data = datasets.load("adult")
     table = data.frame.assign(sex=data.sensitive["sex"], income=data.label)

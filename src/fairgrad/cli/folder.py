@@ -4,37 +4,43 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fairgrad.cli.provenance import same_data
 from fairgrad.tables.encoding import (
     Oddities,
     TrainedFeature,
     check_columns,
     encode_rows,
     read_features,
+    read_groups,
 )
+from fairgrad.tables.reading import table_name
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.model", 1
+SCHEMA, SCHEMA_VERSION = "fairgrad.model", 2
 
 MARK = "fairgrad.json"
 """The file that marks a folder as written by this program."""
 
 MODEL, AUDIT, CARD, REPORT = "model.skops", "audit.json", "MODEL_CARD.md", "report.html"
-POINTS, SAMPLE = "frontier.csv", "people.csv"
+POINTS, SAMPLE, ROWS = "frontier.csv", "people.csv", "test_rows.csv"
 ENCODER, TREES = "features.skops", "model.txt"
 TREE_FILES = (ENCODER, TREES, f"{TREES}.fairness.json")
 """What a folder with boosted trees holds in place of `MODEL`."""
 
-OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, *TREE_FILES})
+OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, *TREE_FILES})
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,9 @@ class SavedModel:
         features: what is known of each feature.
         labels: the values of the target, the desirable one last.
         settings: what it was trained for, as plain values.
+        groups: what is known of the sensitive columns, if it looks at them to predict.
+        missing: texts that meant a missing value in training, besides the usual ones.
+        provenance: what it rests on, as plain values; empty for models of older versions.
     """
 
     pipeline: Any
@@ -54,19 +63,42 @@ class SavedModel:
     features: list[TrainedFeature]
     labels: list[str]
     settings: dict[str, Any]
+    groups: Sequence[TrainedFeature] = ()
+    missing: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def measure(self) -> str:
-        """The name of the measure it was trained for."""
-        return str(self.settings["measure"])
+    def needed(self) -> list[str]:
+        """Names of the columns it needs to predict."""
+        return list(dict.fromkeys(one.column for one in (*self.features, *self.groups)))
 
-    def scores(self, table: pd.DataFrame) -> tuple[NDArray[np.float64], Oddities]:
-        """(n, labels) the probability of each label, and what was odd about the table."""
-        features, odd = read_features(table, self.features)
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures it was trained for."""
+        if "measures" in self.settings:
+            return tuple(self.settings["measures"])
+        return (str(self.settings["measure"]),)  # as earlier versions wrote it
+
+    def scores(
+        self, table: pd.DataFrame, missing: Sequence[str] = ()
+    ) -> tuple[NDArray[np.float64], Oddities]:
+        """(n, labels) the probability of each label, and what was odd about the table.
+
+        Args:
+            table: rows to predict.
+            missing: further texts that mean a missing value.
+        """
+        features, odd = read_features(table, self.features, (*self.missing, *missing))
+        if not len(table):
+            return np.empty((0, len(self.labels))), odd
         matrix = encode_rows(self.pipeline[0], features)
-        classifier = self.pipeline[-1]
+        classifier, known = self.pipeline[-1], {}
+        if self.groups:
+            values, strange = read_groups(table, self.groups, self.columns.bins)
+            odd.update({key: n for key, n in strange.items() if key not in odd})
+            known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
-        return classifier.predict_proba(matrix)[:, order], odd
+        return classifier.predict_proba(matrix, **known)[:, order], odd
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder.
@@ -88,8 +120,11 @@ class SavedModel:
             "sensitive": list(self.columns.sensitive),
             "bins": dict(self.columns.bins),
             "uses_sensitive": self.columns.use_sensitive,
+            "missing": list(self.missing),
+            "provenance": self.provenance,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
+            "groups": [asdict(feature) for feature in self.groups],
         }
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
@@ -114,7 +149,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
     features = [TrainedFeature.from_dict(values) for values in known["features"]]
-    check_columns(names, features)
+    # Older models had sensitive columns among their features, if they looked at them.
+    groups = [TrainedFeature.from_dict(values) for values in known.get("groups", ())]
+    check_columns(names, [*features, *groups])
     columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
@@ -134,7 +171,48 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
                 f"{folder} needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
             ) from None
         pipeline = (persistence.load(path / ENCODER), lightgbm.load(path / TREES))
-    return SavedModel(pipeline, columns, features, known["labels"], known["settings"])
+    return SavedModel(
+        pipeline,
+        columns,
+        features,
+        known["labels"],
+        known["settings"],
+        groups,
+        tuple(known.get("missing", ())),
+        known.get("provenance", {}),
+    )
+
+
+def held_out_rows(
+    frame: pd.DataFrame, folder: str, table: Sequence[str], model: SavedModel
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The rows of the training table that a model was judged on when it was trained.
+
+    Args:
+        frame: the table.
+        folder: of the model.
+        table: its files.
+        model: as loaded from the folder.
+
+    Returns:
+        The rows; and, if they were judged by cross-validation, the predictions kept of it.
+
+    Raises:
+        ValueError: if the table is another one, or the folder does not say which rows.
+    """
+    import pandas as pd  # noqa: PLC0415 - after the quick checks
+
+    path = Path(folder).expanduser() / ROWS
+    if not path.is_file():
+        raise ValueError(f"--held-out: {folder} has no {ROWS}, which says which rows")
+    known = "test" if model.provenance.get("test") else "data"
+    if not same_data(table, {"data": model.provenance.get(known, ())}):
+        raise ValueError(
+            f"--held-out: {table_name(table)} is not the table this model was judged on"
+        )
+    judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
+    rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
+    return rows, judged if "fold" in judged else None
 
 
 def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, Any]) -> None:

@@ -21,12 +21,15 @@ HOW_TO_READ = (
 
 
 @click.command(short_help="Show what fairness costs in accuracy.")
-@click.argument("table", type=click.Path())
+@click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
 @options.people_options()
 @options.feature_options()
+@options.reading_options()
+@options.judging_options(folds=False)
 @options.training_options()
 @options.frontier_options("Number of models to train.")
 @options.tolerance_option
+@options.min_group_option
 @click.option(
     "-o", "--out", metavar="FOLDER", help="Folder to write frontier.csv and report.html to."
 )
@@ -45,16 +48,18 @@ def frontier(**given: Any) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
     from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch
+    from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
     out, as_json = given["out"], given["as_json"]
     progress = terminal.no_progress if as_json else terminal.progress
     outcome = fit_table(given, columns, settings, as_frontier=True, progress=progress)
     if target is not None:
-        _write(outcome, target, Path(given["table"]).name)
+        _write(outcome, target, table_name(given["table"]))
     if as_json:
         terminal.show_json(_as_json(outcome, out))
         return 0
-    terminal.notes(outcome.notes)
+    doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
+    terminal.notes((*outcome.notes, *doubts))
     terminal.say(terminal.desirable_line(outcome))
     terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
     terminal.say_paragraph(HOW_TO_READ)

@@ -38,6 +38,21 @@ def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
     return column, numbers
 
 
+def parse_map(value: str | dict[str, str]) -> dict[str, str]:
+    """``1=Passed,0=Failed`` as what each value stands for; values may contain an equals sign."""
+    if isinstance(value, dict):  # as above
+        return value
+    parts = value.split(",")
+    pairs = parts if all("=" in part for part in parts) else [value]
+    found = {}
+    for pair in pairs:
+        name, sign, label = pair.partition("=")
+        if not sign or not name.strip() or not label.strip():
+            raise click.BadParameter(f"{value!r} does not have the form 1=Passed,0=Failed")
+        found[name.strip()] = label.strip()
+    return found
+
+
 def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
     """``128,64,32`` as layer sizes, whole numbers above 0."""
     if isinstance(value, tuple):  # as above
@@ -112,10 +127,63 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
     )
 
 
+def reading_options() -> Callable[[F], F]:
+    """How files are written, where what is found in them is wrong."""
+    return together(
+        click.option(
+            "--sep",
+            metavar="CHARACTER",
+            help="Separator of fields, such as ; or tab [default: found].",
+        ),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), help="Decimal mark [default: found]."
+        ),
+        click.option(
+            "--encoding", metavar="NAME", help="Encoding, such as cp1252 [default: found]."
+        ),
+        click.option(
+            "--missing",
+            metavar="TEXT",
+            multiple=True,
+            help="Text that means a missing value (repeatable). Among numbers and dates NA, null "
+            "and the like always do; among texts they are texts.",
+        ),
+    )
+
+
+def judging_options(*, folds: bool) -> Callable[[F], F]:
+    """Which rows the model is judged on."""
+    options = [
+        click.option(
+            "--test", metavar="FILE", help="Table to audit the model on; no row is held out."
+        ),
+        number_option(
+            "--test-share",
+            "Share of the rows to hold out for the audit [default: 0.2].",
+            click.FloatRange(0, 1, min_open=True, max_open=True),
+        ),
+    ]
+    if folds:
+        options.append(
+            number_option(
+                "--folds",
+                "Audit by cross-validation: predict every row by a model that was not trained on "
+                "it; 0 for none [default: 5 for tables under 2,000 rows, else 0].",
+                click.IntRange(0, 100),
+            )
+        )
+    return together(*options)
+
+
 def feature_options() -> Callable[[F], F]:
     """Which other columns are features, and how they are read."""
     return together(
         column_option("--drop", "Column to ignore (repeatable).", multiple=True),
+        column_option(
+            "--keep",
+            "Use this column although it looks like an identifier or has one value (repeatable).",
+            multiple=True,
+        ),
         column_option(
             "--categorical",
             "Treat this numeric column as categorical (repeatable).",
@@ -131,9 +199,11 @@ def training_options() -> Callable[[F], F]:
             "--measure",
             type=click.Choice(MEASURES),
             metavar="MEASURE",
-            default="equalized_odds",
+            multiple=True,
+            default=("equalized_odds",),
             show_default=True,
-            help=f"Fairness measure: {', '.join(MEASURES)}.",
+            help=f"Fairness measure: {', '.join(MEASURES)} (repeatable; all that are given are "
+            "enforced).",
         ),
         click.option(
             "--separate",
@@ -141,7 +211,9 @@ def training_options() -> Callable[[F], F]:
             help="Make each sensitive column fair by itself, instead of their combinations.",
         ),
         click.option(
-            "--use-sensitive", is_flag=True, help="Use the sensitive columns as features, too."
+            "--use-sensitive",
+            is_flag=True,
+            help="Let the model look at the sensitive columns to predict; the law may forbid it.",
         ),
         click.option(
             "--model",
@@ -149,6 +221,14 @@ def training_options() -> Callable[[F], F]:
             default="network",
             show_default=True,
             help="A linear model or network, or boosted trees (needs LightGBM).",
+        ),
+        click.option(
+            "--method",
+            type=click.Choice(["gradient", "decision", "auto"]),
+            default="gradient",
+            show_default=True,
+            help="How it becomes fair: by the weights of its training, by fair decisions on the "
+            "probabilities of a plain model, or whichever is better on the validation rows.",
         ),
         click.option(
             "--hidden",
@@ -199,8 +279,40 @@ tolerance_option = click.option(
 )
 fail_on_option = click.option(
     "--fail-on",
-    type=click.Choice(["unfair"]),
-    help="Exit with code 1 if this is the verdict, for automatic checks.",
+    type=click.Choice(["unfair", "undecided"]),
+    help="Exit with code 1 if the verdict is unfair; with undecided, also if it is undecided.",
+)
+min_group_option = number_option(
+    "--min-group",
+    "Groups with fewer rows are shown, but not judged; below 1 a share of the rows, 0 to judge "
+    "all.",
+    click.FloatRange(0),
+    default=30,
+    show_default=True,
+)
+confidence_option = number_option(
+    "--confidence",
+    "Confidence level of the intervals and verdicts.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+)
+judged_option = click.option(
+    "--measure",
+    type=click.Choice(MEASURES),
+    metavar="MEASURE",
+    multiple=True,
+    help=f"Fairness measure the verdict is about: {', '.join(MEASURES)} (repeatable) [default: "
+    "what the model was trained for, else all but the last].",
+)
+map_option = click.option(
+    "--map",
+    "value_map",
+    type=parse_map,
+    metavar="VALUE=LABEL,...",
+    multiple=True,
+    help="Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
+    "(repeatable).",
 )
 force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.encoding import Oddities
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
@@ -24,7 +26,8 @@ SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 
 @click.command(short_help="Predict the rows of a table with a model.")
 @click.argument("model", type=click.Path())
-@click.argument("table", type=click.Path())
+@click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
+@options.reading_options()
 @click.option(
     "-o",
     "--out",
@@ -41,12 +44,21 @@ SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 @options.force_option
 @options.json_option
 def predict(
-    model: str, table: str, out: str | None, column: str, force: bool, as_json: bool
+    model: str,
+    table: tuple[str, ...],
+    out: str | None,
+    column: str,
+    force: bool,
+    as_json: bool,
+    **given: Any,
 ) -> int:
     """Predict the rows of TABLE with MODEL, a folder that `fairgrad fit` has written.
 
+    TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the input.
+
     The output has all columns of the table, a column of predictions, and the probability of the
-    desirable value (of every value, if there are more than two). Sensitive columns are not needed.
+    desirable value (of every value, if there are more than two). Sensitive columns are not needed,
+    unless the model was fitted with --use-sensitive; missing and new values are unknown then.
 
     Columns may be in any order, and columns the model does not use are ignored. If a column that
     it needs is missing, an error names it. A category never seen in training counts as none of the
@@ -55,6 +67,8 @@ def predict(
     """
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
+    from fairgrad.files import naming  # noqa: PLC0415 - as above
     from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import PARQUET_ENDINGS, column_names  # noqa: PLC0415 - as above
 
@@ -64,15 +78,20 @@ def predict(
     if out is not None and not out.lower().endswith(endings):
         raise ValueError(f"--out is {out!r}; its name must end in {', '.join(endings)}")
     target = None if out is None else check_file(out, force=force)
-    names = column_names(table)
+    reading = read_options(given)
+    names = column_names(table, reading)
     loaded = load_model(model, names)
     new = _new_columns(loaded, column)
     _check_new(names, list(new))
     counts: Counter[str] = Counter()
     odd = Oddities()
-    parts = _predicted(loaded, table, new, counts, odd)
+    parts = _predicted(loaded, table, new, counts, odd, reading)
     if target is None:
-        _write_csv(parts, sys.stdout, ",")
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
+            sys.stdout.reconfigure(encoding="utf-8")
+        with naming("the standard output"):
+            _write_csv(parts, sys.stdout, ",")
+            sys.stdout.flush()
     else:
         _write(parts, target)
     if as_json:
@@ -95,10 +114,11 @@ def predict(
 
 def _predicted(
     model: SavedModel,
-    table: str,
+    table: tuple[str, ...],
     new: dict[str, int | None],
     counts: Counter[str],
     odd: Oddities,
+    reading: ReadingOptions,
 ) -> Iterator[pd.DataFrame]:
     """The table's pieces with their predictions; its texts stay as they are."""
     import numpy as np  # noqa: PLC0415 - keeps --help quick
@@ -106,8 +126,8 @@ def _predicted(
 
     from fairgrad.tables.reading import pieces  # noqa: PLC0415 - as above
 
-    for piece in pieces(table, texts=True):
-        scores, strange = model.scores(piece)
+    for piece in pieces(table, texts=True, options=reading):
+        scores, strange = model.scores(piece, reading.missing)
         odd.update(strange)
         labels = np.asarray(model.labels, dtype=object)[scores.argmax(axis=1)]
         counts.update(labels.tolist())

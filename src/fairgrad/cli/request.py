@@ -9,18 +9,30 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit.audit import DEFAULT_MEASURES
-from fairgrad.audit.verdicts import gravest
+from fairgrad.audit import UNDECIDED, UNFAIR, Notice
+from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.notices import doubtful_desirable
+from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
 from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
-from fairgrad.tables.reading import column_names
+from fairgrad.splitting import TEST
+from fairgrad.tables.dialect import ReadingOptions
+from fairgrad.tables.reading import column_names, table_files
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fairgrad.audit import Audit
+SMALL_TABLE, FOLDS = 2_000, 5
+"""Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
+
+METHODS = {
+    "gradient": "trained with weights",
+    "decision": "made of fair decisions on a plain model",
+    "auto": "the better of two methods on the validation rows",
+}
+"""What --method says, for people."""
 
 UNFAIR_CODE = 1
 """The exit code of --fail-on."""
@@ -31,12 +43,14 @@ class ModelSettings:
     """How to train.
 
     Attributes:
-        measure: the name of the fairness measure.
+        measures: the names of the fairness measures; all of them are enforced.
         epsilon: slack of its constraints; None for exact fairness, or where a bound chooses it.
         max_unfairness: take the most accurate of several models with at most this unfairness.
         min_accuracy: take the fairest of several models with at least this accuracy.
         separate: constrain each sensitive column by itself, instead of their combinations.
         model: "network", or "lightgbm" for boosted trees.
+        method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
+            a plain model), or "auto" for the better of both on the validation rows.
         hidden: sizes of the hidden layers; none is a linear model.
         epochs: passes over the rows, or the number of trees; None for the estimator's default.
         batch_size: rows per step; None for the estimator's default.
@@ -46,12 +60,13 @@ class ModelSettings:
         verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
 
-    measure: str = "equalized_odds"
+    measures: tuple[str, ...] = ("equalized_odds",)
     epsilon: float | None = None
     max_unfairness: float | None = None
     min_accuracy: float | None = None
     separate: bool = False
     model: str = "network"
+    method: str = "gradient"
     hidden: tuple[int, ...] = ()
     epochs: int | None = None
     batch_size: int | None = None
@@ -61,9 +76,12 @@ class ModelSettings:
     verbose: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "measure", ALIASES.get(self.measure, self.measure))
-        if self.measure not in MEASURES:
-            raise ValueError(f"--measure is {self.measure!r}; expected {', '.join(MEASURES)}")
+        named = tuple(dict.fromkeys(ALIASES.get(name, name) for name in self.measures))
+        object.__setattr__(self, "measures", named)
+        strangers = [name for name in named if name not in MEASURES]
+        if strangers or not named:
+            got = repr(strangers[0]) if strangers else "empty"
+            raise ValueError(f"--measure is {got}; expected {', '.join(MEASURES)}")
         bounds = {
             "--epsilon": self.epsilon,
             "--max-unfairness": self.max_unfairness,
@@ -81,8 +99,15 @@ class ModelSettings:
             "--grid paper": self.paper_grid,
         }
         unfit = [option for option, value in for_networks.items() if value]
+        unfit += [f"--method {self.method}"] if self.method != "gradient" else []
         if self.grows_trees and unfit:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
+        if self.method != "gradient" and self.paper_grid:
+            raise ValueError(f"--grid paper trains by gradient; leave out --method {self.method}")
+        if self.method == "auto" and self.by_frontier:
+            raise ValueError(
+                "--method auto: a frontier is of one method; name gradient or decision"
+            )
 
     @property
     def grows_trees(self) -> bool:
@@ -95,17 +120,17 @@ class ModelSettings:
         return self.max_unfairness is not None or self.min_accuracy is not None
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
-        """The measure as the estimator takes it."""
+        """The measures as estimator and audit take them."""
         if self.separate and len(attributes) > 1:
-            return [On(name, self.measure) for name in attributes]
-        return self.measure
+            return [On(name, measure) for measure in self.measures for name in attributes]
+        return self.measures[0] if len(self.measures) == 1 else list(self.measures)
 
     def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
         """For people: what was asked."""
         joined = " and ".join(attributes)
         several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
         words = {
-            "Fairness measure": self.measure.replace("_", " "),
+            "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
             "Groups by": several if len(attributes) > 1 else joined,
             "Asked for": self._asked(),
             "Model": self._model(),
@@ -118,7 +143,8 @@ class ModelSettings:
     def _model(self) -> str:
         if self.grows_trees:
             return "boosted trees (LightGBM)"
-        return f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        kind = f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        return kind if self.method == "gradient" else f"{kind}, {METHODS[self.method]}"
 
     def _asked(self) -> str:
         if self.max_unfairness is not None:
@@ -128,6 +154,54 @@ class ModelSettings:
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
+@dataclass(frozen=True)
+class JudgingPlan:
+    """Which rows a model is judged on.
+
+    Attributes:
+        file: a table of their own; None if they are held out of the other.
+        share: of the rows to hold out.
+        folds: of cross-validation; 0 for none, None if small tables get some.
+    """
+
+    file: str | None = None
+    share: float = TEST
+    folds: int | None = 0
+
+    def folds_of(self, rows: int) -> int:
+        """How many folds a table of so many rows is divided into; 0 for none."""
+        if self.folds is None:
+            return FOLDS if rows < SMALL_TABLE else 0
+        return self.folds
+
+
+def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
+    """Which rows the model is judged on, as the options say."""
+    asked = {
+        "--test": given["test"],
+        "--test-share": given["test_share"],
+        "--folds": given.get("folds"),
+    }
+    named = [option for option, value in asked.items() if value is not None]
+    if len(named) > 1:
+        raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
+    if asked["--folds"] == 1:
+        raise ValueError("--folds is 1; two are the least, and 0 means none")
+    if given["test"] is not None:
+        table_files(given["test"])  # that it is there
+    is_open = not named and "folds" in given
+    return JudgingPlan(
+        given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
+    )
+
+
+def read_options(given: Mapping[str, Any]) -> ReadingOptions:
+    """What the user says about files."""
+    return ReadingOptions(
+        given["sep"], given["decimal"], given["encoding"], tuple(given["missing"]), prefix="--"
+    )
+
+
 def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, Path | None]:
     """The columns, settings and output folder of `fit` or `frontier`.
 
@@ -135,13 +209,15 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     """
     columns, out = read_columns(given), given["out"]
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
+    named["measures"] = tuple(given["measure"])
     settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
     folder = None if out is None else check_folder(out, force=given["force"])
     if settings.grows_trees and find_spec("lightgbm") is None:
         raise ValueError(
             "--model lightgbm needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
         )
-    columns.check(column_names(given["table"]))
+    columns.check(column_names(given["table"], read_options(given)))
+    read_plan(given)
     return columns, settings, folder
 
 
@@ -152,6 +228,7 @@ def read_columns(given: Mapping[str, Any]) -> ColumnRoles:
         sensitive=tuple(dict.fromkeys(given["sensitive"])),
         drop=tuple(given.get("drop", ())),
         categorical=tuple(given.get("categorical", ())),
+        keep=tuple(given.get("keep", ())),
         bins=dict(given["bins"]),
         y_desirable=given["desirable"],
         use_sensitive=given.get("use_sensitive", False),
@@ -165,22 +242,20 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
     return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
 
 
-def audited_measures(desirable: str | None, trained_for: Sequence[str] = ()) -> list[str]:
+def usual_measures(desirable: str | None) -> list[str]:
     """The audit's own measures, without the one that needs a desirable label if there is none."""
-    usual = [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
-    return [*usual, *(name for name in trained_for if name not in usual)]
+    return [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
 
 
-def verdict_on(audit: Audit, measures: Sequence[str], *, separate: bool = False) -> str:
-    """The worst verdict on some measures; if `separate`, not on crossed attributes."""
-    found = [
-        finding.verdict
-        for finding in audit.findings
-        if finding.measure in measures and not (separate and " x " in finding.attribute)
-    ]
-    return gravest(found or [audit.verdict])
+def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
+    """What to say if the desirable value was not named, and its name is bad news."""
+    desirable = columns.desirable(labels)
+    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
+    said = doubtful_desirable(guessed, columns.target, labels)
+    return [Notice("desirable", said)] if said else []
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:
-    """1 if the verdict is the one the user asked to fail on."""
-    return UNFAIR_CODE if fail_on is not None and verdict == fail_on else 0
+    """1 if the verdict is one the user asked to fail on; an unfair one is no better than open."""
+    fails = {"unfair": {UNFAIR}, "undecided": {UNFAIR, UNDECIDED}}
+    return UNFAIR_CODE if fail_on is not None and verdict in fails[fail_on] else 0

@@ -1,33 +1,40 @@
-"""What the program prints: tables that fit a terminal of 80 columns, or JSON."""
+"""What the program prints: tables that fit the terminal, or JSON."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from fairgrad.audit import words
-from fairgrad.audit.text import STYLES
+from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit.text import (
+    BESIDE,
+    MOST_LABELS,
+    group_table,
+    more_labels,
+    short_verdict,
+    shown_groups,
+    verdict_line,
+)
 from fairgrad.audit.words import OVERALL, printable
-from fairgrad.cli.card import overall_accuracy
+from fairgrad.cli.provenance import audit_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
     from fairgrad.audit import Audit, Finding
+    from fairgrad.audit.layout import Cell
     from fairgrad.cli.training import AuditedModel
 
-WIDTH, BETWEEN = 80, 2
-MOST_GROUPS = 12
+WIDTH = 80
 FIGURES = ("accuracy", "unfairness")
 RATES = {
     "selection_rate": "selected",
@@ -38,14 +45,18 @@ RATES = {
 
 
 def screen() -> Console:
-    """Where results go; a pipe gets 80 columns, like a terminal of unknown width."""
+    """Where results go; a pipe gets 80 columns, or as many as COLUMNS says."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return Console(highlight=False, width=WIDTH)
 
 
 def show_json(found: dict[str, Any]) -> None:
-    """Prints plain values as JSON."""
-    sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    """Prints plain values as JSON; in ASCII where the output cannot hold every letter."""
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    text = json.dumps(found, ensure_ascii=not is_unicode, indent=2, allow_nan=False)
+    sys.stdout.write(text + "\n")
 
 
 def progress(message: str) -> None:
@@ -63,99 +74,68 @@ def say(text: str) -> None:
     screen().print(lines, markup=False, soft_wrap=True)
 
 
-def say_paragraph(text: str, style: str | None = None) -> None:
+def say_paragraph(text: str, style: str = "") -> None:
     """Prints a sentence of the result, wrapped to the width of the screen."""
-    screen().print(printable(text), markup=False, style=style)
+    screen().print(Paragraph(text, style))
 
 
 def notes(sentences: Iterable[str]) -> None:
     """Says on the error output what the reader should know about the data."""
     console = Console(stderr=True, highlight=False)
     for sentence in sentences:
-        console.print(Text(f"Note: {printable(sentence)}", style="yellow"))
+        console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
-def gains_table(audit: Audit) -> Table:
+def gains_table(audit: Audit) -> FittedTable:
     """Rates of every group under the plain model and now, in %."""
     view = " x ".join(audit.attributes)
     changes = audit.to_frame("changes")
     rows = changes[changes["attribute"] == view].to_dict(orient="records")
     cells = {(row["group"], row["rate"], row["label"]): _arrow(row) for row in rows}
-    columns, groups = _rate_columns(audit), audit.views[view].groups
-    sizes = audit.views[view].size
-    shorts = words.short_names(groups)
+    columns = _rate_columns(audit)
 
-    def line(shown: str, group: str, size: float) -> list[str]:
+    def line(shown: str, group: str, size: float) -> list[Cell]:
         return [shown, f"{int(size):,}", *(cells[group, rate, label] for rate, label in columns)]
 
-    largest = np.argsort(-sizes)[:MOST_GROUPS]
-    lines = [line(shorts[i], groups.names[i], sizes[i]) for i in largest]
-    lines.append(line(OVERALL, OVERALL, sizes.sum()))
-    title = f"Who gained what by {printable(view)}: plain model → fair model, in %"
-    table = figures_table(title, ["Group"], ["rows", *columns.values()], lines)
-    if len(sizes) > MOST_GROUPS:
-        table.add_row(Text(f"... {len(sizes) - MOST_GROUPS} smaller groups", style="dim"))
-    return table
+    return group_table(
+        f"Who gained what by {view}: plain model → fair model, in %",
+        ["Group", "rows", *columns.values()],
+        audit,
+        view,
+        [line(*group) for group in shown_groups(audit, view)],
+        line(OVERALL, OVERALL, audit.views[view].n_rows),
+        more_labels(audit, MOST_LABELS) if len(audit.labels) > 2 else "",
+    )
 
 
-def verdict_table(audit: Audit) -> Table:
-    """Unfairness by every measure, of the plain and the fair model, with the verdicts."""
+def verdict_table(title: str, audit: Audit, *, asked: bool) -> FittedTable:
+    """What the measures asked for, or the others, say of the plain and the fair model."""
     audits = {"plain": audit.baseline, "fair": audit} if audit.baseline else {"fair": audit}
-    names = [heading for name in audits for heading in (name, "")]
-    lines = []
+    heads = [heading for name in audits for heading in (name, "")]
+    lines: list[Sequence[Cell]] = []
     for findings in zip(*(one.findings for one in audits.values()), strict=True):
-        cells = [cell for finding in findings for cell in _verdict_cells(finding)]
-        lines.append([words.title(findings[0].measure), findings[0].attribute, *cells])
-    title = "Unfairness (mean |F|; 0 is fair) and verdict of each model"
-    return figures_table(title, ["Measure", "Groups by"], names, lines)
+        if findings[0].is_asked == asked:
+            cells = [cell for finding in findings for cell in _verdict_cells(finding)]
+            lines.append([words.title(findings[0].measure), findings[0].attribute, *cells])
+    return FittedTable(title, ["Measure", "Groups by", *heads], lines, texts=2)
 
 
-def figures_table(
-    title: str, texts: list[str], figures: list[str], lines: list[list[Any]]
-) -> Table:
-    """Columns of users' texts, which are shortened to fit, and of figures, which never are."""
-    widths = [
-        max(len(name), *(len(line[place]) for line in lines))
-        for place, name in enumerate([*texts, *figures])
-    ]
-    room = WIDTH - sum(width + BETWEEN for width in widths[len(texts) :])
-    table = simple_table(title)
-    for place, name in enumerate(texts):
-        most = room // (len(texts) - place) - BETWEEN
-        most = max(most, room - sum(w + BETWEEN for w in widths[place + 1 : len(texts)]) - BETWEEN)
-        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=most)
-        room -= min(widths[place], most) + BETWEEN
-    for place, name in enumerate(figures, start=len(texts)):
-        is_word = isinstance(lines[0][place], Text)
-        table.add_column(
-            printable(name),
-            justify="left" if is_word else "right",
-            no_wrap=True,
-            min_width=widths[place],
-        )
-    for line in lines:
-        table.add_row(*(c if isinstance(c, Text) else Text(printable(c)) for c in line))
-    return table
-
-
-def points_table(points: pd.DataFrame, chosen: int | None) -> Table:
+def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
     """The models of a frontier; which is chosen, and which others dominate."""
-    table = simple_table("Accuracy and unfairness (mean |F|) on validation and test rows")
-    for name in ("epsilon", "accuracy", "unfairness", "test accuracy", "test unfairness"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", ratio=1, no_wrap=True)
     columns = [f"{part}_{figure}" for part in ("validation", "test") for figure in FIGURES]
+    lines: list[Sequence[Cell]] = []
     for position, row in enumerate(points.to_dict(orient="records")):
         epsilon = row["epsilon"]
         remark = "chosen" if position == chosen else "" if row["on_frontier"] else "dominated"
-        style = "bold" if position == chosen else None if row["on_frontier"] else "dim"
-        table.add_row(
+        style = "bold" if position == chosen else "" if row["on_frontier"] else "dim"
+        cells = [
             "plain" if epsilon == float("inf") else f"{epsilon:.4f}",
             *(f"{row[name]:.4f}" for name in columns),
-            remark,
-            style=style,
-        )
-    return table
+        ]
+        lines.append([*(Text(cell, style=style) for cell in cells), Text(remark, style="bold")])
+    heads = ["epsilon", "accuracy", "unfairness", "test accuracy", "test unfairness", ""]
+    title = "Accuracy and unfairness (mean |F|) on validation and test rows"
+    return FittedTable(title, heads, lines)
 
 
 def desirable_line(outcome: AuditedModel) -> str:
@@ -165,19 +145,26 @@ def desirable_line(outcome: AuditedModel) -> str:
 
 
 def show_outcome(outcome: AuditedModel) -> None:
-    """Prints who gained what, how unfair the model is, and the verdict."""
-    console, audit, measure = screen(), outcome.audit, outcome.settings.measure
+    """Prints the verdict, who gained what, how unfair the model is, and the verdict again."""
+    console, audit = screen(), outcome.audit
     notes(outcome.notes)
-    say(desirable_line(outcome))
+    console.print(verdict_line(audit))
     if audit.baseline is not None:
+        say_paragraph(words.impact(audit))
         console.print(gains_table(audit))
-    console.print(verdict_table(audit))
+    figures = list(dict.fromkeys(words.figure(finding)[0] for finding in audit.asked))
+    title = f"Verdict, with the {words.conjoined(figures)}"
+    console.print(verdict_table(title, audit, asked=True))
+    if audit.others:
+        console.print(verdict_table(BESIDE, audit, asked=False))
+    console.print(Text(""))
     for change in audit.changes:
-        if change.after.measure == measure:
+        if change.after.is_asked and change.direction.any():
             say_paragraph(f"{words.heading(change.after)}: {words.who_gained(change)}")
     for notice in audit.warnings:
         say_paragraph(f"! {notice.message}", style="yellow")
-    say_paragraph(f"Verdict on {measure.replace('_', ' ')}: {outcome.verdict}.", style="bold")
+    console.print(Text(""))
+    console.print(verdict_line(audit))
 
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
@@ -190,43 +177,33 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "files": files,
         "rows": {
             "training_and_validation": len(outcome.prepared.rest),
-            "test": len(outcome.prepared.test),
+            "test": len(outcome.judged.rows),
+            "folds": len(outcome.prepared.folds),
         },
         "desirable": outcome.prepared.desirable,
-        "accuracy": overall_accuracy(audit),
-        "plain_accuracy": None if audit.baseline is None else overall_accuracy(audit.baseline),
+        "accuracy": audit.accuracy,
+        "plain_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
         "settings": outcome.model.settings,
         "verdict": outcome.verdict,
+        "conclusion": audit.conclusion,
         "notes": list(outcome.notes),
-        "audit": audit.to_dict(),
+        "audit": audit_values(audit, outcome.source),
     }
 
 
-def simple_table(title: str | None = None) -> Table:
-    """A table with one line below its heading."""
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-
-
 def _verdict_cells(finding: Finding) -> tuple[str, Text]:
-    verdict = finding.verdict
-    word = Text(f"{words.SIGNS[verdict]} {verdict.split()[0]}")
-    word.stylize(STYLES.get(verdict, "yellow"))
-    return f"{finding.unfairness:.3f}", word
+    name, value = words.figure(finding)
+    own = "" if name == "mean |F|" else f" {name}"
+    return f"{value:.3f}{own}", short_verdict(finding.verdict)
 
 
 def _rate_columns(audit: Audit) -> dict[tuple[str, Any], str]:
-    """Of two labels the rates of the desirable one; of more the accuracy and three recalls."""
+    """Of two labels the rates of the desirable one; of more the accuracy and the recalls."""
     labels = [audit.label_value(index) for index in audit.shown_labels]
     if len(labels) == 1:
         return {(rate, None if rate == "accuracy" else labels[0]): RATES[rate] for rate in RATES}
-    recalls = {("true_positive_rate", label): f"TPR {str(label)[:8]}" for label in labels[:3]}
+    shown = labels[:MOST_LABELS]
+    recalls = {("true_positive_rate", label): f"recall {label}" for label in shown}
     return {("accuracy", None): "accuracy", **recalls}
 
 

@@ -8,27 +8,49 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit
+from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.request import audited_measures, read_tolerance, verdict_on
+from fairgrad.cli.provenance import Provenance, same_data
+from fairgrad.cli.request import (
+    METHODS,
+    JudgingPlan,
+    guessed_desirable,
+    read_options,
+    read_plan,
+    read_tolerance,
+    usual_measures,
+)
+from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
-from fairgrad.sklearn import FairGradClassifier, fit_variants
-from fairgrad.tables.encoding import describe_features, encode_rows, fitted_encoder
-from fairgrad.tables.reading import column_names, read_table
+from fairgrad.groups import MIN_GROUP
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, fit_variants
+from fairgrad.splitting import SplitRows
+from fairgrad.tables.dialect import ReadingOptions
+from fairgrad.tables.encoding import (
+    check_columns,
+    describe_features,
+    describe_groups,
+    encode_rows,
+    fitted_encoder,
+    read_features,
+)
+from fairgrad.tables.reading import column_names, read_table, table_name
+from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.training import fairest_of_accurate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
-    from fairgrad.tables.roles import ColumnRoles
+    from fairgrad.tables.roles import ColumnRoles, LabelledTable
 
 TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
@@ -78,13 +100,18 @@ class PreparedTable:
     Attributes:
         rest: training rows, then validation rows: one matrix, of which both are views.
         n_training: how many of these are training rows.
-        test: the rows to audit on; no model is trained on them or chosen by them.
-        test_rows: their numbers in the table.
+        test: the rows to audit on; no model is trained on them or chosen by them, but where
+            there are folds, which then stand for it.
+        test_rows: their numbers in the table, or in the table of --test, from 0.
         encoder: the fitted encoder of features.
         features: what is known of each feature.
         labels: values of the target, the desirable one last.
         columns: the role of each column.
         notes: what the reader should know about the table.
+        groups: what is known of the sensitive columns, for a model that looks at them.
+        folds: the same table divided for cross-validation; none if test rows are held out.
+        from_file: whether the test rows are those of a file of their own.
+        missing: texts that mean a missing value.
     """
 
     rest: EncodedRows
@@ -96,6 +123,15 @@ class PreparedTable:
     labels: list[str]
     columns: ColumnRoles
     notes: tuple[str, ...]
+    groups: Sequence[TrainedFeature] = ()
+    folds: tuple[PreparedTable, ...] = ()
+    from_file: bool = False
+    missing: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """How many rows the table has; those of a test file are not among them."""
+        others = 0 if self.folds or self.from_file else len(self.test)
+        return len(self.rest) + others
 
     @property
     def training(self) -> EncodedRows:
@@ -133,6 +169,67 @@ class TrainedModels:
 
 
 @dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Test rows, and what models that were not trained on them predict.
+
+    Attributes:
+        rows: (n,) their numbers in the table, from 0.
+        y: (n,) their labels.
+        s: (n, attributes) their sensitive values.
+        predicted: (n,) labels.
+        scores: (n, labels) probabilities, labels in the order of their names.
+        plain: (n,) predictions of the plain model; None if there is none.
+        fold: (n,) the number of the model, in cross-validation from 1; else 0.
+        labels: names of the columns of `scores`.
+    """
+
+    rows: NDArray[Any]
+    y: pd.Series
+    s: pd.DataFrame
+    predicted: NDArray[Any]
+    scores: NDArray[Any]
+    plain: NDArray[Any] | None
+    fold: NDArray[Any]
+    labels: tuple[str, ...]
+
+    @classmethod
+    def pooled(cls, parts: Sequence[JudgedRows]) -> JudgedRows:
+        """Those of all folds, in the order of the table."""
+        rows = np.concatenate([part.rows for part in parts])
+        order = np.argsort(rows)
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts])[order]
+
+        def stacked(name: str) -> Any:
+            whole = pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+            return whole.iloc[order].reset_index(drop=True)
+
+        return cls(
+            rows[order],
+            stacked("y"),
+            stacked("s"),
+            joined("predicted"),
+            joined("scores"),
+            None if parts[0].plain is None else joined("plain"),
+            joined("fold"),
+            parts[0].labels,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """To be written: the numbers of the rows, counted from 1, and what was predicted."""
+        columns: dict[str, Any] = {"row": self.rows + 1}
+        columns |= {"fold": self.fold} if self.fold.any() else {}
+        columns["prediction"] = self.predicted
+        columns |= {} if self.plain is None else {"prediction of the plain model": self.plain}
+        # Of one model they can be computed again; those of cross-validation are nowhere else.
+        scores = self.scores if self.fold.any() else self.scores.round(6)
+        for place, name in enumerate(self.labels):
+            columns[f"probability of {name}"] = scores[:, place]
+        return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
 class AuditedModel:
     """A model with its audit on the test rows.
 
@@ -149,6 +246,8 @@ class AuditedModel:
     audit: Audit
     prepared: PreparedTable
     settings: ModelSettings
+    judged: JudgedRows
+    source: Provenance
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -164,8 +263,8 @@ class AuditedModel:
 
     @property
     def verdict(self) -> str:
-        """On the measure the model was trained for."""
-        return verdict_on(self.audit, [self.settings.measure], separate=self.settings.separate)
+        """On the measures the model was trained for."""
+        return self.audit.verdict
 
 
 def fit_table(
@@ -185,56 +284,180 @@ def fit_table(
         as_frontier: whether to train a frontier even if no bound was given.
         progress: called with what is done next.
     """
-    progress(f"Reading {given['table']}")
-    wanted = [name for name in column_names(given["table"]) if name not in columns.drop]
+    table, options, plan = given["table"], read_options(given), read_plan(given)
+    progress(f"Reading {table_name(table)}")
+    source = Provenance.of(table, plan.file)
+    wanted = [name for name in column_names(table, options) if name not in columns.drop]
     # The table is not kept: `train` needs its memory.
-    prepared = prepare(read_table(given["table"], wanted), columns.without_drop(), settings)
-    with_plain = not given.get("no_plain", False)
-    trained = train(
-        prepared, settings, as_frontier=as_frontier, with_plain=with_plain, progress=progress
+    prepared = prepare(
+        read_table(table, wanted, options=options),
+        columns.without_drop(),
+        settings,
+        plan,
+        options,
     )
+    how = {"as_frontier": as_frontier, "with_plain": not given.get("no_plain", False)}
+    folds = []
+    for number, fold in enumerate(prepared.folds, start=1):
+        progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
+        folds.append(judge(fold, train(fold, settings, progress=_silent, **how), number))
+    if plan.file is not None and same_data(plan.file, source.to_dict()):
+        said = f"{table_name(plan.file)} is also the training table: the audit is of known rows."
+        prepared = replace(prepared, notes=(*prepared.notes, said))
+    trained = train(prepared, settings, progress=progress, **how)
     progress("Auditing the model on the test rows")
-    return audit_models(prepared, settings, trained, read_tolerance(given))
+    judged = JudgedRows.pooled(folds) if folds else None
+    return audit_models(
+        prepared,
+        settings,
+        trained,
+        read_tolerance(given),
+        judged,
+        source,
+        min_group=given["min_group"],
+    )
 
 
-def prepare(frame: pd.DataFrame, columns: ColumnRoles, settings: ModelSettings) -> PreparedTable:
-    """Splits a table by label and group into 60 % training, 20 % validation and 20 % test rows."""
+def _silent(_: str) -> None:
+    """Cross-validation says what it does by itself."""
+
+
+def prepare(
+    frame: pd.DataFrame,
+    columns: ColumnRoles,
+    settings: ModelSettings,
+    plan: JudgingPlan | None = None,
+    options: ReadingOptions | None = None,
+) -> PreparedTable:
+    """Splits a table by label and group: by default 60 % training, 20 % validation, 20 % test rows.
+
+    Args:
+        frame: the table.
+        columns: the role of each column.
+        settings: how to train.
+        plan: which rows to judge on.
+        options: how files are read, for the table of --test.
+    """
+    plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
     _check_desirable(people.values, columns, settings)
-    train_rows, validation_rows, test_rows = people.split(settings.seed)
-    rest_rows = np.concatenate([train_rows, validation_rows])
-    features = describe_features(people.features, frame, rest_rows)
-    encoder = fitted_encoder(features)
-
-    def encoded(rows: NDArray[Any]) -> EncodedRows:
-        matrix = encode_rows(encoder, people.features, rows)
-        return EncodedRows(matrix, people.labels(rows), people.groups(rows))
-
-    return PreparedTable(
-        rest=encoded(rest_rows),
-        n_training=len(train_rows),
-        test=encoded(test_rows),
-        test_rows=test_rows,
-        encoder=encoder,
-        features=features,
-        labels=people.values,
-        columns=columns,
-        notes=people.all_notes,
+    whole = _WholeTable(frame, people, columns, options)
+    n_folds = plan.folds_of(len(people))
+    if plan.file is not None:
+        return whole.with_test_file(plan.file, people.split(settings.seed, 0.0))
+    if not n_folds:
+        return whole.part(people.split(settings.seed, plan.share))
+    folds = [whole.part(rows) for rows in people.folds(settings.seed, n_folds)]
+    everyone = people.split(settings.seed, 0.0)
+    tested = np.sort(np.concatenate([fold.test_rows for fold in folds]))
+    judged = np.searchsorted(whole.numbers, tested)
+    note = (
+        f"The audit is a cross-validation: {len(tested):,} rows, each predicted by one of "
+        f"{n_folds} models that was not trained on it. The model that is saved is trained on all "
+        "rows in the same way."
     )
+    prepared = whole.part(SplitRows(everyone.train, everyone.validation, judged))
+    return replace(prepared, folds=tuple(folds), notes=(*prepared.notes, note))
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeTable:
+    """A table that is about to be split."""
+
+    frame: pd.DataFrame
+    people: LabelledTable
+    columns: ColumnRoles
+    options: ReadingOptions
+
+    @property
+    def numbers(self) -> NDArray[Any]:
+        """(n,) the number of each row in the file."""
+        rows = self.people.rows
+        return np.arange(len(self.people)) if rows is None else rows
+
+    def part(self, rows: SplitRows) -> PreparedTable:
+        """The table split in this way; medians and ranges are those of training and validation."""
+        people = self.people
+        rest_rows = np.concatenate([rows.train, rows.validation])
+        features = describe_features(people.features, self.frame, rest_rows, people.dates)
+        encoder = fitted_encoder(features)
+
+        def encoded(part: NDArray[Any]) -> EncodedRows:
+            matrix = encode_rows(encoder, people.features, part)
+            return EncodedRows(matrix, people.labels(part), people.groups(part))
+
+        return PreparedTable(
+            rest=encoded(rest_rows),
+            n_training=len(rows.train),
+            test=encoded(rows.test),
+            test_rows=self.numbers[rows.test],
+            encoder=encoder,
+            features=features,
+            labels=people.values,
+            columns=self.columns,
+            notes=people.all_notes,
+            groups=describe_groups(people.sensitive, self.frame, self.columns.bins)
+            if self.columns.use_sensitive
+            else (),
+            missing=self.options.missing,
+        )
+
+    def with_test_file(self, file: str, rows: SplitRows) -> PreparedTable:
+        """All rows for training and validation; those of another file for the test."""
+        prepared = self.part(rows)
+        frame = read_features_table(file, self.columns, prepared.features, self.options)
+        label, groups, kept = self.columns.test_rows(frame, prepared.labels)
+        features, odd = read_features(frame.iloc[kept], prepared.features, self.options.missing)
+        name = table_name(file)
+        said = [f"{name}: {sentence}" for sentence in odd.sentences()]
+        if len(kept) < len(frame):
+            n = counted(len(frame) - len(kept), "row")
+            said.append(f"{name}: {n} left out (no {self.columns.target}).")
+        return replace(
+            prepared,
+            test=EncodedRows(encode_rows(prepared.encoder, features), label, groups),
+            test_rows=kept,
+            notes=(*prepared.notes, *said),
+            from_file=True,
+        )
+
+
+def read_features_table(
+    table: Any,
+    columns: ColumnRoles,
+    features: Sequence[TrainedFeature],
+    options: ReadingOptions,
+    further: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A later table with the columns a model needs; dates as texts, to be read as in training."""
+    names = column_names(table, options)
+    columns.check(names)
+    check_columns(names, features)
+    needed = [columns.target, *columns.sensitive, *further, *(f.column for f in features)]
+    dates = [f.column for f in features if f.date is not None]
+    return read_table(table, needed, options=options, texts=list(dict.fromkeys(dates)))
 
 
 def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
-    measure, n = settings.measure, len(labels)
-    if n > 2 and measure in {"demographic_parity", "four_fifths_rule"}:
-        raise ValueError(
-            f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
-        )
-    if n > 2 and measure == "equality_of_opportunity" and columns.y_desirable is None:
-        raise ValueError(
-            f"--measure {measure} needs the desirable value of {columns.target!r}; set --desirable "
-            f"to one of {', '.join(labels)}"
-        )
+    n = len(labels)
+    for measure in settings.measures if n > 2 else ():
+        if measure in {"demographic_parity", "four_fifths_rule"}:
+            raise ValueError(
+                f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
+                f"{_missing_hint(labels)}"
+            )
+        if measure == "equality_of_opportunity" and columns.y_desirable is None:
+            raise ValueError(
+                f"--measure {measure} needs the desirable value of {columns.target!r}; set "
+                f"--desirable to one of {', '.join(labels)}{_missing_hint(labels)}"
+            )
+
+
+def _missing_hint(labels: Sequence[str]) -> str:
+    """A label such as NA is often no label at all."""
+    found = next((label for label in labels if label in MISSING_TEXTS), None)
+    return "" if found is None else f"; use --missing {found} if it means a missing value"
 
 
 def train(
@@ -262,13 +485,81 @@ def train(
             trained = _choose(_fit_frontier(prepared, settings), settings)
         else:
             progress("Training the fair model")
-            trained = TrainedModels(_fit_fair(prepared, settings))
+            fair, why = _fit_by_method(prepared, settings)
+            trained = TrainedModels(fair, notes=why)
             if with_plain:
                 progress("Training a plain model for comparison")
                 trained = replace(trained, plain=_fit_plain(prepared, settings))
     # Exactly this class: subclasses are libraries' hints to programmers.
-    said = (str(one.message) for one in caught if one.category is UserWarning)
+    said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
+    said += _about_awareness(trained.fair, prepared.columns)
     return replace(trained, notes=tuple(dict.fromkeys(said)))
+
+
+def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
+    """What the reader should know of a model that looks at sensitive columns to predict."""
+    if not columns.use_sensitive:
+        return []
+    note = (
+        f"The model looks at {' and '.join(columns.sensitive)} to predict; check that the law "
+        "allows it."
+    )
+    if not isinstance(model, FairDecisionClassifier):
+        known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
+        note += (
+            " If nobody's value were known, its unfairness in training would be "
+            f"{unknown:.3f} instead of {known:.3f}."
+        )
+    return [note]
+
+
+def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[Any, tuple[str, ...]]:
+    """The fair model, and why it was made in this way if there was a choice."""
+    if settings.method == "gradient":
+        return _fit_fair(prepared, settings), ()
+    if settings.method == "decision":  # nothing is chosen by validation rows, so they serve, too
+        X, y, s = prepared.rest
+        return _decisions(prepared, settings).fit(X, y, sensitive_features=s), ()
+    X, y, s = prepared.training
+    models = {
+        "gradient": _fit_fair(prepared, settings),
+        "decision": _decisions(prepared, settings).fit(X, y, sensitive_features=s),
+    }
+    found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
+    accuracy, unfair = np.array(list(found.values())).T
+    chosen, other = "gradient", "decision"
+    if fairest_of_accurate(accuracy, unfair) == 1:
+        chosen, other = other, chosen
+    why = (
+        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has an "
+        "accuracy of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*found[chosen])
+        + f"; one {METHODS[other]} "
+        + "has {:.4f} and {:.4f}.".format(*found[other])
+    )
+    return models[chosen], (why,)
+
+
+def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, float]:
+    """Accuracy and unfairness on the validation rows."""
+    X, y, s = prepared.validation
+    predicted = model.predict(X, **to_predict(model, s))
+    levels = fairness_levels(
+        y, predicted, s, model.fairness_measure, y_desirable=prepared.desirable
+    )
+    return float(np.mean(predicted == np.asarray(y))), float(levels.unfairness)
+
+
+def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
+    """Fair decisions on a linear model, or on a network trained for accuracy alone."""
+    network = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
+    return FairDecisionClassifier(
+        network if settings.hidden else None,
+        settings.measure_on(prepared.columns.sensitive),
+        settings.epsilon or 0.0,
+        use_sensitive=prepared.columns.use_sensitive,
+        y_desirable=prepared.desirable,
+        random_state=settings.seed,
+    )
 
 
 def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
@@ -292,18 +583,21 @@ def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
 def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     """The same network, or the same trees, trained for accuracy alone."""
     if settings.grows_trees:
-        rest = prepared.rest
-        return boosted_trees(settings, len(rest), None).fit(rest.X, rest.y)
+        X, y, s = prepared.rest
+        use = prepared.columns.use_sensitive
+        trees = boosted_trees(settings, len(y), None, use_sensitive=use)
+        return trees.fit(X, y, sensitive_features=s if use else None)
     plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
-    X, y, _ = prepared.training
-    held_X, held_y, _ = prepared.validation
-    return plain.fit(X, y, validation=(held_X, held_y, None))
+    X, y, s = prepared.training
+    return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 
 def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
     estimator: Any = _network(prepared, settings)
+    if settings.method == "decision":
+        estimator = _decisions(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
     frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed, n_jobs=-1)
@@ -313,7 +607,7 @@ def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
             y,
             sensitive_features=s,
             validation=tuple(prepared.validation),
-            test=tuple(prepared.test),
+            test=None if prepared.folds else tuple(prepared.test),
         )
 
 
@@ -343,6 +637,7 @@ def _network(
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
+        "use_sensitive": prepared.columns.use_sensitive,
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -359,8 +654,14 @@ def _network(
 
 def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any:
     measure = settings.measure_on(prepared.columns.sensitive)
-    bounds = {"epsilon": settings.epsilon or 0.0, "y_desirable": prepared.desirable}
-    return boosted_trees(settings, n_rows, measure, **bounds)
+    return boosted_trees(
+        settings,
+        n_rows,
+        measure,
+        epsilon=settings.epsilon or 0.0,
+        y_desirable=prepared.desirable,
+        use_sensitive=prepared.columns.use_sensitive,
+    )
 
 
 def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **parameters: Any) -> Any:
@@ -392,31 +693,79 @@ def boosted_trees(settings: ModelSettings, n_rows: int, measure: Any, **paramete
     )
 
 
-def audit_models(
-    prepared: PreparedTable, settings: ModelSettings, trained: TrainedModels, tolerance: Any
-) -> AuditedModel:
-    """Audits the fair model on the test rows, compared with the plain one."""
+def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> JudgedRows:
+    """What the models predict for the test rows."""
     test, classes = prepared.test, trained.fair.classes_
-    scores = trained.fair.predict_proba(test.X)
-    audit = Audit(
+    scores = trained.fair.predict_proba(test.X, **to_predict(trained.fair, test.s))
+    plain = trained.plain
+    return JudgedRows(
+        prepared.test_rows,
         test.y,
-        classes[scores.argmax(axis=1)],
         test.s,
-        measures=audited_measures(prepared.desirable, [settings.measure]),
+        classes[scores.argmax(axis=1)],
+        scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
+        None if plain is None else plain.predict(test.X, **to_predict(plain, test.s)),
+        np.full(len(test), fold),
+        tuple(sorted(map(str, classes))),
+    )
+
+
+def audit_models(
+    prepared: PreparedTable,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    tolerance: Any,
+    judged: JudgedRows | None = None,
+    source: Provenance | None = None,
+    *,
+    min_group: float = MIN_GROUP,
+) -> AuditedModel:
+    """Audits the fair model on the test rows, compared with the plain one.
+
+    Args:
+        prepared: the rows.
+        settings: what was asked.
+        trained: the models.
+        tolerance: as the audit takes it.
+        judged: predictions of cross-validation; None for those of the models.
+        source: what the result rests on.
+        min_group: groups of fewer rows are shown and not judged.
+    """
+    judged = judged or judge(prepared, trained)
+    audit = Audit(
+        judged.y,
+        judged.predicted,
+        judged.s,
+        measures=settings.measure_on(prepared.columns.sensitive),
+        others=usual_measures(prepared.desirable),
         tolerance=tolerance,
-        baseline=None if trained.plain is None else trained.plain.predict(test.X),
-        y_score=scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
+        baseline=judged.plain,
+        y_score=judged.scores,
         y_desirable=prepared.desirable,
         labels=list(prepared.labels),
+        min_group=min_group,
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     epsilon = float(trained.fair.epsilon)
-    same = ("measure", "separate", "max_unfairness", "min_accuracy", "model", "seed")
+    same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
     known = {
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
+        "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
-    model = SavedModel(pipeline, prepared.columns, prepared.features, prepared.labels, known)
-    return AuditedModel(model, trained, audit, prepared, settings)
+    source = source or Provenance.of(())
+    model = SavedModel(
+        pipeline,
+        prepared.columns,
+        prepared.features,
+        prepared.labels,
+        known,
+        prepared.groups,
+        prepared.missing,
+        source.to_dict(),
+    )
+    return AuditedModel(model, trained, audit, prepared, settings, judged, source)

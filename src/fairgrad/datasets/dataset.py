@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import as_pandas
 from fairgrad.datasets.describe import description
 from fairgrad.datasets.split import (
     Split,
-    SplitRows,
     cut,
     paper_indices,
     standardised,
     strata,
     stratified_indices,
 )
+from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.encoding import feature_encoder
 from fairgrad.tables.reading import named_frame
 from fairgrad.tables.roles import ColumnRoles
@@ -26,11 +27,12 @@ from fairgrad.tables.values import value_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from sklearn.compose import ColumnTransformer
 
     from fairgrad.datasets.images import Images
+    from fairgrad.splitting import SplitRows
+    from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import Bins, LabelledTable
 
 
@@ -246,28 +248,36 @@ class Dataset:
 
 
 def from_table(
-    table: str | Path | pd.DataFrame,
+    table: TableSource | pd.DataFrame,
     *,
     target: str,
     sensitive: str | Sequence[str],
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    keep: Sequence[str] = (),
     bins: Mapping[str, Bins] | None = None,
     y_desirable: object = None,
     unknown_sensitive: str = "keep",
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
 ) -> Dataset:
-    """Make a data set of the user's own CSV or Parquet file, or DataFrame.
+    """Make a data set of the user's own files or data frame.
 
-    Columns of numbers become numeric features, others categories. Texts that differ in most rows
-    (such as names), columns that number the rows and columns without a name are left out. A CSV
-    file may have semicolons and decimal commas. ``print(data.describe())`` says what was done.
+    Columns of numbers become numeric features, dates their year, month, weekday and age in days,
+    others categories. Texts that differ in most rows (such as names), identifiers, columns that
+    number the rows, columns with one value and columns without a name are left out. Separator,
+    decimal mark and encoding of a file are found. ``print(data.describe())`` says what was done.
 
     Args:
-        table: Path of a CSV, TSV or Parquet file, or a DataFrame.
+        table: Path of a CSV, TSV, Parquet or Excel file, several of them, a folder or a pattern
+            such as ``"2024-*.csv"``; or a data frame of pandas, polars or Arrow.
         target: Column to predict: two or more classes. Rows where it is missing are left out.
         sensitive: Column or columns whose groups are to be treated alike; they are not features.
         drop: Columns not to use.
         categorical: Columns of numbers that are mere codes, to be treated as categories.
+        keep: Columns to use although they look like identifiers or have one value.
         bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
             "under 25", "25 to under 60" and "60 and over"; ``{"age": 4}`` gives four groups of
             about equal size.
@@ -275,6 +285,11 @@ def from_table(
             more than two classes); by default the second of two in natural order.
         unknown_sensitive: What a missing sensitive value means: ``"keep"`` the row, its group
             unknown (code -1), or ``"error"``.
+        sep: The character between the fields of a CSV file, if what is found is wrong.
+        decimal: Its decimal mark, ``"."`` or ``","``, likewise.
+        encoding: Its encoding, likewise.
+        missing: Texts of a file that mean a missing value. Among numbers, dates and truths "NA",
+            "null" and the like always do; in a column of texts they are texts.
 
     Returns:
         The data set.
@@ -291,10 +306,12 @@ def from_table(
         >>> data.y.tolist(), data.s.tolist()
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
-    frame, name = named_frame(table)
-    for argument, given in {"drop": drop, "categorical": categorical}.items():
+    lists = {"drop": drop, "categorical": categorical, "keep": keep, "missing": missing}
+    for argument, given in lists.items():
         if isinstance(given, str):
-            raise TypeError(f"{argument} is the text {given!r}; a list of columns is needed")
+            raise TypeError(f"{argument} is the text {given!r}; a list is needed")
+    table = as_pandas(table)
+    frame, name = named_frame(table, ReadingOptions(sep, decimal, encoding, tuple(missing)))
     if unknown_sensitive not in {"keep", "error"}:
         raise ValueError(
             f"unknown_sensitive is {unknown_sensitive!r}; allowed are 'keep' and 'error'"
@@ -307,6 +324,7 @@ def from_table(
         sensitive=(sensitive,) if isinstance(sensitive, str) else tuple(sensitive),
         drop=tuple(drop),
         categorical=tuple(categorical),
+        keep=tuple(keep),
         bins=bins or {},
         y_desirable=None if y_desirable is None else value_name(y_desirable),
     )

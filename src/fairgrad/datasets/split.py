@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import SplitRows, three_parts
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset, Encoded
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
-
-
-class SplitRows(NamedTuple):
-    """Row numbers of the three parts; ``train, validation, test = indices`` unpacks them."""
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
 
 
 class Split(NamedTuple):
@@ -53,7 +45,7 @@ def stratified_indices(
 ) -> SplitRows:
     """A random split in which every stratum has its share in every part, to within one row.
 
-    The rows are held out as everywhere in the library (`fairgrad.splitting.hold_out`), twice.
+    The rows are held out as everywhere in the library (`fairgrad.splitting.three_parts`).
     Strata of a single row are welcome: they stay in training.
 
     Raises:
@@ -65,10 +57,8 @@ def stratified_indices(
             f"test is {test} and validation {validation}; "
             "both must be positive, with room for training"
         )
-    rest, in_test = hold_out(strata, test, seed, may_be_empty=True)
     share = validation / (1 - test)
-    training, in_validation = hold_out(strata[rest], share, seed, may_be_empty=True)
-    return SplitRows(rest[training], rest[in_validation], in_test)
+    return three_parts(strata, seed, test=test, validation=share, may_be_empty=True)
 
 
 def strata(data: Dataset | Encoded) -> np.ndarray:

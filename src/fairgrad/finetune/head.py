@@ -88,8 +88,8 @@ class HeadFrontier:
         Raises:
             ValueError: if none qualifies; the message names the best there is.
         """
-        bounds = {"max_unfairness": max_unfairness, "min_accuracy": min_accuracy}
-        return self.module(self.frontier.choose(**bounds))
+        position = self.frontier.choose(max_unfairness=max_unfairness, min_accuracy=min_accuracy)
+        return self.module(position)
 
 
 def finetune_head(

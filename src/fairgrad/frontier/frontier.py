@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.checks import check_count, check_number
-from fairgrad.frontier.judging import FrontierJudge, hypervolume, non_dominated, report_data
+from fairgrad.frontier.judging import FrontierJudge, best_of_kind, hypervolume, report_data
 from fairgrad.frontier.models import EstimatorTemplate
 from fairgrad.groups import group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
@@ -47,6 +47,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             "equalized_odds".
         epsilons: how many models, from exact fairness to the plain model; or a list of epsilons,
             in which infinity is the plain model.
+        use_sensitive: whether models may look at the sensitive values to predict; "both" trains
+            blind and aware models for every epsilon and shows them beside each other: what
+            blindness costs. None is what the estimator says itself.
         n_seeds: how many times each epsilon is trained, from other initial weights.
         validation_fraction: share of the rows held out to judge on, the same of every label of
             every group, unless `fit` gets validation rows.
@@ -60,11 +63,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         random_state: of the split and the seeds.
 
     Attributes:
-        points_: one row per model: epsilon, seed, and accuracy and unfairness (mean of |F|) on the
-            validation rows and, if given, the test rows, with the ends of their intervals (`_low`,
-            `_high`: Clopper and Pearson's for the accuracy; for the unfairness the simultaneous
-            ones of `fairgrad.audit.Audit`); `on_frontier` says whether no other model is fairer
-            and as accurate, or more accurate and as fair, on the validation rows.
+        points_: one row per model: epsilon, seed, use_sensitive, and accuracy and unfairness (mean
+            of |F|) on the validation rows and, if given, the test rows, with the ends of their
+            intervals (`_low`, `_high`: Clopper and Pearson's for the accuracy; for the unfairness
+            the simultaneous ones of `fairgrad.audit.Audit`); `on_frontier` says whether no other
+            model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
+            fair, on the validation rows.
         estimators_: the fitted models, in the order of the points.
         audits_: by "validation" and "test", the audit of each model.
         post_processing_: points of the post-processed models, if asked for.
@@ -92,6 +96,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         fairness_measure: Any = None,
         epsilons: Any = 32,
         *,
+        use_sensitive: bool | str | None = None,
         n_seeds: int = 1,
         validation_fraction: float = 0.2,
         y_desirable: Any = None,
@@ -104,6 +109,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self.estimator = estimator
         self.fairness_measure = fairness_measure
         self.epsilons = epsilons
+        self.use_sensitive = use_sensitive
         self.n_seeds = n_seeds
         self.validation_fraction = validation_fraction
         self.y_desirable = y_desirable
@@ -141,20 +147,29 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         check_count("n_seeds", self.n_seeds)
         epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)
         measure = self._measure(template)
+        kinds = template.kinds(self.use_sensitive)
         everything = template.read(X, y, sensitive_features, sample_weight)
         source = check_random_state(self.random_state)
         seeds = source.randint(np.iinfo(np.int32).max, size=self.n_seeds)
         training, parts = self._split(template, everything, validation, test, int(seeds[0]))
-        fitted = template.fit(training, measure, epsilons, seeds, self.n_jobs)
-        judge = self._judge(template, measure, fitted)
+        fitted = [
+            one.fit(training, measure, epsilons, seeds, self.n_jobs) for one in kinds.values()
+        ]
+        judge = self._judge(template, measure, fitted[0])
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: [judge.audit(part, predicted) for predicted in fitted.predict(part)]
+            name: [
+                judge.audit(part, predicted) for one in fitted for predicted in one.predict(part)
+            ]
             for name, part in parts.items()
         }
         points = pd.DataFrame(
-            {"epsilon": np.tile(epsilons, len(seeds)), "seed": np.repeat(seeds, len(epsilons))}
+            {
+                "epsilon": np.tile(epsilons, len(seeds) * len(kinds)),
+                "seed": np.tile(np.repeat(seeds, len(epsilons)), len(kinds)),
+                "use_sensitive": np.repeat(list(kinds), len(seeds) * len(epsilons)),
+            }
         )
         self.points_ = _with_figures(points, judge, self.audits_)
         self.post_processing_: pd.DataFrame | None = None
@@ -167,29 +182,48 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
     def estimators_(self) -> list[Any]:
         """The fitted models, in the order of the points."""
         check_is_fitted(self, "points_")
-        return [self._fitted.estimator(i) for i in range(len(self.points_))]
+        return [self._estimator(i) for i in range(len(self.points_))]
+
+    def _estimator(self, position: int) -> Any:
+        of_kind = len(self.points_) // len(self._fitted)
+        return self._fitted[position // of_kind].estimator(position % of_kind)
 
     def choose(
-        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        use_sensitive: bool = False,
     ) -> int:
         """The position in `points_` of the model that `select` gives."""
         check_is_fitted(self, "points_")
-        return choose(self.points_, max_unfairness, min_accuracy)
+        points = self.points_
+        if len(self._fitted) > 1:
+            points = points[points["use_sensitive"] == bool(use_sensitive)]
+        chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy)
+        return int(points.index[chosen])
 
     def select(
-        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        use_sensitive: bool = False,
     ) -> Any:
         """A fitted classifier, chosen by its figures on the validation rows.
 
         Args:
             max_unfairness: takes the most accurate model that is at most so unfair.
             min_accuracy: takes the fairest model that is at least so accurate.
+            use_sensitive: whether to take an aware model, where there are both kinds.
 
         Raises:
             ValueError: if no model qualifies; the message names the best there is.
         """
-        position = self.choose(max_unfairness=max_unfairness, min_accuracy=min_accuracy)
-        return self._fitted.estimator(position)
+        position = self.choose(
+            max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
+        )
+        return self._estimator(position)
 
     def hypervolume(self, on: str = PART, reference: tuple[float, float] | None = None) -> float:
         """The area of what the models are at least as good as; larger is better.
@@ -275,13 +309,13 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             PostProcessing,
         )
 
-        plain = self._fitted.models[int(self.points_["epsilon"].argmax())]
-        thresholds = PostProcessing(
-            plain, judge.measure, judge.desirable, self._fitted.prepared(training)
-        )
+        fitted = self._fitted[0]
+        plain = fitted.models[int(self.points_["epsilon"].argmax())]
+        rows = fitted.prepared(training)
+        thresholds = PostProcessing(plain, judge.measure, judge.desirable, rows)
         slacks: list[float] = []
         for name, part in parts.items():
-            found = list(thresholds.predict(self._fitted.prepared(part)))
+            found = list(thresholds.predict(fitted.prepared(part)))
             slacks = [slack for slack, _ in found]
             self.post_processing_audits_[name] = [judge.audit(part, p) for _, p in found]
         points = pd.DataFrame({"epsilon": slacks})
@@ -300,8 +334,7 @@ def _with_figures(
     for name, found in audits.items():
         figures = pd.DataFrame([judge.figures(audit) for audit in found])
         points = points.join(figures.add_prefix(f"{name}_"))
-    best = non_dominated(points[f"{PART}_accuracy"], points[f"{PART}_unfairness"])
-    return points.assign(on_frontier=best)
+    return points.assign(on_frontier=best_of_kind(points, f"{PART}_"))
 
 
 def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
 OWN = "trained fair"
+KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
 OTHER = "post-processed: needs the sensitive value to predict"
 NOTE = (
     "Bars are {confidence:.0%} intervals of the models on the frontier, exact for the accuracy and "
     "simultaneous over groups for the unfairness."
+)
+AWARE_NOTE = (
+    " Aware models look at the sensitive value to predict: by what they are ahead of the others is "
+    "what blindness costs. The law may forbid them."
 )
 OTHER_NOTE = (
     " The post-processed models set a threshold for each group on the scores of the plain model "
@@ -62,6 +67,7 @@ class FrontierJudge:
             measures=measures,
             # Each measure's intervals hold at once; sharing the error, so do all of them.
             confidence=1 - (1 - self.confidence) / len(measures),
+            min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
@@ -110,6 +116,16 @@ def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
     return ~dominated
 
 
+def best_of_kind(points: pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
+    """(n,) which points no other one of their kind, blind or aware, dominates."""
+    kind = np.asarray(points.get("use_sensitive", np.zeros(len(points))))
+    accuracy, unfairness = (points[f"{prefix}{name}"] for name in ("accuracy", "unfairness"))
+    best = np.zeros(len(points), dtype=bool)
+    for one in np.unique(kind):
+        best[kind == one] = non_dominated(accuracy[kind == one], unfairness[kind == one])
+    return best
+
+
 def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) -> float:
     """The area of what the points are at least as good as, up to a reference point.
 
@@ -135,9 +151,14 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
     own = _points(frontier.points_, on)
     audits = frontier.audits_[on]
     note, points = NOTE.format(confidence=frontier.confidence), own
-    other = frontier.post_processing_
+    other, kinds = frontier.post_processing_, frontier.points_["use_sensitive"]
+    are_both = kinds.any() and not kinds.all()
+    series: Any = kinds.map(KINDS) if are_both else OWN
+    if are_both:
+        points = own.assign(series=series)
+        note += AWARE_NOTE
     if other is not None:
-        parts = [own.assign(series=OWN), _points(other, on).assign(series=OTHER)]
+        parts = [own.assign(series=series), _points(other, on).assign(series=OTHER)]
         points = pd.concat(parts, ignore_index=True)
         audits = [*audits, *frontier.post_processing_audits_[on]]
         note += OTHER_NOTE
@@ -155,7 +176,7 @@ def _points(points: pd.DataFrame, on: str) -> pd.DataFrame:
     prefix = f"{on}_"
     figures = points[[name for name in points if str(name).startswith(prefix)]]
     figures = figures.rename(columns=lambda name: name.removeprefix(prefix))
-    best = non_dominated(figures["accuracy"], figures["unfairness"])  # on the rows that are shown
+    best = best_of_kind(points, prefix)  # on the rows that are shown
     ends = [name for name in figures if str(name).endswith(("_low", "_high"))]
     figures = figures.assign(on_frontier=best)
     figures.loc[~best, ends] = float("nan")

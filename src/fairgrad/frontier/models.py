@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.aware import to_predict
+from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.sklearn import (
     FairDecisionClassifier,
     FairGradClassifier,
@@ -116,8 +117,40 @@ class EstimatorTemplate:
         """Whether an infinite epsilon is the plain model, as for this library's estimators."""
         return "fairness_measure" in self.settings and self.parameter.endswith("epsilon")
 
+    def kinds(self, use_sensitive: Any) -> dict[bool, EstimatorTemplate]:
+        """By whether it looks at sensitive values to predict, the estimators to fit.
+
+        Args:
+            use_sensitive: False, True, "both", or None for what the estimator says itself.
+
+        Raises:
+            ValueError: if it is none of these, or the estimator has no such parameter.
+        """
+        own = self.settings.get("use_sensitive")
+        if use_sensitive is None:
+            return {bool(own): self}
+        if use_sensitive not in {False, True, "both"}:
+            raise ValueError(
+                "use_sensitive: expected True, False, 'both' or None (as the estimator has it), "
+                f"got {use_sensitive!r}."
+            )
+        if own is None and use_sensitive is not False:
+            raise ValueError(
+                f"use_sensitive: {type(self.last).__name__} has no such parameter; leave it out."
+            )
+        wanted = [False, True] if use_sensitive == "both" else [bool(use_sensitive)]
+        return {use: self if own is None else self._aware(use) for use in wanted}
+
+    def _aware(self, use: bool) -> EstimatorTemplate:
+        """The same with another `use_sensitive`, in a copy that keeps the fit of what it has."""
+        if not self.step:
+            return replace(self, estimator=_unfitted(self.last).set_params(use_sensitive=use))
+        changed = clone(self.estimator).set_params(**{f"{self.step}use_sensitive": use})
+        return replace(self, estimator=changed)
+
     def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
         """Rows with their sensitive values named, which may be columns of X."""
+        X, y, weight = as_pandas(X), as_column(y), as_column(weight)
         columns = self.settings.get("sensitive_columns")
         if sensitive_features is None and columns is not None and not self.step:
             sensitive_features = split_columns(X, columns)[1]
@@ -177,11 +210,9 @@ class EstimatorTemplate:
         first = _unfitted(self.last).set_params(fairness_measure=measure)
         if first.fairness_rate == "auto":
             first.set_params(fairness_rate=LARGE_TABLE_RATES[0])
-        variants = [
-            copy.copy(first).set_params(random_state=int(seed), epsilon=float(epsilon))
-            for seed in seeds
-            for epsilon in epsilons
-        ]
+        variants = [copy.copy(first) for _ in range(len(seeds) * len(epsilons))]
+        for variant, (seed, epsilon) in zip(variants, product(seeds, epsilons), strict=True):
+            variant.random_state, variant.epsilon = int(seed), float(epsilon)
         s = None if first.sensitive_columns is not None else rows.s
         models = fit_variants(variants, X, rows.y, sensitive_features=s, sample_weight=rows.weight)
         return FittedModels(models, steps, name)
@@ -230,14 +261,13 @@ class FittedModels:
 
     def predict(self, rows: FrontierRows) -> list[Any]:
         """The predictions of all models; what is shared is computed once."""
-        X = self.prepared(rows).X
+        X, s = self.prepared(rows).X, rows.sensitive_features
         if not isinstance(self.models[0], FairDecisionClassifier):
-            return [model.predict(X) for model in self.models]
+            return [model.predict(X, **to_predict(model, s)) for model in self.models]
         found: list[Any] = []
         for _, own in groupby(self.models, key=lambda model: id(model.cell_models_)):
             models = list(own)
-            aware = {"sensitive_features": rows.s} if models[0].use_sensitive else {}
-            found += predict_together(models, X, **aware)
+            found += predict_together(models, X, **to_predict(models[0], s))
         return found
 
     def prepared(self, rows: FrontierRows) -> FrontierRows:
@@ -250,7 +280,7 @@ class FittedModels:
         return Pipeline([*self.steps, (self.last_name, model)]) if self.steps else model
 
 
-def _unfitted(model: FairGradClassifier) -> FairGradClassifier:
+def _unfitted(model: Any) -> Any:
     """The same parameters; unlike `clone` it keeps the fit of a model to start from."""
     fresh = type(model)(**model.get_params(deep=False))
     if hasattr(model, "_metadata_request"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from fairgrad.aware import to_predict
 from fairgrad.groups import Groups
 from fairgrad.measures import measure_name
 
@@ -75,14 +76,14 @@ class PostProcessing:
         }
         wanted = (np.asarray(rows.y) == model.classes_[self.index]).astype(int)
         for optimizer in self.optimizers.values():
-            optimizer.fit(self._scores(rows.X), wanted, sensitive_features=self._group(rows))
+            optimizer.fit(self._scores(rows), wanted, sensitive_features=self._group(rows))
 
     def predict(self, rows: FrontierRows) -> Iterator[tuple[float, NDArray[Any]]]:
         """Slack and predictions of each point; the slack is NaN where it is a share of rows."""
-        plain = self.model.predict(rows.X)
+        plain = self.model.predict(rows.X, **to_predict(self.model, rows.sensitive_features))
         labels = self.model.classes_
         own, other = labels[self.index], labels[1 - self.index]
-        scores, group = self._scores(rows.X), self._group(rows)
+        scores, group = self._scores(rows), self._group(rows)
         for slack, optimizer in self.optimizers.items():
             found = optimizer.predict(scores, sensitive_features=group, random_state=0)
             fair = np.where(np.asarray(found) > 0, own, other)
@@ -93,12 +94,13 @@ class PostProcessing:
     def _group(self, rows: FrontierRows) -> NDArray[Any]:
         return self.groups.group_index(rows.s)
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, rows: FrontierRows) -> Floats:
         """(n, 1) scores of the desirable label."""
+        values = to_predict(self.model, rows.sensitive_features)
         if hasattr(self.model, "decision_function"):
-            margin = np.asarray(self.model.decision_function(X), dtype=np.float64)
+            margin = np.asarray(self.model.decision_function(rows.X, **values), dtype=np.float64)
             return (margin if self.index == 1 else -margin)[:, None]
-        found: Floats = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+        found: Floats = np.asarray(self.model.predict_proba(rows.X, **values), dtype=np.float64)
         return found[:, [self.index]]
 
 

@@ -59,8 +59,9 @@ class RatePanel:
     @property
     def size(self) -> dict[str, Any]:
         """Of the chart."""
-        n = len(self.rows)
-        return {"width": "container", "height": max(24 * n, 48) if n <= 20 else 16 * n}
+        order = [row["group"] for row in self.rows]
+        height = fig.groups_height(order, line=24 if len(order) <= 20 else 16)
+        return {"width": "container", "height": height}
 
 
 def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
@@ -144,7 +145,12 @@ def _change_figure(view: str, panel: RatePanel) -> ReportFigure:
     )
     chart = link.encode(y=panel.y, x=_x("before"), x2="after:Q") + dots
     table = [
-        [row["group"], percent(row["before"]), percent(row["after"]), _points(row["change"])]
+        [
+            row["group"],
+            percent(row["before"]),
+            percent(row["after"]),
+            *(_points(row[name]) for name in ("change", "low", "high")),
+        ]
         for row in panel.records
     ]
     shown = {row["group"] for row in panel.rows[:12]}
@@ -154,7 +160,7 @@ def _change_figure(view: str, panel: RatePanel) -> ReportFigure:
         title=panel.title,
         chart=chart.properties(**panel.size),
         alternative=f"{panel.title} by {view}, from the baseline to now: {said}.",
-        columns=[view, "baseline", "now", "change"],
+        columns=[view, "baseline", "now", "change", "from", "to"],
         rows=table,
         by=view,
     )
@@ -192,7 +198,7 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
         band = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
         parts.insert(0, band.encode(x=_level_x("from"), x2="to:Q"))
     title = f"{words.title(finding.measure)} by {finding.attribute}"
-    height = max(24 * len(order) * max(len(labels), 1), 60)
+    height = fig.groups_height(order, line=24 * max(len(labels), 1), least=60)
     said = "; ".join(f"{row['name']} {row['said']} ({row['interval']})" for row in rows[:12])
     return ReportFigure(
         id=f"level-{position}",

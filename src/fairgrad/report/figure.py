@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.StrokeDash)
 FORMATS = ("svg", "png")
+LABEL_LETTERS, LABEL_LINES = 20, 4
+"""How much of a group's name stands at an axis: beside the chart there must be room for it."""
 
 # The eight series colours follow Okabe and Ito's set, darkened on light ground and lightened on
 # dark ground where the original would be too faint to read.
@@ -82,7 +85,7 @@ CONFIG: dict[str, Any] = {
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
-        "labelLimit": 130,
+        "labelLimit": 145,
         "labelOverlap": "greedy",
         "labelSeparation": 6,
         "tickCount": 6,
@@ -169,9 +172,29 @@ def told_apart(base: alt.Chart, field: str, order: Sequence[str], **shapes: Any)
 
 
 def groups_axis(order: Sequence[str]) -> alt.Y:
-    """One line per group, in this order."""
-    axis = alt.Axis(grid=True, ticks=False, labelOverlap=False)
+    """One line per group, in this order; long names go on in the next line."""
+    lines = {name: _lines(name) for name in order}
+    long = {name: parts for name, parts in lines.items() if len(parts) > 1}
+    more: dict[str, Any] = {}
+    if long:
+        more["labelExpr"] = f"{json.dumps(long)}[datum.label] || datum.label"
+    axis = alt.Axis(grid=True, ticks=False, labelOverlap=False, **more)
     return alt.Y("group:N", title=None, sort=list(order), axis=axis)
+
+
+def groups_height(order: Sequence[str], line: int = 24, least: int = 48) -> int:
+    """The height of a chart with these groups on its axis: `line` each, more for long names."""
+    lines = max((len(_lines(name)) for name in order), default=1)
+    return max(max(line, 14 * lines + 10 if lines > 1 else line) * len(order), least)
+
+
+def _lines(name: str) -> list[str]:
+    """A name in lines of a bearable length; what is very long is cut, and whole in the table."""
+    lines = textwrap.wrap(name, LABEL_LETTERS) or [name]
+    shown = lines[:LABEL_LINES]
+    if len(lines) > LABEL_LINES:
+        shown[-1] = f"{shown[-1][: LABEL_LETTERS - 1]}…"
+    return shown
 
 
 def points(base: alt.Chart, size: int = 70, **options: Any) -> alt.Chart:

@@ -155,7 +155,7 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
         base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7),
         dots,
         chosen.mark_point(size=330, strokeWidth=2, filled=False, opacity=1),
-        chosen.mark_text(text="chosen", dy=-18, fontWeight="bold"),
+        chosen.mark_text(text="chosen", fontWeight="bold", **_beside(frontier)),
     ]
     chart = alt.layer(*parts).add_params(alt.param(name="shown", value=frontier.first))
     return ReportFigure(
@@ -167,6 +167,14 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
         rows=[[*(str(row[name]) for name in shown), _remark(row)] for row in rows],
         note=frontier.note,
     )
+
+
+def _beside(frontier: FrontierData) -> dict[str, Any]:
+    """Where the word stands beside its point: towards the middle, never over an axis."""
+    unfairness = frontier.points["unfairness"]
+    place = 0 if frontier.chosen is None else frontier.chosen
+    is_right = unfairness.iloc[place] > (unfairness.min() + unfairness.max()) / 2
+    return {"align": "right" if is_right else "left", "dx": -16 if is_right else 16, "dy": -10}
 
 
 def _remark(row: dict[Any, Any]) -> str:
@@ -209,7 +217,9 @@ def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
     return ReportFigure(
         id=POINT_RATES,
         title="Rates per group at the point shown",
-        chart=chart.properties(width="container", height=max(30 * len(groups), 90)),
+        chart=chart.properties(
+            width="container", height=fig.groups_height(groups, line=30, least=90)
+        ),
         alternative="Rates per group of one model of the frontier; the table holds all of them.",
         columns=["model", "group", "rate", "value"],
         rows=[[names[row["point"]], row["group"], row["rate"], row["said"]] for row in rows],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timezone
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
+import numpy as np
+
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, tables, words
+from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
 from fairgrad.report.audit_figures import MOST_GROUPS, change_figures, level_figure, rate_figures
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
@@ -20,9 +24,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    import pandas as pd
+
     from fairgrad.audit import Audit, Finding
     from fairgrad.report.figure import ReportFigure
 
+MOST_SIDES = 40
 CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
 
 
@@ -90,6 +97,9 @@ class Report:
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,
+            "impact": _impact(audit),
+            "sides": _sides(audit),
+            "most_sides": MOST_SIDES,
             "measures": dict.fromkeys(finding.measure for finding in audit.findings),
             "groups": _groups(audit),
             "named": _named_figures(audit),
@@ -100,6 +110,7 @@ class Report:
             "words": words,
             "number": number,
             "gauge": _gauge,
+            "beside": BESIDE,
         }
         return render(context, self.figures)
 
@@ -135,8 +146,91 @@ def _facts(audit: Audit) -> dict[str, str]:
         "Sensitive attributes": ", ".join(audit.attributes),
         "Confidence": f"{100 * audit.confidence:.4g} %",
         "Sample weights": "yes, intervals are approximate" if audit.is_weighted else "none",
-        "Baseline": "given, compared below" if audit.baseline is not None else "none",
+        "Least rows of a group to be judged": f"{audit.min_group:g}",
+        "Compared with": audit.baseline_name if audit.baseline is not None else "nothing",
     }
+
+
+def _impact(audit: Audit) -> dict[str, dict[str, Any]]:
+    """By way of grouping: what happens to the people of every group, before and now."""
+    changes = audit.to_frame("changes") if audit.baseline is not None else None
+    frames = {"after": audit.to_frame("rates")}
+    found = {}
+    for name, view in audit.views.items():
+        judged, best = audit.judged(name), _most_selected(audit, name)
+        rates = _cells(frames["after"], name, "value")
+        was = {} if changes is None else _cells(changes, name, "before")
+        moved = {} if changes is None else _cells(changes, name, "moved")
+        shorts = [*words.short_names(view.groups), words.OVERALL]
+        names = [*view.groups.names, words.OVERALL]
+        sizes = [*view.size, view.n_rows]
+        columns, rows = _impact_columns(audit, best is not None), []
+        for place, (short, group, size) in enumerate(zip(shorts, names, sizes, strict=True)):
+            is_group = place < len(judged)
+            cells = [f"{int(size):,}"]
+            for rate, label, _ in columns[1:]:
+                if rate == "impact":
+                    own = rates[group, "selection_rate", label]
+                    shown = is_group and judged[place] and best
+                    cells.append(number(own / best, 2) if shown else "")
+                else:
+                    key = (group, rate, label)
+                    cells.append(_in_rates(rates[key], was.get(key), moved.get(key)))
+            is_small = is_group and not judged[place]
+            rows.append({"name": short, "cells": cells, "small": is_small, "all": not is_group})
+        found[name] = {"columns": [title for _, _, title in columns], "rows": rows}
+    return found
+
+
+def _sides(audit: Audit) -> list[list[str]]:
+    """Who changes sides, the most people first."""
+    return [
+        [row["group"], f"{row['from']} → {row['to']}", tables.side(row), f"{row['rows']:,}"]
+        for row in audit.to_frame("sides").to_dict(orient="records")
+    ]
+
+
+def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]:
+    """Rates to show of every group: of two labels those of the desirable one."""
+    columns: list[tuple[str, Any, str]] = [("rows", None, "people")]
+    if len(audit.desirable) == 1:
+        label = audit.desirable[0]
+        columns.append(("selection_rate", label, f"predicted {label}"))
+        if has_ratio:
+            columns.append(("impact", label, "ratio to the most selected"))
+        columns.append(("true_positive_rate", label, f"of those who are {label}"))
+        if len(audit.labels) == 2:
+            columns.append(("false_positive_rate", label, "of those who are not"))
+    return [*columns, ("accuracy", None, "predicted rightly")]
+
+
+def _most_selected(audit: Audit, view: str) -> float | None:
+    """The largest selection rate of the groups judged; None if there is none above 0."""
+    if len(audit.desirable) != 1:
+        return None
+    label = audit.labels.index(audit.desirable[0])
+    rates = audit.views[view].rates["selection_rate"].row(label).value[audit.judged(view)]
+    best = float(np.nanmax(rates))
+    return best if best > 0 else None
+
+
+def _cells(frame: pd.DataFrame, view: str, column: str) -> dict[tuple[Any, ...], Any]:
+    own = frame[frame["attribute"] == view].to_dict(orient="records")
+    keys = [(row["group"], row["rate"], row["label"]) for row in own]
+    if column == "moved":
+        values = [(row["up"] - row["down"], row["low"] > 0 or row["high"] < 0) for row in own]
+    else:
+        values = [row[column] for row in own]
+    return dict(zip(keys, values, strict=True))
+
+
+def _in_rates(now: float, before: float | None, moved: tuple[float, bool] | None) -> str:
+    """A rate before and now, and by how many people it changed; sure changes have a star."""
+    if before is None or moved is None or math.isnan(now):
+        return percent(now)
+    net, is_sure = moved
+    star = " *" if is_sure else ""
+    return f"{100 * before:.1f} → {percent(now)} ({f'{int(net):+,}' if net else '0'}{star})"
 
 
 def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:

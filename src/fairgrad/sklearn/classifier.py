@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import replace
-from inspect import signature
+from functools import cache
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairgrad.aware import AwareRouting, with_values
+from fairgrad.evaluate import cell_errors, is_wrong, levels_of
 from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 from fairgrad.sklearn.fitting import (
     SMALL_TABLE,
@@ -32,7 +36,7 @@ from fairgrad.training.networks import module_scores
 from fairgrad.training.trainer import network_scores, trained_module
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from torch import nn
@@ -46,12 +50,12 @@ PIECE = 16_384
 """Rows scored at a time."""
 
 
-class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """A linear model or multilayer perceptron trained to be accurate and fair.
 
     The training rows of each (label, group) cell are weighted so that the levels of fairness move
-    into their bounds, ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit, never to
-    predict.
+    into their bounds, ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit, and to
+    predict only if the model is to be aware of them (`use_sensitive`).
 
     Args:
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
@@ -69,6 +73,10 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             default the second of two classes in sorted order.
         sensitive_columns: columns of X (names of a data frame, positions of an array) that hold
             the sensitive values; they are taken out of the features.
+        use_sensitive: whether the model may look at the sensitive values, in fit and to predict:
+            they become features (see `fairgrad.aware.SensitiveEncoder`), so that it can treat
+            groups differently to come out alike. The law may forbid it. Unknown values never fail;
+            `levels_unknown_` says how fair the model is without them.
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         batch_norm: whether hidden layers are batch-normalised.
         dropout: share of hidden units dropped in training.
@@ -80,7 +88,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             hidden layers on 10,000 rows and more, where negative weights would make them diverge,
             and none for all others.
         batch_size: rows per step; all rows if there are fewer.
-        max_iter: epochs; "auto" is 30, or as many as make 300 steps if that is more.
+        max_iter: epochs; "auto" is 30, or as many more or fewer as make 300 to 3,000 steps, but at
+            least 5.
         average_last: share of the training, at the end, over which the weights are averaged.
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
@@ -92,7 +101,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             than 5 points below it; "auto" does so under 10,000 rows.
         init: a fitted linear model or MLPClassifier to start from.
         module: a `torch.nn.Module` that gives logits, to start from in place of an own network. It
-            is copied; layers that require no gradient stay as they are. Features are not scaled.
+            is copied; layers that require no gradient stay as they are. Features are not scaled;
+            with `use_sensitive` the encoded sensitive values are its last inputs.
         warm_start: whether fit goes on from where the last fit ended.
         random_state: seed of the initial weights, the shuffling and the dropout.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
@@ -106,6 +116,10 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             absolute levels), levels and multipliers, on the validation rows if there are any,
             else on the training rows.
         levels_: (J,) levels of fairness after training, on the same rows.
+        levels_unknown_: (J,) of an aware model, the levels on the same rows if it knew no
+            sensitive value; None for others.
+        sensitive_encoder_: of an aware model, how it reads sensitive values; `names` are the
+            features it adds to those of X. None for others.
         multipliers_: (J,) their multipliers.
         cell_weights_: (K,) weights of the cells in the last step.
         constraint_names_: (J,) what each level and multiplier speaks of.
@@ -140,6 +154,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         error_memory: float = 0.9,
         y_desirable: Any = None,
         sensitive_columns: Any = None,
+        use_sensitive: bool = False,
         hidden_layer_sizes: tuple[int, ...] = (),
         batch_norm: bool = False,
         dropout: float = 0.0,
@@ -168,6 +183,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.error_memory = error_memory
         self.y_desirable = y_desirable
         self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
         self.hidden_layer_sizes = hidden_layer_sizes
         self.batch_norm = batch_norm
         self.dropout = dropout
@@ -263,32 +279,43 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         once = {"epochs": 1, "schedule": "constant", "average_last": 0.0}
         return self._train(rows, [self], start, groups, **once)
 
-    def decision_function(self, X: Any) -> Floats:
-        """(n,) margins for two classes, above 0 for the second; (n, classes) logits for more."""
-        check_is_fitted(self, "state_")
-        X, _ = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
-        X = validate_data(self, X, reset=False, **FEATURES)
-        pieces = [X[start : start + PIECE] for start in range(0, X.shape[0], PIECE)]
-        scores = np.concatenate([self._scores(piece) for piece in pieces])
-        if len(self.classes_) > 2:
-            return scores
-        margin: Floats = scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
-        return margin
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """(n,) margins for two classes, above 0 for the second; (n, classes) logits for more.
 
-    def predict_proba(self, X: Any) -> Floats:
-        """(n, classes) probabilities."""
-        scores = self.decision_function(X)
+        Args:
+            X: (n, features).
+            sensitive_features: of an aware model (`use_sensitive`), as in `fit`, unless they are
+                columns of X. Missing values, those that fit never saw (with a warning) and -1 are
+                unknown.
+
+        Raises:
+            ValueError: if the model is not aware, or the columns do not fit.
+        """
+        check_is_fitted(self, "state_")
+        X, found = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
+        X = validate_data(self, X, reset=False, **FEATURES)
+        if self.sensitive_encoder_ is not None and sensitive_features is None:
+            sensitive_features = found
+        return self._margins(with_values(self.sensitive_encoder_, X, sensitive_features))
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """(n, classes) probabilities; sensitive values as in `decision_function`."""
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
         if scores.ndim == 1:
             return np.stack([expit(-scores), expit(scores)], axis=1)
         probability: Floats = softmax(scores, axis=1)
         return probability
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """(n,) predicted class labels."""
-        scores = self.decision_function(X)
-        index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[index.astype(np.int64)]
-        return labels
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """(n,) predicted class labels; sensitive values as in `decision_function`."""
+        return self._labels(self.decision_function(X, sensitive_features=sensitive_features))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """The accuracy; sensitive values as in `decision_function`."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @property
     def coef_(self) -> Floats:
@@ -310,8 +337,9 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if "learning_rate_init" in state:  # learning_rate still was the schedule
             state["schedule"] = state["learning_rate"]
             state["learning_rate"] = state.pop("learning_rate_init")
-        for name, argument in signature(type(self)).parameters.items():
-            state.setdefault(name, argument.default)
+        state = {**_defaults(type(self).__init__), **state}
+        if "state_" in state:  # blind, as all were
+            state = {"sensitive_encoder_": None, "levels_unknown_": None, **state}
         trained = state.get("state_", {})
         if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
             n_cells = trained["fairness.weights"].shape[1]
@@ -323,6 +351,7 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _set_up(self, rows: FittingRows) -> None:
         """Everything that is decided once, by the first rows."""
         self.classes_ = rows.classes
+        self.sensitive_encoder_ = rows.encoder
         self.seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.calls_ = 0
         n_features = rows.X.shape[1]
@@ -349,6 +378,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         is_auto = self.compare_plain == "auto"
         if len(pairs) > 1 or (len(rows) < SMALL_TABLE if is_auto else self.compare_plain):
             pairs.append((0.0, 0.0))
+        if len(pairs) == 1:
+            return [self]
         return [
             copy.copy(self).set_params(fairness_rate=rate, proportional_rate=proportional)
             for rate, proportional in pairs
@@ -411,8 +442,8 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.plain_accuracy_: float | None = None
         self.cell_weights_, self.desirable_, self.fairness_rate_ = np.ones(0), (), 0.0
         if self.groups_ is not None:
-            asked = {"epsilon": self.epsilon, "y_desirable": self.y_desirable}
-            constraints = constraints_of(self.fairness_measure, self.groups_, **asked)
+            constraints = run.training.constraints[run.place]
+            assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
             self.cell_names_ = self.groups_.cell_names(constraints.by_label)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
@@ -431,6 +462,9 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.calls_ += 1
         if self.module is not None:
             self.module_ = trained_module(self.module, self.state_)
+        self.levels_unknown_: Floats | None = None
+        if self.sensitive_encoder_ is not None and self.groups_ is not None:
+            self.levels_unknown_ = self._unknown_levels(rows, run.member)
 
     def _train(
         self,
@@ -464,6 +498,30 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _measure_key(self) -> str:
         return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
 
+    def _unknown_levels(self, rows: FittingRows, member: Member) -> Floats:
+        """(J,) the levels if no sensitive value were known, on the rows that `levels_` are of."""
+        judged = member.rows if member.validation is None else member.validation
+        X, people = rows.as_unknown(judged)
+        constraints = constraints_of(
+            self.fairness_measure, people.groups, epsilon=self.epsilon, y_desirable=self.y_desirable
+        )
+        wrong = is_wrong(people, self._labels(self._margins(X)))
+        return levels_of(constraints, cell_errors(people, wrong, constraints.by_label)).values
+
+    def _labels(self, scores: Floats) -> NDArray[Any]:
+        index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[index.astype(np.int64)]
+        return labels
+
+    def _margins(self, X: Any) -> Floats:
+        """What `decision_function` gives, of features as the network was trained on them."""
+        pieces = [X[start : start + PIECE] for start in range(0, X.shape[0], PIECE)]
+        scores = np.concatenate([self._scores(piece) for piece in pieces])
+        if len(self.classes_) > 2:
+            return scores
+        margin: Floats = scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
+        return margin
+
     def _scores(self, X: Any) -> Floats:
         if self.shape_ is None:
             dense = X.toarray() if hasattr(X, "tocsr") else X
@@ -472,13 +530,32 @@ class FairGradClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             return scores
         scaled = Scaling(self.offset_, self.scale_).apply(X)
         dense = scaled.toarray() if hasattr(scaled, "tocsr") else scaled
-        return network_scores(self.shape_, self.state_, dense)
+        if self.shape_.hidden:
+            return network_scores(self.shape_, self.state_, dense)
+        weight, bias = _layer(self.shape_, self.state_)
+        linear: Floats = dense @ weight.T + bias
+        return linear
 
     def _linear(self) -> tuple[Floats, Floats]:
         check_is_fitted(self, "state_")
         if self.shape_ is None or self.shape_.hidden:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
-        n_weights = self.shape_.sizes[0]
-        flat = self.state_["network.parameters"][0].astype(np.float64)
-        weight = flat[:n_weights].reshape(self.shape_.pieces["weight0"]) / self.scale_
-        return weight, flat[n_weights:] - weight @ self.offset_
+        parts = _layer(self.shape_, self.state_)
+        weight, bias = (part.astype(np.float64) for part in parts)
+        weight = weight / self.scale_
+        return weight, bias - weight @ self.offset_
+
+
+def _layer(shape: Shape, state: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """The weights and biases of a linear model, for scaled features."""
+    n_weights = shape.sizes[0]
+    flat = state["network.parameters"][0]
+    return flat[:n_weights].reshape(shape.pieces["weight0"]), flat[n_weights:]
+
+
+@cache
+def _defaults(function: Callable[..., None]) -> dict[str, Any]:
+    """The defaults of a function's arguments; reading a signature takes long."""
+    empty = Parameter.empty
+    found = {name: argument.default for name, argument in signature(function).parameters.items()}
+    return {name: default for name, default in found.items() if default is not empty}

@@ -31,7 +31,7 @@ from fairgrad.sklearn.cell_models import (
     given_groups,
 )
 from fairgrad.sklearn.rows import unpack_rows
-from fairgrad.splitting import folds, hold_out
+from fairgrad.splitting import fold_of_rows, hold_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,7 +176,7 @@ class CellFit:
             return self._final(self._fit(training), _safe_indexing(X, held), rows.take(held))
         if tune_on == "training":
             return self._final(self._fit(None), X, rows)
-        fold = folds(rows.cell(), model.n_folds, seed)
+        fold = fold_of_rows(rows.cell(), model.n_folds, seed)
         found = [np.zeros((len(rows.groups.labels), size, len(rows))) for size in self.sizes]
         for i in range(model.n_folds):
             held = np.flatnonzero(fold == i)

@@ -12,7 +12,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from fairgrad.columns import as_array, as_columns, sensitive_columns
+from fairgrad.aware import SensitiveEncoder, beside
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import check_several_groups
 from fairgrad.splitting import hold_out
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """What `validate_data` lets pass."""
+
+
+PIECE = 1024
+"""Rows that are looked at together."""
 
 
 class Scaling(NamedTuple):
@@ -52,12 +57,14 @@ class FittingRows:
     """What an estimator is fitted to, and the rows it is judged on if they are given.
 
     Attributes:
-        X: (n, features) array or CSR matrix.
+        X: (n, features) array or CSR matrix; of an aware model the encoded sensitive values are
+            its last columns.
         everyone: labels, groups and weights of the n rows, then of those to judge on. For a plain
             model all are in one group.
         classes: the class labels as the user has them.
         is_plain: whether no sensitive values are needed.
         X_judged: features of the rows given to judge on; None if there are none.
+        encoder: of the sensitive values, for an aware model; None for others.
     """
 
     X: Any
@@ -65,6 +72,7 @@ class FittingRows:
     classes: NDArray[Any]
     is_plain: bool
     X_judged: Any = None
+    encoder: SensitiveEncoder | None = None
 
     def __len__(self) -> int:
         n: int = self.X.shape[0]
@@ -72,8 +80,13 @@ class FittingRows:
 
     def groups(self, rows: Ints | None = None) -> Groups | None:
         """Groups with the frequencies of some rows, or of all n; None for a plain model."""
-        chosen = slice(len(self)) if rows is None else rows
-        return None if self.is_plain else self.everyone.take(chosen).groups
+        if self.is_plain:
+            return None
+        return self._all_groups if rows is None else self.everyone.take(rows).groups
+
+    @cached_property
+    def _all_groups(self) -> Groups:
+        return self.everyone.take(slice(len(self))).groups
 
     @cached_property
     def scaling(self) -> Scaling:
@@ -81,15 +94,29 @@ class FittingRows:
         X, weight = self.X, self.everyone.weight
         weight = np.ones(len(self)) if weight is None else weight[: len(self)]
         share = weight / weight.sum()
-        mean = np.asarray(share @ X, dtype=np.float64).ravel()
         if sparse.issparse(X):
+            mean = np.asarray(share @ X, dtype=np.float64).ravel()
             variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
         else:
-            variance = np.asarray(share @ (X - mean) ** 2, dtype=np.float64)
+            mean, variance = _moments(X, share)
         smallest = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(mean), 1.0)
         spread = np.sqrt(np.maximum(variance, 0.0))
         offset = np.zeros_like(mean) if sparse.issparse(X) else mean
         return Scaling(offset, np.where(spread > smallest, spread, 1.0))
+
+    def as_unknown(self, rows: Ints | None) -> tuple[Any, GroupedRows]:
+        """Some rows of an aware model (None: the n rows), as if no sensitive value were known.
+
+        Returns:
+            Their features, and who they are.
+        """
+        assert self.encoder is not None  # noqa: S101 - for type checkers
+        everyone = np.arange(len(self)) if rows is None else rows
+        is_judged = everyone >= len(self)
+        X = self.X[everyone] if not is_judged.any() else self.X_judged[everyone - len(self)]
+        n_own = X.shape[1] - len(self.encoder.names)
+        unknown = self.encoder.encode(None, X.shape[0])
+        return beside(X[:, :n_own], unknown, self.encoder.names), self.everyone.take(everyone)
 
     def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
         """Numbers of the rows to train on and to judge on; None for all rows."""
@@ -104,12 +131,35 @@ class FittingRows:
         return np.arange(len(self)), np.arange(len(self), len(self.everyone))
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
-        """All rows as networks see them."""
+        """All rows as networks see them; no second copy of a large table is made here."""
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
-        X = scaling.apply(*parts)
-        own = torch.from_numpy(np.empty(0, dtype=X.dtype)).dtype
-        X = X if sparse.issparse(X) else torch.from_numpy(X)
-        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own)
+        own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
+        if sparse.issparse(self.X):
+            return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
+        X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
+        X = torch.from_numpy(X if X.flags.writeable else X.copy())
+        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own, scaling=scaling)
+
+
+def _moments(X: NDArray[Any], share: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of each column, in one pass over pieces that stay in the cache.
+
+    A piece with share q and mean m adds ``q (m - mean)^2`` and its own variance to what was found
+    before (Chan, Golub and LeVeque, 1983).
+    """
+    total, mean, variance = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), PIECE):
+        piece, own = X[start : start + PIECE], share[start : start + PIECE]
+        q = own.sum()
+        if q == 0:
+            continue
+        centre = own @ piece / q
+        centred = np.asarray(piece - centre, dtype=np.float64)
+        step = centre - mean
+        variance += own @ np.square(centred, out=centred) + step**2 * (total * q / (total + q))
+        mean += step * (q / (total + q))
+        total += q
+    return mean, variance / total
 
 
 def read_rows(
@@ -128,17 +178,21 @@ def read_rows(
     Of the model only what is said of the features changes. `fitted` says whether classes, features
     and groups are known already; `classes` are all of them, if some may not be in y.
     """
-    X, s = _split_sensitive(model, X, sensitive_features, fitted=fitted)
+    y = as_column(y)
+    X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
     check_classification_targets(checked)
     sample_weight = check_weights(sample_weight, X.shape[0])
+    encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
+    X = _with_values(encoder, X, values, "sensitive_features")
+    s = None if model.fairness_measure is None else values
     columns = _columns(s, X, "sensitive_features")
     known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
     if len(known) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
     X_judged = None
     if validation is not None:
-        X_judged, *judged = _read_judged(model, validation, known)
+        X_judged, *judged = _read_judged(model, validation, known, encoder)
         (name,) = as_columns(y, "y")
         n, m = X.shape[0], X_judged.shape[0]
         y = {name: np.concatenate([checked, judged[0]])}
@@ -153,7 +207,7 @@ def read_rows(
         everyone = group_rows(y, columns, sample_weight, labels=known, arguments=arguments)
     if s is not None:
         check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
-    return FittingRows(X, everyone, known, s is None, X_judged)
+    return FittingRows(X, everyone, known, s is None, X_judged, encoder)
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
@@ -171,8 +225,9 @@ def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
 def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[Any, Any]:
     """The features, and the sensitive columns of X: by name, or by position of an array.
 
-    With `n_features`, of a fitted model, they may be missing from X: predictions never need them.
+    With `n_features`, of a fitted model, they may be missing from X.
     """
+    X = as_pandas(X)
     if columns is None:
         return X, None
     names = list(columns) if isinstance(columns, (list, tuple, np.ndarray)) else [columns]
@@ -201,10 +256,10 @@ def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[
 
 
 def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[Any, Any]:
-    """Features, and the sensitive values to use; None for a plain model."""
+    """Features, and the sensitive values to use; None for a plain model that is not aware."""
     n_features = model.n_features_in_ if fitted else None
     X, from_columns = split_columns(X, model.sensitive_columns, n_features)
-    if model.fairness_measure is None:
+    if model.fairness_measure is None and not model.use_sensitive:
         return X, None
     if given is not None and from_columns is not None:
         raise ValueError(
@@ -212,12 +267,36 @@ def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[A
         )
     found = from_columns if given is None else given
     if found is None:
+        why = f"fairness_measure is {model.fairness_measure!r}"
+        instead = "fairness_measure=None for a plain model"
+        if model.fairness_measure is None:
+            why, instead = "use_sensitive is set", "use_sensitive=False"
         raise ValueError(
-            "sensitive_features: required, one value per row, as fairness_measure is "
-            f"{model.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
-            "sensitive_columns= to name columns of X, or fairness_measure=None for a plain model."
+            f"sensitive_features: required, one value per row, as {why}; pass fit(X, y, "
+            f"sensitive_features=...), or sensitive_columns= to name columns of X, or {instead}."
         )
     return X, found
+
+
+def _encoder(
+    model: Any, X: Any, y: Any, values: Any, weight: Any, *, fitted: bool
+) -> SensitiveEncoder | None:
+    """How an aware model reads sensitive values: as in its first fit, or as these rows say."""
+    if fitted:
+        known: SensitiveEncoder | None = model.sensitive_encoder_
+        return known
+    if not model.use_sensitive:
+        return None
+    columns = _columns(values, X, "sensitive_features")
+    arguments = ("y", "sensitive_features", "sample_weight")
+    return SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
+
+
+def _with_values(encoder: SensitiveEncoder | None, X: Any, values: Any, argument: str) -> Any:
+    """The features of an aware model: those of X, then the encoded sensitive values."""
+    if encoder is None:
+        return X
+    return beside(X, encoder.encode(values, X.shape[0], argument), encoder.names)
 
 
 def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
@@ -227,18 +306,20 @@ def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
 
 
 def _read_judged(
-    model: Any, validation: Any, classes: NDArray[Any]
+    model: Any, validation: Any, classes: NDArray[Any], encoder: SensitiveEncoder | None
 ) -> tuple[Any, NDArray[Any], dict[str, Any], Any]:
     """Features, labels, sensitive columns and weights of the rows given to judge on."""
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, s = _split_sensitive(model, X, s, fitted=True)
-        X, y = validate_data(model, X, y, reset=False, **FEATURES)
+        X, y = validate_data(model, X, as_column(y), reset=False, **FEATURES)
+        X = _with_values(encoder, X, s, "sensitive_features")
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
     strangers = np.setdiff1d(y, classes).tolist()
     if strangers:
         raise ValueError(f"validation: got the labels {strangers}, which are not in y.")
+    s = None if model.fairness_measure is None else s
     return X, y, _columns(s, X, "validation"), weight
 
 

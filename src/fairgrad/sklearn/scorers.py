@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from fairgrad.aware import to_predict
 from fairgrad.checks import check_number
 from fairgrad.columns import sensitive_columns
 from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
@@ -100,7 +101,7 @@ class FairnessScorer:
                 "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
                 "to the fit of the search, or params={'sensitive_features': ...} to cross_validate."
             )
-        predicted = estimator.predict(X)
+        predicted = estimator.predict(X, **to_predict(estimator, sensitive_features))
         levels = fairness_levels(
             y_true,
             predicted,

@@ -9,18 +9,22 @@ of its own if some were missing there, else none of the known ones, and for numb
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from fairgrad.tables.roles import cut_numbers
 from fairgrad.tables.values import (
     MISSING_TEXTS,
     OTHER,
+    DatePart,
     as_days,
     as_numbers,
     column_kind,
+    counted,
+    parse_numbers,
     value_name,
 )
 
@@ -94,6 +98,7 @@ class TrainedFeature:
         low: the smallest number.
         high: the largest number.
         has_gaps: whether values were missing in training.
+        date: the date it is made of, if it is.
     """
 
     name: str
@@ -104,21 +109,49 @@ class TrainedFeature:
     low: float = 0.0
     high: float = 0.0
     has_gaps: bool = False
+    date: DatePart | None = None
+
+    @property
+    def column(self) -> str:
+        """The column of the table that it is read from."""
+        return self.name if self.date is None else self.date.column
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainedFeature:
         """The inverse of `dataclasses.asdict`, also after JSON."""
-        return cls(**{**values, "values": tuple(values["values"])})
+        date = values.get("date")
+        return cls(
+            **{
+                **values,
+                "values": tuple(values["values"]),
+                "date": None if date is None else DatePart(**date),
+            }
+        )
 
 
 def describe_features(
-    features: pd.DataFrame, original: pd.DataFrame, rows: NDArray[Any] | None = None
+    features: pd.DataFrame,
+    original: pd.DataFrame,
+    rows: NDArray[Any] | None = None,
+    dates: Mapping[str, DatePart] | None = None,
 ) -> list[TrainedFeature]:
     """What is to be remembered of the features of the training table.
 
     Only the numbers of `rows` count, so that nothing is learnt from rows held out.
+
+    Args:
+        features: the features.
+        original: the table they were made of.
+        rows: numbers of the rows that count; None for all.
+        dates: which features are made of dates.
     """
-    return [_describe(features[name], column_kind(original[name]), rows) for name in features]
+    dates = dates or {}
+    return [
+        replace(_describe(features[name], "number", rows), date=dates[name])
+        if name in dates
+        else _describe(features[name], column_kind(original[name]), rows)
+        for name in map(str, features)
+    ]
 
 
 def _describe(column: pd.Series, kind: str, rows: NDArray[Any] | None) -> TrainedFeature:
@@ -165,30 +198,56 @@ def encode_rows(
 
 
 def read_features(
-    frame: pd.DataFrame, features: Sequence[TrainedFeature]
+    frame: pd.DataFrame, features: Sequence[TrainedFeature], missing: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Oddities]:
     """A later table as the model's features, and what was odd about it.
+
+    Args:
+        frame: the table.
+        features: of the model.
+        missing: texts that mean a missing value, besides the usual ones.
 
     Raises:
         ValueError: if a column is missing, or holds texts in place of numbers.
     """
     check_columns(frame.columns, features)
-    odd = Oddities()
-    decimal = str(frame.attrs.get("decimal", "."))
-    columns: dict[str, Any] = {}
-    for feature in features:
-        column = frame[feature.name]
-        if feature.kind == "category":
-            columns[feature.name] = _read_category(column, feature, odd, decimal)
+    reader = _LaterTable(frame, missing)
+    columns = {feature.name: reader.feature(feature) for feature in features}
+    return pd.DataFrame(columns), reader.odd
+
+
+def describe_groups(
+    groups: pd.DataFrame, original: pd.DataFrame, cut: Iterable[str] = ()
+) -> list[TrainedFeature]:
+    """What an aware model remembers of the sensitive columns; those in `cut` are numbers."""
+    described = describe_features(groups, original)
+    return [
+        replace(one, kind="number", values=(), has_gaps=True) if one.name in cut else one
+        for one in described
+    ]
+
+
+def read_groups(
+    frame: pd.DataFrame, groups: Sequence[TrainedFeature], bins: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Oddities]:
+    """The sensitive values of a later table as an aware model takes them; strangers are missing.
+
+    Raises:
+        ValueError: if a column is missing, or holds texts in place of numbers.
+    """
+    values, odd = read_features(frame, groups)
+    for name in values:
+        if name in bins:
+            values[name] = cut_numbers(values[name].to_numpy(dtype=np.float64), bins[str(name)])
         else:
-            columns[feature.name] = _read_number(column, feature, odd, decimal)
-    return pd.DataFrame(columns), odd
+            values[name] = values[name].cat.remove_categories([UNSEEN])
+    return values, odd
 
 
 def check_columns(names: Iterable[Any], features: Sequence[TrainedFeature]) -> None:
     """Refuses a table that lacks columns the model needs."""
-    known = {str(name) for name in names}
-    missing = [feature.name for feature in features if feature.name not in known]
+    known = {str(name).strip() for name in names}
+    missing = dict.fromkeys(f.column for f in features if f.column.strip() not in known)
     if missing:
         word = "column" if len(missing) == 1 else "columns"
         listed = ", ".join(repr(name) for name in missing)
@@ -200,84 +259,119 @@ class Oddities(Counter[tuple[str, str]]):
 
     def sentences(self) -> list[str]:
         """In words."""
-        return [f"{column}: {n:,} {what}." for (column, what), n in self.items()]
+        return [f"{column}: {counted(n, 'value')} {what}." for (column, what), n in self.items()]
 
 
-def _read_number(
-    column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str
-) -> NDArray[np.float64]:
-    if feature.kind == "date":
-        numbers = _parsed_days(column)
-    elif column_kind(column) == "number":
-        numbers = as_numbers(column)
-    else:
-        numbers = as_numbers(_parsed(column, decimal))
-    gaps = np.isnan(numbers)
-    if gaps.any() and not feature.has_gaps:
-        odd[feature.name, "values missing, taken as the median"] += int(gaps.sum())
-        numbers = np.where(gaps, feature.median, numbers)
-    return numbers
+class _LaterTable:
+    """A table whose columns are read as the model's features were."""
 
+    def __init__(self, frame: pd.DataFrame, missing: Sequence[str]) -> None:
+        # Older models have names with spaces around them, which files lose when they are read.
+        self.columns = {str(name).strip(): frame[name] for name in frame}
+        self.columns |= {str(name): frame[name] for name in frame}
+        self.decimal = str(frame.attrs.get("decimal", "."))
+        self.missing = tuple(missing)
+        self.gaps = MISSING_TEXTS | set(missing)
+        self.odd = Oddities()
+        self._days: dict[str, NDArray[np.float64]] = {}
 
-def _parsed(column: pd.Series, decimal: str) -> pd.Series:
-    texts = column.astype(object)
-    numbers = _to_number(texts, decimal)
-    for value in texts[numbers.isna()].unique():
-        if not _is_gap(value):
-            raise ValueError(
-                f"the column {column.name!r} holds {value!r}, but the model was fitted to numbers "
-                "there"
-            )
-    return numbers
+    def feature(self, feature: TrainedFeature) -> Any:
+        """The values of a feature."""
+        column = self.columns.get(feature.column, self.columns.get(feature.column.strip()))
+        assert column is not None  # noqa: S101 - `check_columns` has seen it
+        if feature.date is not None:
+            column = feature.date.values(self._dates(column, feature.date.form))
+        if feature.kind == "category":
+            return self._category(column, feature)
+        numbers = self._dates(column, "") if feature.kind == "date" else self._numbers(column)
+        self._check_range(numbers, feature)
+        gaps = np.isnan(numbers)
+        if gaps.any() and not feature.has_gaps:
+            self._count(feature, "missing, taken as the median", gaps)
+            numbers = np.where(gaps, feature.median, numbers)
+        return numbers
 
+    def _count(self, feature: TrainedFeature, what: str, rows: NDArray[Any]) -> None:
+        """Of the parts of a date only one is counted: they are missing together."""
+        if feature.date is None or feature.date.part == "age in days":
+            self.odd[feature.column, what] += int(rows.sum())
 
-def _to_number(texts: pd.Series, decimal: str) -> pd.Series:
-    plain = texts if decimal == "." else texts.astype(str).str.replace(decimal, ".", regex=False)
-    return pd.to_numeric(plain, errors="coerce").astype("float64")
+    def _check_range(self, numbers: NDArray[np.float64], feature: TrainedFeature) -> None:
+        """Counts numbers farther outside the training range than that range is wide."""
+        width = feature.high - feature.low
+        if width <= 0 or feature.kind == "date":
+            return
+        far = (numbers < feature.low - width) | (numbers > feature.high + width)
+        if far.any():
+            ends = f"{feature.low:,.6g} to {feature.high:,.6g}"
+            unit = "" if feature.date is None else " days of age"
+            what = f"far outside the range of the training rows ({ends}{unit})"
+            self._count(feature, what, far)
 
+    def _numbers(self, column: pd.Series) -> NDArray[np.float64]:
+        if column_kind(column) == "number":
+            numbers = as_numbers(column)
+            given, _ = parse_numbers(self.missing, self.decimal)
+            return np.where(np.isin(numbers, given[~np.isnan(given)]), np.nan, numbers)
+        codes, values = pd.factorize(column)
+        texts = [str(value).strip() for value in values]
+        numbers, _ = parse_numbers(texts, self.decimal)
+        for place in np.flatnonzero(np.isnan(numbers)).tolist():
+            if texts[place] not in self.gaps:
+                raise ValueError(
+                    f"the column {column.name!r} holds {values[place]!r}, but the model was fitted "
+                    "to numbers there"
+                )
+        numbers[[text in self.gaps for text in texts]] = np.nan
+        return as_numbers(pd.Series(np.append(numbers, np.nan)[codes], name=column.name))
 
-def _parsed_days(column: pd.Series) -> NDArray[np.float64]:
-    try:
-        return as_days(column.where(~column.isin(MISSING_TEXTS)))
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"the column {column.name!r} holds values that are no dates, but the model was fitted "
-            "to dates"
-        ) from error
+    def _dates(self, column: pd.Series, form: str) -> NDArray[np.float64]:
+        key = str(column.name)
+        if key not in self._days:
+            texts = column.astype(object)
+            if column_kind(column) != "date":
+                texts = texts.map(lambda value: value.strip() if isinstance(value, str) else value)
+                texts = texts.where(~texts.isin(self.gaps))
+            try:
+                self._days[key] = as_days(texts if column_kind(column) != "date" else column, form)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"the column {key!r} holds values that are not dates as in training, but the "
+                    "model was fitted to dates there"
+                ) from error
+        return self._days[key]
 
+    def _category(self, column: pd.Series, feature: TrainedFeature) -> Any:
+        """Known values keep their name; looked up once per distinct value, not per row."""
+        codes, values = pd.factorize(column)
+        n_known = len(feature.values)
+        place = {name: code for code, name in enumerate(feature.values)}
+        # Older models have values with spaces around them, too.
+        place = {name.strip(): code for name, code in place.items()} | place
+        found = [self._place(value, feature, place) for value in values]
+        rows = np.array([*found, -1], dtype=np.int64)[codes]
+        strangers = rows == n_known
+        what = "never seen in training, taken as none of the known"
+        if OTHER in place:
+            what = f"rare or never seen in training, taken as {OTHER}"
+        if strangers.any():
+            self.odd[feature.name, what] += int(strangers.sum())
+        rows[strangers] = place.get(OTHER, n_known)
+        if not feature.has_gaps and (rows < 0).any():
+            self._count(feature, "missing, taken as none of the known", rows < 0)
+        return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
 
-def _read_category(column: pd.Series, feature: TrainedFeature, odd: Oddities, decimal: str) -> Any:
-    """Known values keep their name; looked up once per distinct value, not per row."""
-    codes, values = pd.factorize(column)
-    n_known = len(feature.values)
-    place = {name: code for code, name in enumerate(feature.values)}
-    # Older models have names with spaces around them, which `read_table` removes.
-    place = {name.strip(): code for name, code in place.items()} | place
-    found = [_place(value, feature, place, decimal) for value in values]
-    rows = np.array([*found, -1], dtype=np.int64)[codes]
-    strangers = rows == n_known
-    what = "values never seen in training, taken as none of the known"
-    if OTHER in place:
-        what = f"values rare or never seen in training, taken as {OTHER}"
-    if strangers.any():
-        odd[feature.name, what] += int(strangers.sum())
-    rows[strangers] = place.get(OTHER, n_known)
-    if not feature.has_gaps and (rows < 0).any():
-        odd[feature.name, "values missing, taken as none of the known"] += int((rows < 0).sum())
-    return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
-
-
-def _place(value: Any, feature: TrainedFeature, place: Mapping[str, int], decimal: str) -> int:
-    """The code of a value: -1 for a missing one, one more than the last for a stranger."""
-    if _is_gap(value):
-        return -1
-    names = [str(value), value_name(value)]
-    if isinstance(value, str) and feature.numbers:
-        names.append(value_name(_to_number(pd.Series([value]), decimal).iloc[0]))
-    if set(feature.values) <= {"True", "False"}:
-        names.append(value_name(value).capitalize())
-    return next((place[name] for name in names if name in place), len(feature.values))
-
-
-def _is_gap(value: Any) -> bool:
-    return value.strip() in MISSING_TEXTS if isinstance(value, str) else bool(pd.isna(value))
+    def _place(self, value: Any, feature: TrainedFeature, place: Mapping[str, int]) -> int:
+        """The code of a value: -1 for a missing one, one more than the last for a stranger."""
+        if pd.isna(value) or value_name(value) in self.missing:
+            return -1
+        names = [str(value), value_name(value)]
+        if isinstance(value, str) and feature.numbers:
+            number = float(parse_numbers([value.strip()], self.decimal)[0][0])
+            names.append(value_name(number))
+        if set(feature.values) <= {"True", "False"}:
+            names.append(value_name(value).capitalize())
+        known = next((place[name] for name in names if name in place), None)
+        if known is not None:  # also "None", where it is the name of a category
+            return known
+        return -1 if value_name(value) in self.gaps else len(feature.values)

@@ -1,16 +1,28 @@
-"""Users' files: CSV, TSV and Parquet, read once and piece by piece.
+"""Users' files: CSV, TSV, Parquet and Excel, one or many, read once and piece by piece.
 
 Texts become categories while they are read, so that a value that stands in a million rows is kept
-once. A column has one kind for the whole file: numbers if all its values are numbers, else texts.
+once. A column has one kind for the whole table: numbers, dates or truths if all its values are,
+else texts. Among numbers, dates and truths "NA" and the like mean a missing value; among texts they
+are texts, unless the user says otherwise.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
+import itertools
 import lzma
+import re
+import shutil
+import sys
+import tempfile
 import zipfile
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,17 +30,38 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from fairgrad.tables.values import MISSING_TEXTS, as_categories, column_kind, plain_values
+from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
+from fairgrad.tables.values import (
+    MISSING_TEXTS,
+    as_categories,
+    column_kind,
+    counted,
+    date_format,
+    kind_of_texts,
+    named_codes,
+    parse_numbers,
+    plain_values,
+    value_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2")
-TSV_ENDINGS = (".tsv", ".tsv.gz")
+CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2", ".txt", ".data")
+TSV_ENDINGS = (".tsv", ".tsv.gz", ".tab")
 PARQUET_ENDINGS = (".parquet", ".pq")
+EXCEL_ENDINGS = (".xlsx", ".xlsm")
+ENDINGS = CSV_ENDINGS + TSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
 
 PIECE = 50_000
 """Rows read at a time."""
+
+STDIN = "-"
+READING = "fairgrad.reading"
+"""Where a frame keeps what is to be said of how it was read."""
+
+#: One file or several, a folder of files, a pattern such as ``"2024-*.csv"``, or ``"-"``.
+TableSource = str | Path | Sequence[str | Path]
 
 _UNREADABLE = (
     pd.errors.ParserError,
@@ -39,19 +72,97 @@ _UNREADABLE = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-_SNIFFED_ROWS = 100
+_MOST_SPELLINGS = 1_000
+_DECORATED = re.compile(r"[^\d.,eE+-]|\d{1,3}(?:[.,]\d{3})+(?:[.,]|$)")
+"""Numbers with more than digits, or with marks between thousands."""
 
 
-def named_frame(table: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """A user's file or frame as a frame with distinct, named columns and some rows; and its name.
+@dataclass
+class ReadingReport:
+    """What is to be said of how a table was read.
+
+    Attributes:
+        files: sentences about the files.
+        gaps: by column, how many values were taken as missing, by their text ("" if empty).
+        named: by column, how often a text stands that would be missing among numbers.
+        spaced: by column, values that were also written with spaces around them.
+        written: by column, how numbers or dates in texts were read.
+        forms: by column, the format of its dates.
+        decimal: the decimal mark.
+    """
+
+    files: list[str] = field(default_factory=list)
+    gaps: dict[str, dict[str, int]] = field(default_factory=dict)
+    named: dict[str, dict[str, int]] = field(default_factory=dict)
+    spaced: dict[str, dict[str, int]] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    forms: dict[str, str] = field(default_factory=dict)
+    decimal: str = "."
+
+    def __deepcopy__(self, _: Any) -> ReadingReport:
+        """Itself: pandas copies what a frame keeps whenever a column is taken."""
+        return self
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> ReadingReport:
+        """That of a frame; an empty one if it was not read from a file."""
+        found = frame.attrs.get(READING)
+        return found if isinstance(found, cls) else cls()
+
+    def gap_words(self, name: str) -> str:
+        """Which texts of a column were taken as missing, in brackets; nothing for empty fields."""
+        texts = [repr(text) if text else "empty" for text in self.gaps.get(name, {})]
+        return f" ({' or '.join(texts)})" if texts and texts != ["empty"] else ""
+
+    def sentences(
+        self, columns: Iterable[str], prefix: str = "", *, gaps: bool = False
+    ) -> list[str]:
+        """How the files were read, and what was done to values of these columns.
+
+        Args:
+            columns: names of columns.
+            prefix: of the options' names.
+            gaps: whether to say which texts were taken as missing, where nobody else does.
+        """
+        known = list(dict.fromkeys(columns))
+        said = list(self.files)
+        for name in known if gaps else ():
+            taken = {text: n for text, n in self.gaps.get(name, {}).items() if text}
+            if taken:
+                listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in taken.items())
+                said.append(f"{name}: {listed} is taken as missing.")
+        for name in (name for name in known if name in self.named):
+            texts = ", ".join(
+                f"{text} ({counted(n, 'row')})" for text, n in self.named[name].items()
+            )
+            first = next(iter(self.named[name]))
+            option = f"{prefix}missing {first}" if prefix else f"missing=[{first!r}]"
+            said.append(
+                f"{name}: {texts} is read as a value of its own; use {option} if it means that "
+                "the value is missing."
+            )
+        for name in (name for name in known if name in self.spaced):
+            values = ", ".join(
+                f"{text!r} ({counted(n, 'row')})" for text, n in self.spaced[name].items()
+            )
+            said.append(f"{name}: {values} with spaces around it is taken as the same value.")
+        said += [f"{name}: {self.written[name]}." for name in known if name in self.written]
+        return said
+
+
+def named_frame(
+    table: TableSource | pd.DataFrame, options: ReadingOptions | None = None
+) -> tuple[pd.DataFrame, str]:
+    """A user's files or frame as a frame with distinct, named columns and some rows; its name.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file cannot be read, or has no rows or no distinct column names.
         TypeError: Neither a path nor a DataFrame.
     """
-    if isinstance(table, str | Path):
-        return read_table(table), Path(table).name
+    if isinstance(table, str | Path) or _are_paths(table):
+        source: Any = table
+        return read_table(source, options=options), table_name(source)
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table is a {type(table).__name__}; a path or a DataFrame is needed")
     if not len(table):
@@ -63,178 +174,490 @@ def named_frame(table: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return _plain(table.reset_index(drop=True)), "table"
 
 
-def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """The whole file: numbers as numbers, dates as dates, everything else as categories.
+def _are_paths(table: Any) -> bool:
+    is_list = isinstance(table, list | tuple) and bool(table)
+    return is_list and all(isinstance(one, str | Path) for one in table)
 
-    Args:
-        path: a CSV, TSV or Parquet file.
-        columns: read these alone; names the file lacks are passed over.
+
+def table_files(table: TableSource) -> list[Path]:
+    """The files of a table; a folder of Parquet files stands for itself.
 
     Raises:
-        ValueError: if the file cannot be read, or holds no rows.
+        FileNotFoundError: if there is no such file.
+        ValueError: if a folder or a pattern has no tables.
+    """
+    if not isinstance(table, str | Path):
+        return [file for one in table for file in table_files(one)]
+    if str(table) == STDIN:
+        return [_spooled()]
+    path = Path(table).expanduser()
+    if path.is_dir():
+        return _folder(path)
+    if not path.exists() and any(mark in str(table) for mark in "*?["):
+        found = sorted(Path(one) for one in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
+        if not found:
+            raise FileNotFoundError(f"cannot read {str(table)!r}: no file fits this pattern")
+        return found
+    if not path.is_file():
+        raise FileNotFoundError(f"cannot read {str(path)!r}: there is no such file")
+    if not path.name.lower().endswith(ENDINGS):
+        raise ValueError(
+            f"cannot read {path.name!r}; files ending in {', '.join(ENDINGS)} can be read"
+        )
+    return [path]
+
+
+def _folder(path: Path) -> list[Path]:
+    if (path / "fairgrad.json").is_file():
+        raise ValueError(f"{path} is a folder that fairgrad has written; a table is needed")
+    files = [file for file in sorted(path.rglob("*")) if file.name.lower().endswith(ENDINGS)]
+    files = [file for file in files if not file.name.startswith((".", "_"))]
+    parquet = [file for file in files if file.name.lower().endswith(PARQUET_ENDINGS)]
+    if not files:
+        raise ValueError(
+            f"{path} is a folder without tables; a CSV, TSV, Parquet or Excel file is needed, or a "
+            "folder of them"
+        )
+    if parquet and len(parquet) < len(files):
+        raise ValueError(f"{path} is a folder of Parquet and other tables; name the files")
+    return [path] if parquet else files
+
+
+@lru_cache(maxsize=1)
+def _spooled() -> Path:
+    """The standard input as a file, which is read more than once, and is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="fairgrad-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    start = sys.stdin.buffer.read(4)
+    endings = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".csv.gz"}
+    ending = next((end for mark, end in endings.items() if start.startswith(mark)), "")
+    path = folder / f"standard input{ending}"
+    with path.open("wb") as file:
+        file.write(start)
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def table_name(table: TableSource) -> str:
+    """What to call a table in sentences."""
+    if not isinstance(table, str | Path):
+        first, *others = table
+        more = f" and {len(others)} more" if others else ""
+        return f"{table_name(first)}{more}"
+    return "standard input" if str(table) == STDIN else Path(table).name
+
+
+def read_table(
+    table: TableSource,
+    columns: Sequence[str] | None = None,
+    *,
+    options: ReadingOptions | None = None,
+    texts: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The whole table: numbers as numbers, dates as dates, everything else as categories.
+
+    Args:
+        table: CSV, TSV, Parquet or Excel files.
+        columns: read these alone; names the files lack are passed over.
+        options: what the user says of the files.
+        texts: columns to leave as texts, whatever they look like.
+
+    Raises:
+        ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
     """
-    found, attributes = _collect(path, columns, texts=())
-    mixed = [name for name, parts in found.items() if len(_kinds(parts)) > 1]
+    options = options or ReadingOptions()
+    report = ReadingReport()
+    found = _collect(table, columns, texts, options, report)
+    mixed = [name for name, column in found.items() if len(column.kinds) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: all of it is text
-        found |= _collect(path, mixed, texts=mixed)[0]
-    if not any(len(part) for parts in found.values() for _, part in parts):
-        raise ValueError(f"{Path(path).name} has no rows")
+        again = _collect(table, mixed, mixed, options, ReadingReport())
+        found |= {name: column.as_whole(report.decimal) for name, column in again.items()}
+    if not any(column.rows for column in found.values()):
+        raise ValueError(f"{table_name(table)} has no rows")
     # Parts are given up one by one, so that the table is not in memory twice.
-    table = pd.DataFrame({name: _joined(found.pop(name)) for name in list(found)}, copy=False)
-    table.attrs.update(attributes)
-    return table
+    data = {}
+    for name in list(found):
+        column = found.pop(name)
+        data[name] = column.joined(report, dates=name not in texts)
+    frame = pd.DataFrame(data, copy=False)
+    frame.attrs[READING] = report
+    return frame
 
 
 def pieces(
-    path: str | Path,
+    table: TableSource,
     columns: Sequence[str] | None = None,
     texts: Sequence[str] | Literal[True] = (),
     rows: int = PIECE,
+    options: ReadingOptions | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """Consecutive rows of a file, some thousands at a time.
+    """Consecutive rows of a table, some thousands at a time; one piece of a table without rows.
 
     Args:
-        path: a CSV, TSV or Parquet file.
-        columns: read these alone; names the file lacks are passed over.
+        table: CSV, TSV, Parquet or Excel files.
+        columns: read these alone; names the files lack are passed over.
         texts: columns of a CSV file to leave as the texts they are; True for all of them, where
             also an empty field stays the text it is.
         rows: of one piece.
+        options: what the user says of the files.
     """
-    path = Path(path).expanduser()
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; a CSV, TSV or Parquet file is needed")
-    if not path.is_file():
-        raise FileNotFoundError(f"cannot read {str(path)!r}: there is no such file")
-    name = path.name.lower()
-    if name.endswith(PARQUET_ENDINGS):
-        yield from _parquet(path, columns, rows)
-    elif name.endswith(CSV_ENDINGS + TSV_ENDINGS):
-        yield from _csv(path, columns, texts, rows)
-    else:
-        allowed = ", ".join(CSV_ENDINGS + TSV_ENDINGS + PARQUET_ENDINGS)
-        raise ValueError(f"cannot read {path.name!r}; files ending in {allowed} can be read")
+    options = options or ReadingOptions()
+    first: list[str] | None = None
+    for path in table_files(table):
+        name = path.name.lower()
+        if path.is_dir() or name.endswith(PARQUET_ENDINGS):
+            found = _parquet(path, columns, rows)
+        elif name.endswith(EXCEL_ENDINGS):
+            found = _excel(path, columns, rows)
+        else:
+            found = _csv(path, columns, texts, rows, options)
+        for piece in found:
+            names = list(piece.columns)
+            first = names if first is None else first
+            if set(names) != set(first):
+                _refuse_columns(path, names, first)
+            yield piece[first]
 
 
-def column_names(path: str | Path) -> list[str]:
-    """The names of a file's columns."""
-    for piece in pieces(path, rows=1):
-        return [str(name) for name in piece.columns]
-    raise ValueError(f"{Path(path).name} has no rows")
+def _refuse_columns(path: Path, names: Sequence[str], first: Sequence[str]) -> None:
+    lacks = [name for name in first if name not in names]
+    what = f"lacks the column {lacks[0]!r}" if lacks else ""
+    if not lacks:
+        what = f"has a column {next(name for name in names if name not in first)!r}"
+    raise ValueError(f"{path.name} {what}, unlike the files before it")
+
+
+def column_names(table: TableSource, options: ReadingOptions | None = None) -> list[str]:
+    """The names of a table's columns."""
+    piece = next(pieces(table, rows=1, options=options))
+    return [str(name) for name in piece.columns]
 
 
 def _csv(
-    path: Path, columns: Sequence[str] | None, texts: Sequence[str] | Literal[True], rows: int
+    path: Path,
+    columns: Sequence[str] | None,
+    texts: Sequence[str] | Literal[True],
+    rows: int,
+    options: ReadingOptions,
 ) -> Iterator[pd.DataFrame]:
-    options: dict[str, Any] = {"keep_default_na": False, "low_memory": False}
+    how: dict[str, Any] = {"keep_default_na": False, "low_memory": False}
     if texts is True:
-        options |= {"dtype": str}
+        how |= {"dtype": str}
     else:
-        options |= {"na_values": sorted(MISSING_TEXTS), "dtype": dict.fromkeys(texts, str)}
+        how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
-        dialect = _dialect(path)
-        with pd.read_csv(path, chunksize=rows, **dialect, **options) as reader:
+        dialect = find_dialect(path, options)
+        names = _header(path, dialect)
+        said = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
+        how |= {"chunksize": rows, "header": 0, "names": names}
+        with pd.read_csv(path, **dialect.options(), **how) as reader:
             for piece in reader:  # chosen here: pandas' usecols would pass over faulty rows
                 chosen = piece if columns is None else piece[_known(columns, piece.columns)]
-                chosen.attrs["decimal"] = dialect["decimal"]
+                chosen.attrs |= {"decimal": dialect.decimal, "said": said}
                 yield chosen
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
     except _UNREADABLE as error:
-        way_out = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
-        raise ValueError(
-            f"{path.name} cannot be read as a table ({_one_line(error)}){way_out}"
-        ) from error
+        raise ValueError(f"{path.name} cannot be read as a table ({_one_line(error)})") from error
 
 
-def _dialect(path: Path) -> dict[str, Any]:
-    """How a CSV file is written: commas between its fields, or semicolons and decimal commas.
+def _header(path: Path, dialect: Dialect) -> list[str]:
+    """The names of the columns, without spaces around them; one that stands twice is refused."""
+    how: dict[str, Any] = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
+    read = pd.read_csv(path, **how, **dialect.options())
+    before, after = ([""] * (dialect.nameless == end) for end in ("first", "last"))
+    return _all_named([*before, *read.iloc[0], *after], path.name)
 
-    Refuses what pandas would silently mend: a name that stands twice, rows longer than the header.
-    """
-    separator = "\t" if path.name.lower().endswith(TSV_ENDINGS) else ","
-    options: dict[str, Any] = {"encoding": "utf-8-sig", "header": None, "dtype": str}
-    header = pd.read_csv(path, sep=separator, nrows=1, **options).iloc[0]
-    if len(header) == 1:  # no table to learn from, unless other separators are in this one name
-        only = str(header.iloc[0])
-        separator = max(separator + ";\t|", key=only.count) if only.strip() else separator
-    # A second row longer than the header is an error here, and would be an index in read_csv.
-    start = pd.read_csv(path, sep=separator, nrows=_SNIFFED_ROWS, **options)
-    _check_distinct(start.iloc[0].dropna(), path.name)
-    values = pd.Series(start.iloc[1:].to_numpy().ravel(), dtype=str)
-    commas, points = (values.str.fullmatch(rf"[+-]?\d+{mark}\d+").sum() for mark in (",", r"\."))
-    decimal = "," if separator != "," and commas > points else "."
-    return {"sep": separator, "decimal": decimal, "encoding": "utf-8-sig"}
+
+def _all_named(header: Iterable[Any], table: str) -> list[str]:
+    """Names of columns; those without one are called as pandas does."""
+    names = [str(name).strip() for name in header]
+    _check_distinct([name for name in names if name], table)
+    for place, name in enumerate(names):
+        if not name:
+            free = (f"Unnamed: {n}" for n in itertools.count(place))
+            names[place] = next(name for name in free if name not in names)
+    return names
 
 
 def _check_distinct(names: Iterable[Any], table: str) -> None:
     seen = pd.Series(list(names), dtype=object)
     if seen.duplicated().any():
-        raise ValueError(f"{table} has two columns called {seen[seen.duplicated()].iloc[0]!r}")
+        twice = str(seen[seen.duplicated()].iloc[0])
+        is_number = not np.isnan(parse_numbers([twice])[0][0])
+        hint = "; its first row must hold the names of the columns" if is_number else ""
+        raise ValueError(f"{table} has two columns called {twice!r}{hint}")
 
 
 def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
     try:
-        arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+        arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
     except ImportError:
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
     try:
-        with parquet.ParquetFile(path) as file:
-            _check_distinct(file.schema_arrow.names, path.name)
-            wanted = None if columns is None else _known(columns, file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=rows, columns=wanted):
+        # Folders named key=value hold one value of a column each, as Spark and others write them.
+        found = dataset.dataset(path, format="parquet", partitioning="hive")
+        names = found.schema.names
+        _check_distinct(names, path.name)
+        wanted = names if columns is None else _known(columns, names)
+        is_empty = True
+        for batch in found.to_batches(columns=wanted, batch_size=rows):
+            if batch.num_rows:
+                is_empty = False
                 yield _plain(batch.to_pandas())
+        if is_empty:
+            yield _plain(found.schema.empty_table().select(wanted).to_pandas())
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(
             f"{path.name} cannot be read as a Parquet file ({_one_line(error)})"
         ) from error
 
 
+def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+    try:
+        importlib.import_module("openpyxl")
+    except ImportError:
+        raise ImportError(
+            "reading Excel files needs openpyxl: pip install 'fairgrad[excel]'"
+        ) from None
+    try:
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            sheets = [str(name) for name in book.sheet_names]
+            frame = pd.read_excel(
+                book, sheet_name=sheets[0], keep_default_na=False, na_values=[""], header=None
+            )
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path.name} cannot be read as an Excel file ({_one_line(error)})"
+        ) from error
+    frame = frame.dropna(how="all").reset_index(drop=True)
+    if not len(frame):
+        raise ValueError(f"{path.name} is empty")
+    header = ["" if pd.isna(name) else value_name(name) for name in frame.iloc[0]]
+    frame = frame.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index(_all_named(header, path.name))
+    frame = _plain(frame.infer_objects())
+    said = f"{path.name}: the first of {len(sheets)} sheets is read." if len(sheets) > 1 else ""
+    wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
+    for start in range(0, max(1, len(frame)), rows):
+        piece = frame[wanted].iloc[start : start + rows].reset_index(drop=True)
+        piece.attrs["said"] = said
+        yield piece
+
+
+@dataclass
+class ColumnParts:
+    """A column while its table is read: its parts, each with its kind, and what was missing."""
+
+    name: str
+    parts: list[tuple[str, Any]] = field(default_factory=list)
+    gaps: Counter[str] = field(default_factory=Counter)
+    spaced: Counter[str] = field(default_factory=Counter)
+    unspaced: set[str] = field(default_factory=set)
+    example: tuple[str, float] | None = None
+    rows: int = 0
+
+    @property
+    def kinds(self) -> set[str]:
+        """Kinds of its parts that tell something."""
+        return {kind for kind, _ in self.parts} - {"empty", "gaps"}
+
+    def add(self, part: pd.Series, decimal: str, missing: Sequence[str], *, as_text: bool) -> None:
+        """Takes the next rows."""
+        self.rows += len(part)
+        self.gaps[""] += int(part.isna().sum())
+        part = _whole_numbers(part)
+        kind = "empty" if part.isna().all() else column_kind(part)
+        if kind == "number":
+            part = self._without(part, missing, decimal)
+        if kind != "category":
+            self.parts.append((kind, part))
+            return
+        named = self._named(part, missing)
+        names = [str(name) for name in named.categories]
+        kind, numbers = ("text", None) if as_text else kind_of_texts(names, decimal)
+        self.parts.append((kind, self._converted(kind, named, numbers)))
+
+    def _converted(self, kind: str, named: pd.Categorical, numbers: Any) -> Any:
+        """Categories as what their names are."""
+        if numbers is None:
+            return self._truths(named) if kind == "truth" else named
+        self.example = self.example or next(
+            (
+                (str(name), float(number))
+                for name, number in zip(named.categories, numbers, strict=True)
+                if number == number and _DECORATED.search(name)  # noqa: PLR0124 - not NaN
+            ),
+            None,
+        )
+        return self._taken(named, numbers)
+
+    def _without(self, part: pd.Series, missing: Sequence[str], decimal: str) -> pd.Series:
+        """Numbers, with those that mean a missing value taken out."""
+        numbers, _ = parse_numbers(missing, decimal)
+        for text, number in zip(missing, numbers, strict=True):
+            is_gap = (part == number).fillna(value=False)
+            if is_gap.any():
+                self.gaps[text] += int(is_gap.sum())
+                part = part.astype("float64").mask(is_gap.to_numpy(dtype=bool))
+        return part
+
+    def _named(self, part: pd.Series, missing: Sequence[str]) -> pd.Categorical:
+        """Texts as categories, without spaces around them; blank ones and `missing` taken out."""
+        codes, values = pd.factorize(part)
+        if len(self.unspaced) < _MOST_SPELLINGS:
+            counts = np.bincount(codes[codes >= 0], minlength=len(values))
+            for value, n in zip(values, counts, strict=True):
+                name = value_name(value)
+                if isinstance(value, str) and value != name:
+                    self.spaced[name] += int(n)
+                else:
+                    self.unspaced.add(name)
+        named = named_codes(codes, values)
+        gone = [name for name in named.categories if not name or name in missing]
+        if gone:
+            self._count(named, gone)
+            named = named.remove_categories(gone)
+        return named
+
+    def _count(self, named: pd.Categorical, names: Sequence[str]) -> None:
+        counts = _counts(named)
+        self.gaps.update({str(name): counts[name] for name in names if counts[name]})
+
+    def _taken(self, named: pd.Categorical, numbers: Any) -> Any:
+        """The numbers of categories, one per row; what is NaN among them is counted."""
+        self._count(named, [n for n, x in zip(named.categories, numbers, strict=True) if x != x])  # noqa: PLR0124 - NaN
+        values = np.append(numbers, np.nan)[named.codes]
+        is_whole = not np.isnan(values).any() and bool((np.abs(values) < 2**53).all())
+        is_whole = is_whole and bool((values == np.round(values)).all())
+        return values.astype(np.int64) if is_whole else values
+
+    def _truths(self, named: pd.Categorical) -> pd.Categorical:
+        gone = [name for name in named.categories if name in MISSING_TEXTS]
+        self._count(named, gone)
+        kept = named.remove_categories(gone)
+        names = pd.Series(kept).astype(object).str.capitalize()
+        return pd.Categorical(as_categories(names).array)
+
+    def as_whole(self, decimal: str) -> ColumnParts:
+        """The same column, read as texts, with one kind found by all of its values."""
+        named = union_categoricals([_as_named(part) for _, part in self.parts])
+        kind, numbers = kind_of_texts([str(name) for name in named.categories], decimal)
+        self.parts = [(kind, self._converted(kind, named, numbers))]
+        return self
+
+    def joined(self, report: ReadingReport, *, dates: bool) -> Any:
+        """One column of all its parts; what is to be said of it goes into the report."""
+        kind = next(
+            iter(self.kinds), "text" if any(k == "gaps" for k, _ in self.parts) else "number"
+        )
+        if kind in {"text", "truth"}:
+            if kind == "truth":  # among truths "NA" is missing, also where it stands alone
+                self.parts = [(k, self._truths(p) if k == "gaps" else p) for k, p in self.parts]
+            values: Any = union_categoricals([_as_named(part) for _, part in self.parts])
+            values = self._dated(values, report) if kind == "text" and dates else values
+        elif kind == "date":
+            parts = [pd.to_datetime(pd.Series(part), utc=True) for _, part in self.parts]
+            values = np.concatenate([part.to_numpy(dtype="datetime64[ns]") for part in parts])
+        else:
+            if self.example:
+                report.written[self.name] = "numbers such as {!r} are read as {:g}".format(
+                    *self.example
+                )
+            values = np.concatenate([self._numbers(own, part) for own, part in self.parts])
+        self._report(values, report)
+        return values
+
+    def _numbers(self, kind: str, part: Any) -> Any:
+        if kind == "gaps":
+            self._count(part, [str(name) for name in part.categories])
+            return np.full(len(part), np.nan)
+        is_plain = isinstance(part.dtype, np.dtype) and part.dtype != object
+        return np.asarray(part if is_plain else part.astype("float64"))
+
+    def _dated(self, named: pd.Categorical, report: ReadingReport) -> Any:
+        """The column as dates, if all its texts are dates."""
+        names = [str(name) for name in named.categories]
+        form, other = date_format([name for name in names if name not in MISSING_TEXTS])
+        if not form:
+            return named
+        gone = [name for name in names if name in MISSING_TEXTS]
+        self._count(named, gone)
+        dates = pd.to_datetime(
+            pd.Series(names).where(~pd.Series(names).isin(gone)), format=form, utc=True
+        )
+        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT"))
+        report.forms[self.name] = form
+        if other:
+            report.written[self.name] = (
+                f"dates read as {_form_in_words(form)}; {_form_in_words(other)} would fit as well"
+            )
+        return lookup[named.codes]
+
+    def _report(self, values: Any, report: ReadingReport) -> None:
+        gaps = {text: n for text, n in self.gaps.items() if n}
+        if gaps:
+            report.gaps[self.name] = gaps
+        if isinstance(values, pd.Categorical):
+            named = [name for name in values.categories if name in MISSING_TEXTS]
+            if named:
+                counts = _counts(values)
+                report.named[self.name] = {name: counts[name] for name in named}
+        merged = {name: n for name, n in self.spaced.items() if name in self.unspaced and name}
+        if merged:
+            report.spaced[self.name] = merged
+
+
+def _counts(named: pd.Categorical) -> dict[str, int]:
+    found = np.bincount(named.codes[named.codes >= 0], minlength=len(named.categories))
+    return dict(zip(map(str, named.categories), found.tolist(), strict=True))
+
+
+def _form_in_words(form: str) -> str:
+    words = {"%d": "day", "%m": "month", "%Y": "year", "%y": "year"}
+    for code, word in words.items():
+        form = form.replace(code, word)
+    return form.split(" %")[0]
+
+
 def _collect(
-    path: str | Path, columns: Sequence[str] | None, texts: Sequence[str]
-) -> tuple[dict[str, list[tuple[str, pd.Series]]], dict[Any, Any]]:
-    """The parts of every column, each with its kind, texts as categories; how it is written."""
-    found: dict[str, list[tuple[str, pd.Series]]] = defaultdict(list)
-    attributes: dict[Any, Any] = {}
-    for piece in pieces(path, columns, texts):
-        attributes = piece.attrs
+    table: TableSource,
+    columns: Sequence[str] | None,
+    texts: Sequence[str],
+    options: ReadingOptions,
+    report: ReadingReport,
+) -> dict[str, ColumnParts]:
+    """The parts of every column."""
+    found: dict[str, ColumnParts] = {}
+    decimals: dict[str, None] = defaultdict(None)
+    for piece in pieces(table, columns, texts, options=options):
+        decimal = str(piece.attrs.get("decimal", "."))
+        decimals[decimal] = None
+        said = piece.attrs.get("said")
+        if said and said not in report.files:
+            report.files.append(said)
         for name in piece.columns:
-            kind = _kind(piece[name])
-            part = piece[name]
-            if kind in {"text", "truth"}:
-                part = as_categories(part)
-                blank = [text for text in part.cat.categories if not text]  # of spaces alone
-                part = part.cat.remove_categories(blank)
-            found[str(name)].append((kind, part))
-    return dict(found), attributes
+            column = found.setdefault(str(name), ColumnParts(str(name)))
+            column.add(piece[name], decimal, options.missing, as_text=name in texts)
+    report.decimal = next(iter(decimals), ".")
+    return found
 
 
-def _kind(part: pd.Series) -> str:
-    kind = "empty" if part.isna().all() else column_kind(part)
-    if kind != "category":
-        return kind
-    # True and False with gaps come as Python's own.
-    values = set() if part.dtype != object else {type(value) for value in part.dropna().unique()}
-    return "truth" if pd.api.types.is_bool_dtype(part.dtype) or values == {bool} else "text"
+def _as_named(part: Any) -> pd.Categorical:
+    """A part of a column of texts, also one that had no values."""
+    if isinstance(part, pd.Categorical):
+        return part
+    return pd.Categorical(as_categories(pd.Series(part)).array)
 
 
-def _kinds(parts: list[tuple[str, pd.Series]]) -> set[str]:
-    return {kind for kind, _ in parts} - {"empty"}
-
-
-def _joined(parts: list[tuple[str, pd.Series]]) -> Any:
-    """One column of all its parts."""
-    kind = next(iter(_kinds(parts)), "number")
-    columns = [part for _, part in parts]
-    if kind in {"text", "truth"}:
-        named = [as_categories(part).array if own == "empty" else part.array for own, part in parts]
-        return union_categoricals(named)
-    if kind == "date":
-        dates = [pd.to_datetime(part, utc=True) for part in columns]
-        return np.concatenate([part.to_numpy(dtype="datetime64[ns]") for part in dates])
-    plain = all(isinstance(part.dtype, np.dtype) and part.dtype != object for part in columns)
-    numbers = (part if plain else part.astype("float64") for part in columns)
-    return np.concatenate([np.asarray(part) for part in numbers])
+def _whole_numbers(part: pd.Series) -> pd.Series:
+    """Whole numbers too large for pandas' integers come as Python's."""
+    if part.dtype != object:
+        return part
+    return (
+        part.astype("float64") if pd.api.types.infer_dtype(part, skipna=True) == "integer" else part
+    )
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -243,9 +666,14 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
-    wanted = set(columns)
-    return [str(name) for name in names if name in wanted]
+    wanted = {name.strip() for name in columns}  # older models have names with spaces around them
+    return [str(name) for name in names if str(name).strip() in wanted]
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    said = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+    return re.sub(
+        r"EOF inside string starting at row (\d+)",
+        r"a quote opened in row \1 is never closed",
+        said,
+    )

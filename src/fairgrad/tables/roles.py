@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import itertools
 import re
 from collections.abc import Sequence
@@ -13,31 +14,35 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.measures import desirable_labels
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import TEST, SplitRows, folds, three_parts
+from fairgrad.tables.hints import hints
+from fairgrad.tables.reading import ReadingReport
 from fairgrad.tables.values import (
+    DATE_PARTS,
     MOST_VALUES,
     OTHER,
+    DatePart,
     as_categories,
     as_days,
     as_numbers,
     column_kind,
+    counted,
     identifies_rows,
+    is_identifier,
     is_quantity,
     merge_rare,
     numbers_rows,
+    other_decimal,
     texts_among_numbers,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
 #: How to cut a numeric column: edges between the groups, or a number of groups.
 Bins = Sequence[float] | int
-
-TEST, VALIDATION = 0.2, 0.25
-"""Share of the rows held out for the test, and of the other rows for validation."""
 
 _NO_NAME = re.compile(r"Unnamed: \d+")
 """What pandas calls a column without a name."""
@@ -53,6 +58,8 @@ class LabelledTable:
         features: columns of numbers and of named categories.
         left_out: rows left out, by reason.
         notes: what the reader should know about the columns.
+        dates: which features are made of dates.
+        rows: (n,) the number of each row in the table it comes from; None if all are there.
     """
 
     label: pd.Series
@@ -60,6 +67,8 @@ class LabelledTable:
     features: pd.DataFrame
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    dates: Mapping[str, DatePart] = field(default_factory=dict)
+    rows: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -67,7 +76,9 @@ class LabelledTable:
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What the reader should know about rows and columns."""
-        left_out = [f"{n:,} rows are left out ({reason})." for reason, n in self.left_out.items()]
+        left_out = [
+            f"{counted(n, 'row')} left out ({reason})." for reason, n in self.left_out.items()
+        ]
         return (*left_out, *self.notes)
 
     @property
@@ -84,18 +95,25 @@ class LabelledTable:
         """The sensitive values of some rows."""
         return self.sensitive.iloc[rows].reset_index(drop=True)
 
-    def split(self, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Row numbers of 60 % for training, 20 % for validation and 20 % for the test.
-
-        Every label of every group has its share in each; a cell of one row is for training.
-        """
+    @property
+    def cell(self) -> NDArray[Any]:
+        """(n,) a number for each row's label and group."""
         cell: Any = self.label.cat.codes.to_numpy(dtype=np.int64)
         for name in self.sensitive:
             codes = self.sensitive[name].cat
             cell = cell * (len(codes.categories) + 1) + codes.codes.to_numpy(dtype=np.int64) + 1
-        rest, test = hold_out(cell, TEST, seed, "the share for the test")
-        train, validation = hold_out(cell[rest], VALIDATION, seed, "the share for validation")
-        return rest[train], rest[validation], test
+        return np.asarray(cell)
+
+    def split(self, seed: int, test: float = TEST) -> SplitRows:
+        """Row numbers: `test` of the rows for the test, a quarter of the others for validation.
+
+        Every label of every group has its share in each; a cell of one row is for training.
+        """
+        return three_parts(self.cell, seed, test=test)
+
+    def folds(self, seed: int, n_folds: int) -> list[SplitRows]:
+        """The same for cross-validation: every row is a test row once, but for cells of one row."""
+        return list(folds(self.cell, n_folds, seed))
 
 
 @dataclass(frozen=True)
@@ -109,7 +127,9 @@ class ColumnRoles:
         categorical: columns of numbers that are mere codes.
         bins: how to cut sensitive columns of numbers into groups.
         y_desirable: the desirable value of the target; None for that of `desirable_labels`.
-        use_sensitive: whether the sensitive columns are features as well.
+        use_sensitive: whether the model may look at the groups to predict (an aware model). Columns
+            that are cut into groups are then features as well, as the numbers they are.
+        keep: features even if they look like identifiers or have a single value.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
 
@@ -120,6 +140,7 @@ class ColumnRoles:
     bins: Mapping[str, Bins] = field(default_factory=dict)
     y_desirable: str | None = None
     use_sensitive: bool = False
+    keep: tuple[str, ...] = ()
     prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
@@ -128,7 +149,7 @@ class ColumnRoles:
         if not self.sensitive:
             raise ValueError(f"{p}sensitive is empty; name at least one column")
         check_named([self.target], names, f"{p}target")
-        for argument in ("sensitive", "drop", "categorical", "bins"):
+        for argument in ("sensitive", "drop", "categorical", "keep", "bins"):
             check_named(getattr(self, argument), names, f"{p}{argument}")
         if self.target in self.sensitive:
             raise ValueError(
@@ -160,18 +181,32 @@ class ColumnRoles:
             ValueError: if a column cannot play its part; the message says why.
         """
         self.check([str(name) for name in frame.columns])
-        labelled = frame[frame[self.target].notna()].reset_index(drop=True)
-        n_left_out = len(frame) - len(labelled)
+        rows = np.flatnonzero(frame[self.target].notna().to_numpy())
+        labelled = frame.iloc[rows].reset_index(drop=True)
         label, groups = self.label(labelled), self.groups(labelled)
-        unknown = {name: int(groups[name].isna().sum()) for name in groups}
-        notes = [
-            f"{name} is unknown in {n:,} rows; they are kept, in no group."
-            for name, n in unknown.items()
-            if n
-        ]
-        features, more = self._features(labelled)
+        notes = _FeatureNotes(ReadingReport.of(frame))
+        features = self._features(labelled, notes)
+        n_left_out = len(frame) - len(rows)
         left_out = {f"no {self.target}": n_left_out} if n_left_out else {}
-        return LabelledTable(label, groups, features, left_out, (*notes, *more))
+        sources = {name: part.column for name, part in notes.dates.items()}
+        found = hints(label, groups, features, sources, f"{self.prefix}drop")
+        said = (
+            *notes.report.sentences(map(str, frame.columns), self.prefix),
+            *self._told(groups, label, notes.report),
+            *notes.sentences(),
+            *found,
+        )
+        return LabelledTable(label, groups, features, left_out, said, notes.dates, rows)
+
+    def _told(self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport) -> Iterator[str]:
+        """What is unknown in it, and values that may be the same."""
+        for name in groups:
+            n = int(groups[name].isna().sum())
+            if n:
+                why = report.gap_words(str(name))
+                yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept, in no group."
+        for column in (label, *(groups[name] for name in groups)):
+            yield from _same_but_for_case(column)
 
     def label(self, frame: pd.DataFrame) -> pd.Series:
         """The target as named categories, the desirable one last.
@@ -182,9 +217,10 @@ class ColumnRoles:
         column = self._column(frame, self.target)
         distinct = column.nunique()
         if distinct < 2:
+            classes = "1 class" if distinct == 1 else "no classes"
             raise ValueError(
-                f"the target {column.name!r} has {distinct} class in {len(column):,} rows; "
-                "two or more are needed"
+                f"the target {column.name!r} has {classes} in {counted(len(column), 'row')}; two "
+                "or more are needed"
             )
         is_date = column_kind(column) == "date"
         if is_quantity(column) or is_date or distinct > MOST_VALUES or identifies_rows(column):
@@ -204,26 +240,36 @@ class ColumnRoles:
         desirable = self.desirable(names)
         return label.cat.reorder_categories(sorted(names, key=lambda name: name == desirable))
 
+    def test_rows(
+        self, frame: pd.DataFrame, labels: Sequence[str]
+    ) -> tuple[pd.Series, pd.DataFrame, NDArray[Any]]:
+        """Labels and groups of a table to judge a model on, and which rows have a label.
+
+        Args:
+            frame: the table.
+            labels: values of the target in the training table.
+
+        Raises:
+            ValueError: if no row has a label, or one has a label the training table lacks.
+        """
+        rows = np.flatnonzero(frame[self.target].notna().to_numpy())
+        if not len(rows):
+            raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
+        labelled = frame.iloc[rows].reset_index(drop=True)
+        label = self._named(self._column(labelled, self.target))
+        strangers = [name for name in label.cat.categories if name not in labels]
+        if strangers:
+            raise ValueError(
+                f"the table to judge on has {strangers[0]!r} as a value of {self.target!r}, which "
+                f"the training table lacks; it has {', '.join(labels)}"
+            )
+        texts = pd.Series(np.asarray(label, dtype=object), name=self.target, dtype=object)
+        return texts, self.groups(labelled), rows
+
     def desirable(self, labels: Sequence[str]) -> str | None:
         """The desirable one of the labels; None if there are several and none was named."""
         found = desirable_labels(labels, self.y_desirable)
         return labels[found[0]] if found else None
-
-    def all_labels(self, frame: pd.DataFrame, prediction: str) -> list[str]:
-        """The values of the target and of a column of its predictions, in natural order.
-
-        Raises:
-            ValueError: if the target is of no use, or no prediction is one of its values.
-        """
-        own = set(self.label(frame).cat.categories)
-        predicted = as_categories(frame[prediction]).cat.categories
-        if not own & set(predicted):
-            raise ValueError(
-                f"the column {prediction!r} holds {', '.join(predicted[:3])}, none of which is a "
-                f"value of {self.target!r} ({', '.join(sorted(own))})"
-            )
-        both = pd.concat([frame[name].astype(object) for name in (self.target, prediction)])
-        return [str(value) for value in as_categories(both).cat.categories]
 
     def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The sensitive columns as named categories; missing values stay missing."""
@@ -258,49 +304,49 @@ class ColumnRoles:
             )
         return self._named(column)
 
-    def _features(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-        """The features, columns of no use left out, and what the reader should know of them."""
-        others = {self.target, *self.drop, *(() if self.use_sensitive else self.sensitive)}
-        features, notes = {}, []
-        for name in frame.columns:
-            if name in others:
+    def _features(self, frame: pd.DataFrame, notes: _FeatureNotes) -> pd.DataFrame:
+        """The features, columns of no use left out; what the reader should know goes to notes."""
+        seen = set(self.bins) if self.use_sensitive else set()
+        others = {self.target, *self.drop, *self.sensitive} - seen
+        features: dict[str, pd.Series] = {}
+        for name in (str(name) for name in frame.columns if name not in others):
+            column, reason = self._usable(frame, name)
+            if reason:
+                notes.left_out[name] = reason
                 continue
-            column, note = self._feature(frame, str(name))
-            if column is not None:
-                features[str(name)] = column
-            if note:
-                notes.append(note)
+            kind = column_kind(column)
+            if kind == "date":
+                features |= _date_features(column, notes, set(map(str, frame.columns)))
+                continue
+            missing = int(column.isna().sum())
+            if kind == "category":
+                features[name] = notes.merged(self._named(column))
+                notes.without_category |= {name: missing} if missing else {}
+            else:
+                numbers = as_numbers(column)
+                features[name] = pd.Series(numbers, name=name) if missing else column
+                notes.without_number |= {name: missing} if missing else {}
         if not features:
             raise ValueError("no column is left as a feature")
-        return pd.DataFrame(features), notes
-
-    def _feature(self, frame: pd.DataFrame, name: str) -> tuple[pd.Series | None, str]:
-        """The column as a feature (None: not usable), and what the reader should know about it."""
-        column, reason = self._usable(frame, name)
-        if reason:
-            return None, f"{name} is left out: {reason}."
-        missing = int(column.isna().sum())
-        if column_kind(column) == "category":
-            return _merged(self._named(column), missing)
-        if column_kind(column) == "date":
-            column = pd.Series(as_days(column), name=name)
-        numbers = as_numbers(column)
-        if not missing:
-            return column, ""
-        note = f"{name}: {missing:,} missing numbers, encoded as the median and marked."
-        return pd.Series(numbers, name=name), note
+        return pd.DataFrame(features)
 
     def _usable(self, frame: pd.DataFrame, name: str) -> tuple[pd.Series, str]:
         """The column, and why it is of no use as a feature; empty if it is."""
         if frame[name].isna().all():
-            return frame[name], "it has no values"
+            return frame[name], "no values"
         if _NO_NAME.fullmatch(name):
-            return frame[name], "it has no name in the file"
+            return frame[name], "no name in the file"
         column, reason = self._column(frame, name), ""
-        if column_kind(column) == "category" and identifies_rows(column):
+        if name in self.keep:
+            return column, ""
+        if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
+            reason = "one value only"
+        elif column_kind(column) == "category" and identifies_rows(column):
             reason = "its texts differ in most rows"
         elif numbers_rows(column):
             reason = "it numbers the rows"
+        elif name not in self.categorical and is_identifier(column):
+            reason = "it looks like an identifier"
         return column, reason
 
     def _named(self, column: pd.Series) -> pd.Series:
@@ -311,12 +357,21 @@ class ColumnRoles:
         """The column, as categories where the user says so; refused if it mixes kinds."""
         if name in self.categorical:
             return as_categories(frame[name])
+        p = self.prefix
         texts = texts_among_numbers(frame[name])
         if texts:
-            p = self.prefix
             raise ValueError(
                 f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
-                f"in {p}drop, or in {p}categorical if its values are mere names"
+                f"in {p}drop, or in {p}categorical if its values are mere names, or the text in "
+                f"{p}missing if it means a missing value"
+            )
+        used = ReadingReport.of(frame).decimal
+        if other_decimal(frame[name], used):
+            mark = {".": "point", ",": "comma"}
+            raise ValueError(
+                f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
+                f"with a decimal {mark[used]}; give {p}decimal, or name the column in "
+                f"{p}categorical if its values are mere names"
             )
         return frame[name]
 
@@ -346,29 +401,117 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     return f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
 
 
-def _merged(column: pd.Series, missing: int) -> tuple[pd.Series, str]:
-    """A feature of categories, the rarest merged if there are many, and a note."""
-    notes = []
-    values = len(column.cat.categories)
-    if values > MOST_VALUES:
-        column = merge_rare(column)
-        notes.append(f"{values:,} different values, the rarest merged into {OTHER}")
-    if missing:
-        notes.append(f"{missing:,} missing values, encoded as a category of their own")
-    return column, f"{column.name}: {'; '.join(notes)}." if notes else ""
+@dataclass
+class _FeatureNotes:
+    """What the reader should know about the features.
+
+    Attributes:
+        report: how the table was read.
+        left_out: columns that are no features, with the reason.
+        without_number: how many numbers are missing, by column.
+        without_category: how many categories are missing, by column.
+        many: sentences about columns of many values.
+        dates: which features are made of dates.
+    """
+
+    report: ReadingReport
+    left_out: dict[str, str] = field(default_factory=dict)
+    without_number: dict[str, int] = field(default_factory=dict)
+    without_category: dict[str, int] = field(default_factory=dict)
+    many: list[str] = field(default_factory=list)
+    dates: dict[str, DatePart] = field(default_factory=dict)
+
+    def merged(self, column: pd.Series) -> pd.Series:
+        """A feature of categories, the rarest merged if there are many."""
+        n = len(column.cat.categories)
+        if n <= MOST_VALUES:
+            return column
+        self.many.append(f"{column.name}: {n:,} different values, the rarest merged into {OTHER}.")
+        return merge_rare(column)
+
+    def sentences(self) -> Iterator[str]:
+        """All of it, one sentence per kind."""
+        if self.left_out:
+            listed = "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items())
+            yield f"Left out as features: {listed}."
+        columns = dict.fromkeys(part.column for part in self.dates.values())
+        if columns:
+            yield (
+                f"Dates become year, month, weekday and age in days before the latest date: "
+                f"{', '.join(columns)}."
+            )
+        if self.without_number:
+            yield f"Missing numbers become the median, and are marked: {self._gaps('number')}."
+        if self.without_category:
+            yield f"Missing values are a category of their own: {self._gaps('category')}."
+        yield from self.many
+
+    def _gaps(self, kind: str) -> str:
+        counts = self.without_number if kind == "number" else self.without_category
+        return ", ".join(f"{name} {n:,}{self.report.gap_words(name)}" for name, n in counts.items())
+
+
+def _date_features(
+    column: pd.Series, notes: _FeatureNotes, taken: set[str]
+) -> dict[str, pd.Series]:
+    """Year, month, weekday and age of a column of dates; a part that never differs is left out."""
+    name, days = str(column.name), as_days(column)
+    form = notes.report.forms.get(name, "")
+    latest = float(np.floor(np.nanmax(days)))
+    found = {}
+    for part in DATE_PARTS:
+        made = DatePart(name, part, form, latest)
+        values = made.values(days)
+        if values.nunique() < 2:
+            continue
+        title = f"{name} ({part})"
+        while title in taken:
+            title += "'"
+        is_named = part in {"month", "weekday"}
+        found[title] = (_in_order(values, part) if is_named else values).rename(title)
+        notes.dates[title] = made
+    missing = int(np.isnan(days).sum())
+    notes.without_number |= {name: missing} if missing and found else {}
+    if not found:
+        notes.left_out[name] = "one value only"
+    return found
+
+
+def _in_order(values: pd.Series, part: str) -> pd.Series:
+    """Names of months or weekdays as categories, in the order of the calendar."""
+    names = calendar.month_name if part == "month" else calendar.day_name
+    seen = set(values.dropna())
+    order = [name for name in names if name in seen]
+    return pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
+
+
+def _same_but_for_case(column: pd.Series) -> Iterator[str]:
+    alike: dict[str, list[str]] = {}
+    for value in map(str, column.cat.categories):
+        alike.setdefault(value.casefold(), []).append(value)
+    for spelt in alike.values():
+        if len(spelt) > 1:
+            listed = " and ".join(repr(value) for value in spelt)
+            yield f"{column.name}: {listed} differ in capital letters alone; they are two values."
 
 
 def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over."""
     values = number_column(column.to_frame(), str(column.name), argument)
     edges = _edges(column, bins, argument)
+    grouped = cut_numbers(values, edges)
+    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
+        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
+    return pd.Series(grouped, index=column.index, name=column.name)
+
+
+def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
+    """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
+    edges = [_short(edge) for edge in edges]
     middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
     names = [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
-    if len(np.unique(codes[codes >= 0])) < 2:
-        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
-    grouped = pd.Categorical.from_codes(codes, categories=pd.Index(names))
-    return pd.Series(grouped, index=column.index, name=column.name)
+    return pd.Categorical.from_codes(codes, categories=pd.Index(names))
 
 
 def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 MISSING_TEXTS = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
     | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
-"""Texts of a file that mean a missing value (those of pandas)."""
+"""Texts that mean a missing value among numbers, dates or truths (those of pandas).
+
+In a column of texts they are texts: "None" is an answer to a question about religion.
+"""
 
 MOST_VALUES = 50
 """More classes, or more groups of one attribute, are taken for a mistake."""
@@ -24,6 +38,34 @@ _MOST_CODES = 20
 """More distinct whole numbers than this look like a quantity, not like codes."""
 
 _MOST_SHOWN = 3
+
+_FEWEST_COLLISIONS = 10.0
+"""Equal pairs that drawn numbers would have at least; none at all means they were assigned."""
+
+_IDENTIFIER = re.compile(
+    r"(?i:(?:^|.*[\W_])(?:id|ids|nr|no|num|number|key|uuid|guid|ssn|index|idx))|.*[a-z](?:ID|Id|Nr|No|Key)"
+)
+"""Names of columns such as customer_id, PersonID, Account Number."""
+
+_MARKS = r"[$\u20ac\u00a3\u00a5]"
+_SLASHED = (("%m/%d/%{}", "%d/%m/%{}"), ("%d-%m-%{}", "%m-%d-%{}"), ("%d.%m.%{}", "%d.%m.%{}"))
+_WRITTEN = ("%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%y")
+_TIMES = ("", " %H:%M", " %H:%M:%S")
+DATE_FORMATS = (
+    "ISO8601",
+    *(f"{day}{time}" for day in ("%Y/%m/%d",) for time in _TIMES),
+    *(
+        f"{order.format(year)}{time}"
+        for both in _SLASHED
+        for order in dict.fromkeys(both)
+        for year in "Yy"
+        for time in _TIMES
+    ),
+    *_WRITTEN,
+)
+"""How dates are written, the likelier ones first."""
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 
 
 def column_kind(column: pd.Series) -> str:
@@ -54,14 +96,140 @@ def as_numbers(column: pd.Series) -> np.ndarray:
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(numbers).sum())
     if infinite:
-        raise ValueError(f"the column {column.name!r} holds {infinite:,} infinite numbers")
+        n = counted(infinite, "infinite number")
+        raise ValueError(f"the column {column.name!r} holds {n}")
     return numbers
 
 
-def as_days(column: pd.Series) -> np.ndarray:
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[Any], NDArray[Any]]:
+    """Texts as numbers, NaN where one is none; and which are percentages.
+
+    Besides plain numbers: ``1,042`` and ``1 042`` with marks between thousands, ``93%`` (as 93),
+    ``$5`` and ``5 \u20ac``.
+
+    Args:
+        texts: without spaces around them.
+        decimal: the mark before decimals, a point or a comma.
+    """
+    plain = pd.Series(list(texts), dtype=object)
+    if decimal != ".":  # a point is no decimal point there
+        plain = plain.where(~plain.str.contains(".", regex=False), "")
+        plain = plain.str.replace(decimal, ".", regex=False)
+    numbers = np.array(pd.to_numeric(plain, errors="coerce"), dtype=np.float64)
+    percent = np.zeros(len(numbers), dtype=bool)
+    pattern = _decorated(decimal)
+    for place in np.flatnonzero(np.isnan(numbers)).tolist():
+        match = pattern.fullmatch(texts[place])
+        if match:
+            digits = re.sub(r"\D", "", match["whole"])
+            numbers[place] = float(f"{match['sign']}{digits}.{(match['part'] or '0').lstrip('.,')}")
+            percent[place] = match["end"] == "%"
+    return numbers, percent
+
+
+def _decorated(decimal: str) -> re.Pattern[str]:
+    between = (r"[, \u00a0\u202f']" if decimal == "." else r"[. \u00a0\u202f']").replace(
+        " ", r"\x20"
+    )
+    return re.compile(
+        rf"(?P<sign>[+-]?){_MARKS}?\s?(?P<whole>\d{{1,3}}(?P<mark>{between})\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
+        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(?P<end>%|{_MARKS})?"
+    )
+
+
+def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArray[Any] | None]:
+    """What the distinct texts of a column are, and their numbers where they are numbers.
+
+    Returns:
+        "number", "percent", "truth", "text", or "gaps" if all of them may mean a missing value;
+        and an array with NaN for those that do, in columns of numbers.
+    """
+    is_gap = np.array([text in MISSING_TEXTS for text in texts], dtype=bool)
+    if is_gap.all():
+        return "gaps", None
+    known = [text for text, gap in zip(texts, is_gap, strict=True) if not gap]
+    if all(text.lower() in {"true", "false"} for text in known):
+        return "truth", None
+    start, _ = parse_numbers(known[:_MOST_CODES], decimal)  # most texts are known by the first few
+    if np.isnan(start).any():
+        return "text", None
+    found, percent = parse_numbers(known, decimal)
+    if np.isnan(found).any() or (percent.any() and not percent.all()):
+        return "text", None
+    numbers = np.full(len(texts), np.nan)
+    numbers[~is_gap] = found
+    return "percent" if percent.any() else "number", numbers
+
+
+def date_format(texts: Sequence[str]) -> tuple[str, str]:
+    """How all of these texts are dates, and another way that fits as well; empty if they are none.
+
+    Args:
+        texts: distinct ones, none of which means a missing value.
+    """
+    if not texts or not any(character.isdigit() for character in texts[0]):
+        return "", ""
+    fitting = [form for form in DATE_FORMATS if _is_date(texts[0], form) and _fits(texts, form)]
+    return (fitting[0], fitting[1] if len(fitting) > 1 else "") if fitting else ("", "")
+
+
+def _is_date(text: str, form: str) -> bool:
+    """Quickly, for one text."""
+    if form == "ISO8601":
+        return _ISO.fullmatch(text) is not None
+    try:
+        datetime.strptime(text, form)  # noqa: DTZ007 - it is thrown away
+    except ValueError:
+        return False
+    return True
+
+
+def _fits(texts: Sequence[str], form: str) -> bool:
+    if form == "ISO8601" and not all(_ISO.fullmatch(text) for text in texts):
+        return False
+    return bool(
+        pd.to_datetime(pd.Series(texts), format=form, errors="coerce", utc=True).notna().all()
+    )
+
+
+def as_days(column: pd.Series, form: str = "") -> NDArray[np.float64]:
     """Dates, or texts of dates, as days since 1970 in UTC; NaN where a value is missing."""
-    since = pd.to_datetime(column, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
+    is_text = form and column_kind(column) != "date"
+    dates = pd.to_datetime(column, utc=True, format=form if is_text else None)
+    since = dates - pd.Timestamp("1970-01-01", tz="UTC")
     return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """A feature made of a date.
+
+    Attributes:
+        column: of the dates.
+        part: "year", "month", "weekday" or "age in days".
+        form: how texts of dates are written, as `pandas.to_datetime` takes it; empty if not known.
+        reference: the day, counted from 1970, that ages are counted to.
+    """
+
+    column: str
+    part: str
+    form: str = ""
+    reference: float = 0.0
+
+    def values(self, days: NDArray[np.float64]) -> pd.Series:
+        """This part of dates given as days since 1970; missing stays missing."""
+        if self.part == "age in days":
+            return pd.Series(self.reference - np.floor(days))
+        dates = pd.Series(pd.to_datetime(np.floor(days), unit="D", errors="coerce"))
+        if self.part == "year":
+            return dates.dt.year.astype("float64")
+        names = calendar.month_name if self.part == "month" else calendar.day_name
+        codes = dates.dt.month if self.part == "month" else dates.dt.day_of_week
+        lookup = {number: names[number] for number in range(len(names))}
+        return codes.map(lookup).astype(object)
+
+
+DATE_PARTS = ("year", "month", "weekday", "age in days")
 
 
 def is_quantity(column: pd.Series) -> bool:
@@ -86,6 +254,26 @@ def numbers_rows(column: pd.Series) -> bool:
     return bool((np.diff(column.to_numpy(dtype=np.float64)) == 1).all())
 
 
+def is_identifier(column: pd.Series) -> bool:
+    """Whether whole numbers name rows rather than measure them.
+
+    They do if no two are equal although n numbers drawn from their range of R would have
+    ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at least; or if the column's name says
+    so, and most of them differ.
+    """
+    if column_kind(column) != "number":
+        return False
+    known = column.dropna().to_numpy(dtype=np.float64)
+    n = len(known)
+    if n <= _MOST_CODES or not np.isfinite(known).all() or (known != np.round(known)).any():
+        return False
+    distinct = len(np.unique(known))
+    if distinct > _IDENTIFYING_SHARE * n and _IDENTIFIER.fullmatch(str(column.name).strip()):
+        return True
+    span = float(known.max() - known.min()) + 1.0
+    return distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
+
+
 def texts_among_numbers(column: pd.Series) -> str:
     """Some texts of a column that mixes texts and numbers, to be shown; empty if it does not.
 
@@ -107,6 +295,22 @@ def texts_among_numbers(column: pd.Series) -> str:
     return ""
 
 
+def other_decimal(column: pd.Series, used: str) -> bool:
+    """Whether texts of a file would be numbers if points and commas had each other's meaning."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not len(column.cat.categories):
+        return False
+    texts = [str(text) for text in column.cat.categories if str(text) not in MISSING_TEXTS]
+    other = "," if used == "." else "."
+    if not texts or not all(other in text for text in texts[:1]):
+        return False
+    return kind_of_texts(texts, other)[0] in {"number", "percent"}
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things: 1 row, 2,000 rows."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def value_name(value: object) -> str:
     """The value as text, without spaces around it; whole numbers without a decimal point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
@@ -116,13 +320,17 @@ def value_name(value: object) -> str:
 
 def as_categories(column: pd.Series) -> pd.Series:
     """The column as named categories, in natural order; what is missing stays missing."""
-    codes, values = pd.factorize(column)
+    named = named_codes(*pd.factorize(column))
+    return pd.Series(named, index=column.index, name=column.name)
+
+
+def named_codes(codes: NDArray[Any], values: Any) -> pd.Categorical:
+    """The same of a column that was factorized: the number of each row's value, -1 if missing."""
     names = dict.fromkeys(value_name(value) for value in sorted(values, key=_natural))
     place = {name: code for code, name in enumerate(names)}
     # The extra last entry is where the code -1 of a missing value points.
     lookup = np.array([*(place[value_name(value)] for value in values), -1])
-    named = pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
-    return pd.Series(named, index=column.index, name=column.name)
+    return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
 
 
 def merge_rare(column: pd.Series) -> pd.Series:

@@ -11,6 +11,7 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
+from fairgrad.torch.processes import UnevenInputs, join_processes
 
 __all__ = [
     "BCELoss",
@@ -22,4 +23,6 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "SoftMarginLoss",
+    "UnevenInputs",
+    "join_processes",
 ]

@@ -9,6 +9,7 @@
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static int64_t group_of(const Problem *p, const int64_t *s) {
 }
 
 static int64_t best_class(const float *scores, int64_t n) { /* the first of the highest, or NaN */
+    if (n == 2) return scores[0] == scores[0] && !(scores[1] <= scores[0]); /* without a branch */
     int64_t best = 0;
     for (int64_t c = 0; c < n; c++) {
         if (scores[c] != scores[c]) return c;
@@ -228,6 +230,8 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     double *multipliers = POINTER(double, args[12]), total = 0;
     float *factor = POINTER(float, args[13]);
     if (PyErr_Occurred()) return NULL;
+    if (!scores && !wrong && n > 0) /* tensors that are not what they seem have no memory */
+        return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
     if (n > p->cells_size) {
         int64_t *grown = realloc(p->cells, n * sizeof(int64_t));
         if (!grown) return PyErr_NoMemory();
@@ -252,18 +256,587 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     if (updates || p->has_proportional) find_levels(p, errors);
     ascend(p, multipliers, updates);
     weigh(p, p->weights);
-    double divisor = is_mean ? total : 1;
-    for (int64_t i = 0; i < n; i++) {
-        double weight = p->cells[i] == IGNORED ? 1 : p->weights[p->cells[i]];
-        factor[i] = (float)((sample_weight ? weight * sample_weight[i] : weight) / divisor);
-    }
+    double divisor = is_mean ? total : 1, of_ignored = 1 / divisor;
+    for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
+    for (int64_t i = 0; i < n; i++)
+        factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]]);
+    for (int64_t i = 0; sample_weight && i < n; i++) factor[i] *= (float)sample_weight[i];
     return PyFloat_FromDouble(total);
+}
+
+/* -- whole epochs of linear models ----------------------------------------------------------- */
+
+#define LANES 8   /* sums that are independent of each other, so that compilers vectorise */
+#define WIDTH 4   /* of the vectors below */
+#define BLOCK 4   /* models, or rows, that share what was loaded */
+#define PIECE 512 /* rows judged at a time */
+
+typedef double Vector __attribute__((vector_size(WIDTH * sizeof(double)), aligned(8)));
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+#define FOR_CPU(feature) __attribute__((target_clones(feature, "default")))
+#else
+#define FOR_CPU(feature)
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef struct { int32_t cell, label; } RowPlace; /* of one row */
+
+typedef struct { /* models that see the same rows; inputs: features, a 1 for the bias, zeros */
+    Problem *problem;
+    int64_t n_features, n_inputs, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups;
+    int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
+    int64_t is_direct;
+    const void *X;
+    const int64_t *judged;
+    const RowPlace *place;
+    const double *weight; /* of the rows; NULL if all are 1 */
+    const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
+    const double *rate, *decay, *clip, *gain;
+    const uint8_t *ignores_labels; /* of each member */
+    double *theta; /* as they are, and then as they are shown: averaged, at the end of an epoch */
+    double *mean, *rows, *errors, *multipliers, *weights;
+    double *judged_counts, *judged_loss, *slots;
+    double n_averaged;
+    const double **in_table; /* where rows are, if they are not copied; else NULL */
+    double *folded;          /* (2 members x inputs) weights with the scaling in them */
+    double *x, *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
+    int64_t *start, *present, n_present;
+} Models;
+
+/* exp(-x) for x >= 0, up to the last bit or two, in a loop that is vectorised. */
+FOR_CPU("avx2") static void exp_of_minus(int64_t n, const double *x, double *result) {
+    const double magic = 6755399441055744.0; /* adding it rounds to whole numbers */
+    for (int64_t i = 0; i < n; i++) {
+        double a = x[i] < 708 ? -x[i] : -708, shifted = a * 1.4426950408889634 + magic;
+        double whole = shifted - magic;
+        double r = (a - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
+        double sum = 1.0 / 6227020800;
+        sum = sum * r + 1.0 / 479001600;
+        sum = sum * r + 1.0 / 39916800;
+        sum = sum * r + 1.0 / 3628800;
+        sum = sum * r + 1.0 / 362880;
+        sum = sum * r + 1.0 / 40320;
+        sum = sum * r + 1.0 / 5040;
+        sum = sum * r + 1.0 / 720;
+        sum = sum * r + 1.0 / 120;
+        sum = sum * r + 1.0 / 24;
+        sum = sum * r + 1.0 / 6;
+        sum = sum * r + 0.5;
+        sum = sum * r + 1;
+        sum = sum * r + 1;
+        int64_t bits;
+        memcpy(&bits, &shifted, sizeof(bits));
+        bits = (int64_t)((uint64_t)bits << 52) + ((int64_t)1023 << 52); /* 2 to the whole number */
+        double power;
+        memcpy(&power, &bits, sizeof(power));
+        result[i] = sum * power;
+    }
+}
+
+INLINE double dot(int64_t n, const double *a, const double *b) {
+    double sums[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int u = 0; u < LANES; u++) sums[u] += a[i + u] * b[i + u];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int u = 0; u < LANES; u++) sum += sums[u];
+    return sum;
+}
+
+/* z (m x n) = theta (m x d) x' (d x n), all row by row; d is a multiple of WIDTH. */
+INLINE void scores_of(const int64_t models, const int64_t rows, int64_t n, int64_t d,
+                      const double *theta, const double *x, double *z) {
+    Vector sums[BLOCK * BLOCK] = {{0}};
+    for (int64_t k = 0; k < d; k += WIDTH)
+        for (int64_t j = 0; j < models; j++)
+            for (int64_t i = 0; i < rows; i++)
+                sums[j * BLOCK + i] += *(const Vector *)(theta + j * d + k) *
+                                       *(const Vector *)(x + i * d + k);
+    for (int64_t j = 0; j < models; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            Vector sum = sums[j * BLOCK + i];
+            z[j * n + i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+}
+
+INLINE void scores_of_rows(const int64_t models, int64_t n, int64_t d, const double *theta,
+                           const double *x, double *z) {
+    const int64_t rows = models < BLOCK ? BLOCK : 2;
+    int64_t i = 0;
+    for (; i + rows <= n; i += rows) scores_of(models, rows, n, d, theta, x + i * d, z + i);
+    for (; i < n; i++) scores_of(models, 1, n, d, theta, x + i * d, z + i);
+}
+
+FOR_CPU("fma") static void find_scores(int64_t m, int64_t n, int64_t d, const double *theta,
+                                       const double *x, double *z) {
+    int64_t j = 0;
+    for (; j + BLOCK <= m; j += BLOCK) scores_of_rows(BLOCK, n, d, theta + j * d, x, z + j * n);
+    for (; j + 2 <= m; j += 2) scores_of_rows(2, n, d, theta + j * d, x, z + j * n);
+    for (; j < m; j++) scores_of_rows(1, n, d, theta + j * d, x, z + j * n);
+}
+
+/* gradient (m x d) = r (m x n) x (n x d). */
+INLINE void gradient_of(const int64_t models, const int64_t vectors, int64_t n, int64_t d,
+                        const double *r, const double *x, double *gradient) {
+    Vector sums[BLOCK * BLOCK] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < models; j++)
+            for (int64_t v = 0; v < vectors; v++)
+                sums[j * BLOCK + v] += r[j * n + i] * *(const Vector *)(x + i * d + v * WIDTH);
+    for (int64_t j = 0; j < models; j++)
+        for (int64_t v = 0; v < vectors; v++)
+            *(Vector *)(gradient + j * d + v * WIDTH) = sums[j * BLOCK + v];
+}
+
+INLINE void gradient_of_models(const int64_t vectors, int64_t m, int64_t n, int64_t d,
+                               const double *r, const double *x, double *gradient) {
+    int64_t j = 0;
+    for (; j + BLOCK <= m; j += BLOCK)
+        gradient_of(BLOCK, vectors, n, d, r + j * n, x, gradient + j * d);
+    for (; j < m; j++) gradient_of(1, vectors, n, d, r + j * n, x, gradient + j * d);
+}
+
+FOR_CPU("fma") static void find_gradient(int64_t m, int64_t n, int64_t d, const double *r,
+                                         const double *x, double *gradient) {
+    int64_t k = 0;
+    for (; k + 2 * WIDTH <= d; k += 2 * WIDTH)
+        gradient_of_models(2, m, n, d, r, x + k, gradient + k);
+    if (k < d) gradient_of_models(1, m, n, d, r, x + k, gradient + k);
+}
+
+/* The same two products with rows as they are in the table, neither copied nor scaled, of n_features
+   numbers each: the scaling goes into the weights. For few models, where copying would take most of
+   the time. theta: (m x d), the bias after the features. */
+INLINE void direct_scores_of(const int64_t models, const int64_t rows, int64_t n, int64_t n_features,
+                             int64_t d, const double *theta, const double *const *x, double *z) {
+    Vector sums[BLOCK * BLOCK] = {{0}};
+    int64_t k = 0;
+    for (; k + WIDTH <= n_features; k += WIDTH)
+        for (int64_t j = 0; j < models; j++)
+            for (int64_t i = 0; i < rows; i++)
+                sums[j * BLOCK + i] += *(const Vector *)(theta + j * d + k) *
+                                       *(const Vector *)(x[i] + k);
+    for (int64_t j = 0; j < models; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            Vector sum = sums[j * BLOCK + i];
+            double score = (sum[0] + sum[1]) + (sum[2] + sum[3]) + theta[j * d + n_features];
+            for (int64_t rest = k; rest < n_features; rest++)
+                score += theta[j * d + rest] * x[i][rest];
+            z[j * n + i] = score;
+        }
+}
+
+INLINE void direct_scores_of_rows(const int64_t models, int64_t n, int64_t n_features, int64_t d,
+                                  const double *theta, const double *const *x, double *z) {
+    int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        direct_scores_of(models, BLOCK, n, n_features, d, theta, x + i, z + i);
+    for (; i < n; i++) direct_scores_of(models, 1, n, n_features, d, theta, x + i, z + i);
+}
+
+FOR_CPU("fma") static void find_direct_scores(int64_t m, int64_t n, int64_t n_features, int64_t d,
+                                              const double *theta, const double *const *x,
+                                              double *z) {
+    int64_t j = 0;
+    for (; j + 2 <= m; j += 2)
+        direct_scores_of_rows(2, n, n_features, d, theta + j * d, x, z + j * n);
+    for (; j < m; j++) direct_scores_of_rows(1, n, n_features, d, theta + j * d, x, z + j * n);
+}
+
+INLINE void direct_gradient_of(const int64_t vectors, int64_t n, const double *r,
+                               const double *const *x, int64_t k, double *gradient) {
+    Vector sums[2 * BLOCK] = {{0}};
+    int64_t i = 0;
+    for (; i + 2 <= n; i += 2) /* two rows at a time: their sums do not wait for each other */
+        for (int64_t v = 0; v < vectors; v++) {
+            sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
+            sums[BLOCK + v] += r[i + 1] * *(const Vector *)(x[i + 1] + k + v * WIDTH);
+        }
+    for (int64_t v = 0; v < vectors && i < n; v++)
+        sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
+    for (int64_t v = 0; v < vectors; v++)
+        *(Vector *)(gradient + k + v * WIDTH) = sums[v] + sums[BLOCK + v];
+}
+
+FOR_CPU("fma") static void find_direct_gradient(int64_t m, int64_t n, int64_t n_features, int64_t d,
+                                                const double *r, const double *const *x,
+                                                double *gradient) {
+    for (int64_t j = 0; j < m; j++, r += n, gradient += d) {
+        int64_t k = 0;
+        for (; k + BLOCK * WIDTH <= n_features; k += BLOCK * WIDTH)
+            direct_gradient_of(BLOCK, n, r, x, k, gradient);
+        for (; k + WIDTH <= n_features; k += WIDTH) direct_gradient_of(1, n, r, x, k, gradient);
+        for (; k < n_features; k++) {
+            double sum = 0;
+            for (int64_t i = 0; i < n; i++) sum += r[i] * x[i][k];
+            gradient[k] = sum;
+        }
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += r[i];
+        gradient[n_features] = sum;
+    }
+}
+
+/* Takes rows into x, scaled, and into y and w, ordered by cell: cell k has the places from
+   start[2 k] up to start[2 k + 1]. Gives the sum of their weights. */
+FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) {
+    int64_t d = s->n_features, *start = s->start;
+    int64_t row_size = d * (s->is_single ? sizeof(float) : sizeof(double));
+    double total = 0;
+    s->n_present = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = s->place[rows[i]].cell;
+        if (start[2 * k + 1]++ == 0) s->present[s->n_present++] = k;
+        const char *features = (const char *)s->X + rows[i] * row_size;
+        for (int64_t at = 0; at < row_size; at += 64) __builtin_prefetch(features + at);
+    }
+    for (int64_t c = 0, place = 0; c < s->n_present; c++) {
+        int64_t k = s->present[c], size = start[2 * k + 1];
+        start[2 * k] = start[2 * k + 1] = place; /* first, and next to fill */
+        s->mass[c] = 0;
+        place += size;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = rows[i], place = start[2 * s->place[row].cell + 1]++;
+        double *x = s->x + place * s->n_inputs, weight = s->weight ? s->weight[row] : 1;
+        s->y[place] = s->place[row].label;
+        s->w[place] = weight;
+        if (s->in_table) {
+            s->in_table[place] = (const double *)s->X + row * d;
+            continue;
+        }
+        if (s->is_single) {
+            const float *from = (const float *)s->X + row * d;
+            for (int64_t k = 0; k < d; k++) x[k] = (from[k] - s->offset[k]) * s->factor[k];
+        } else {
+            const double *from = (const double *)s->X + row * d;
+            for (int64_t k = 0; k < d; k++) x[k] = (from[k] - s->offset[k]) * s->factor[k];
+        }
+        x[d] = 1;
+        for (int64_t k = d + 1; k < s->n_inputs; k++) x[k] = 0;
+    }
+    for (int64_t c = 0; c < s->n_present; c++) {
+        int64_t k = s->present[c], first = start[2 * k];
+        for (int64_t i = first; i < start[2 * k + 1]; i++) s->mass[c] += s->w[i];
+        total += s->mass[c];
+    }
+    return total;
+}
+
+/* Scores of the rows at hand, by models of which `first` is the first. */
+static void score(Models *s, int64_t first, int64_t m, int64_t n) {
+    int64_t d = s->n_inputs, n_features = s->n_features;
+    const double *theta = s->theta + first * d;
+    if (!s->in_table) {
+        find_scores(m, n, d, theta, s->x, s->z);
+        return;
+    }
+    for (int64_t j = 0; j < m; j++) { /* theta ((x - offset) factor) = (theta factor) x - ... */
+        double bias = theta[j * d + n_features], *folded = s->folded + j * d;
+        for (int64_t k = 0; k < n_features; k++) {
+            folded[k] = theta[j * d + k] * s->factor[k];
+            bias -= folded[k] * s->offset[k];
+        }
+        folded[n_features] = bias;
+    }
+    find_direct_scores(m, n, n_features, d, s->folded, s->in_table, s->z);
+}
+
+/* The gradient by the weights, from that by the scores, which stands in z. */
+static void pull(Models *s, int64_t m, int64_t n) {
+    int64_t d = s->n_inputs, n_features = s->n_features;
+    if (!s->in_table) {
+        find_gradient(m, n, d, s->z, s->x, s->gradient);
+        return;
+    }
+    find_direct_gradient(m, n, n_features, d, s->z, s->in_table, s->gradient);
+    for (int64_t j = 0; j < m; j++) {
+        double *g = s->gradient + j * d;
+        for (int64_t k = 0; k < n_features; k++)
+            g[k] = (g[k] - s->offset[k] * g[n_features]) * s->factor[k];
+    }
+}
+
+static void forget(Models *s) { /* what `gather` noted of the cells */
+    for (int64_t c = 0; c < s->n_present; c++) s->start[2 * s->present[c] + 1] = 0;
+}
+
+/* The sum of log(1 + e) + max(z, 0) - y z: of the logs, as the log of a product of few factors. */
+INLINE double margin_losses(int64_t n, const double *z, const double *e, const double *y) {
+    double products[LANES], sums[LANES] = {0}, sum = 0;
+    for (int u = 0; u < LANES; u++) products[u] = 1;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int u = 0; u < LANES; u++) {
+            products[u] *= 1 + e[i + u];
+            sums[u] += (z[i + u] > 0 ? z[i + u] : 0) - y[i + u] * z[i + u];
+        }
+    for (; i < n; i++) sum += log1p(e[i]) + (z[i] > 0 ? z[i] : 0) - y[i] * z[i];
+    for (int u = 0; u < LANES; u++) sum += log(products[u]) + sums[u];
+    return sum;
+}
+
+/* Of one member's margins: which rows are wrong, and in place of the margins p - y. */
+FOR_CPU("avx2") static void judge_margins(Models *s, double *z, int64_t n, double *loss) {
+    double *e = s->e, *magnitude = s->e + n;
+    const double *y = s->y;
+    for (int64_t i = 0; i < n; i++) magnitude[i] = fabs(z[i]);
+    exp_of_minus(n, magnitude, e);
+    for (int64_t i = 0; i < n; i++) s->wrong[i] = fabs((z[i] > 0 ? 1 : 0) - y[i]);
+    if (loss && s->weight) {
+        for (int64_t i = 0; i < n; i++)
+            *loss += s->w[i] * (log1p(e[i]) + (z[i] > 0 ? z[i] : 0) - y[i] * z[i]);
+    }
+    for (int64_t i = 0; loss && !s->weight && i < n; i += PIECE)
+        *loss += margin_losses(MIN(PIECE, n - i), z + i, e + i, y + i);
+    for (int64_t i = 0; i < n; i++)
+        z[i] = (z[i] > 0 ? 1 : e[i]) / (1 + e[i]) - y[i];
+}
+
+/* The same of logits (outputs x n). */
+static void judge_logits(Models *s, double *z, int64_t n, double *loss) {
+    double *e = s->e, *best = s->e + n;
+    int64_t n_outputs = s->n_outputs;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t label = (int64_t)s->y[i], highest = 0;
+        for (int64_t o = 1; o < n_outputs; o++)
+            if (z[o * n + i] > z[highest * n + i]) highest = o;
+        s->wrong[i] = highest != label;
+        best[i] = z[highest * n + i];
+        if (loss) *loss += s->w[i] * (best[i] - z[label * n + i]);
+    }
+    double *sum = s->e + 2 * n;
+    memset(sum, 0, n * sizeof(double));
+    for (int64_t o = 0; o < n_outputs; o++) {
+        for (int64_t i = 0; i < n; i++) e[i] = best[i] - z[o * n + i];
+        exp_of_minus(n, e, z + o * n);
+        for (int64_t i = 0; i < n; i++) sum[i] += z[o * n + i];
+    }
+    for (int64_t i = 0; loss && i < n; i++) *loss += s->w[i] * log(sum[i]);
+    for (int64_t o = 0; o < n_outputs; o++)
+        for (int64_t i = 0; i < n; i++) z[o * n + i] = z[o * n + i] / sum[i] - (s->y[i] == o);
+}
+
+static void judge(Models *s, double *z, int64_t n, double *loss) {
+    if (s->n_outputs == 1) judge_margins(s, z, n, loss);
+    else judge_logits(s, z, n, loss);
+}
+
+/* Adds the rows of a member that are right, and wrong, to those of its cells. */
+FOR_CPU("avx2") static void count(Models *s, double *right, double *wrong) {
+    for (int64_t c = 0; c < s->n_present; c++) {
+        int64_t k = s->present[c], first = s->start[2 * k], n = s->start[2 * k + 1] - first;
+        double bad = dot(n, s->wrong + first, s->w + first);
+        right[k] += s->mass[c] - bad;
+        wrong[k] += bad;
+    }
+}
+
+static void pool_labels(Models *s, double *counts) { /* cells hold the rows of every label */
+    for (int64_t g = 0; g < s->n_groups; g++) {
+        double all = 0;
+        for (int64_t k = g; k < s->n_cells; k += s->n_groups) all += counts[k];
+        for (int64_t k = g; k < s->n_cells; k += s->n_groups) counts[k] = all;
+    }
+}
+
+/* Counts and losses of the models as they are shown, from their scores of the rows at hand. */
+static void take_in(Models *s, double *z, int64_t n, int64_t place) {
+    int64_t size = 2 * s->n_cells;
+    double *counts = s->judged_counts + place * s->n_members * size;
+    double *loss = s->judged_loss + place * s->n_members;
+    for (int64_t m = 0; m < s->n_members; m++, counts += size) {
+        judge(s, z + m * s->n_outputs * n, n, loss + m);
+        count(s, counts, counts + s->n_cells);
+    }
+}
+
+/* One step; if `place` is not negative, the models shown are judged by these rows on the way. */
+static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, int64_t place) {
+    int64_t n_all = s->n_members * s->n_cells, size = s->n_outputs * s->n_inputs;
+    int64_t n_scores = s->n_members * s->n_outputs;
+    double total = gather(s, rows, n), *counts = s->counts;
+    score(s, 0, (place < 0 ? 1 : 2) * n_scores, n);
+    if (place >= 0) take_in(s, s->z + n_scores * n, n, place);
+    memset(counts, 0, 2 * n_all * sizeof(double));
+    for (int64_t m = 0; m < s->n_members; m++) {
+        double *right = counts + m * s->n_cells, *wrong = right + n_all;
+        judge(s, s->z + m * s->n_outputs * n, n, NULL);
+        if (!s->is_active) continue;
+        count(s, right, wrong);
+        if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
+    }
+    if (s->is_active) {
+        estimate_errors(s->problem, counts, s->rows, s->errors);
+        find_levels(s->problem, s->errors);
+        ascend(s->problem, s->multipliers, 1);
+        weigh(s->problem, s->weights);
+    }
+    if (total < 1e-30) total = 1e-30;
+    for (int64_t r = 0; r < n_scores; r++) {
+        double *z = s->z + r * n;
+        const double *weights = s->weights + r / s->n_outputs * s->n_cells;
+        for (int64_t c = 0; c < s->n_present; c++) {
+            int64_t k = s->present[c], end = s->start[2 * k + 1];
+            double scale = (s->is_active ? weights[k] : 1) / total;
+            for (int64_t i = s->start[2 * k]; i < end; i++) z[i] *= scale;
+        }
+        for (int64_t i = 0; s->weight && i < n; i++) z[i] *= s->w[i];
+    }
+    pull(s, n_scores, n);
+    for (int64_t m = 0; m < s->n_members; m++) {
+        double *theta = s->theta + m * size, *g = s->gradient + m * size, shorter = 1;
+        double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
+        if (s->clip[m] < INFINITY) {
+            double norm = 0;
+            for (int64_t i = 0; i < size; i++) norm += g[i] * g[i];
+            double allowed = s->clip[m] / (sqrt(norm * *s->gain) + 1e-6);
+            shorter = MIN(allowed, 1);
+        }
+        for (int64_t i = 0; i < size; i++) theta[i] += step * (shorter * g[i] + decay * theta[i]);
+    }
+    forget(s);
+}
+
+static int are_finite(int64_t n, const double *numbers, double largest) {
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(numbers[i]) <= largest)) return 0;
+    return 1;
+}
+
+/* Judges the models shown by the rows that are there for it. */
+static int judge_shown(Models *s, int64_t place) {
+    int64_t n_scores = s->n_members * s->n_outputs;
+    for (int64_t first = 0; first < s->n_judged; first += PIECE) {
+        int64_t n = MIN(PIECE, s->n_judged - first);
+        gather(s, s->judged + first, n);
+        score(s, n_scores, n_scores, n);
+        take_in(s, s->z, n, place);
+        forget(s);
+    }
+    return are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
+}
+
+/* All the state of an epoch's end goes into one of the slots, in turn. */
+static int keep_epoch(Models *s, int64_t epoch) {
+    int64_t n_theta = s->n_members * s->n_outputs * s->n_inputs, n_cells = s->n_members * s->n_cells;
+    int64_t n_multipliers = s->problem->n_sides * s->problem->n_levels;
+    double *slot = s->slots + epoch % s->n_slots * s->n_state, *to = slot;
+    const double *parts[] = {s->theta + n_theta, s->rows, s->errors, s->multipliers, s->weights};
+    int64_t sizes[] = {n_theta, n_cells, n_cells, n_multipliers, n_cells};
+    for (int i = 0; i < 5; to += sizes[i++]) memcpy(to, parts[i], sizes[i] * sizeof(double));
+    return are_finite(s->n_state, slot, s->is_single ? FLT_MAX : DBL_MAX);
+}
+
+static int run_epoch(Models *s, int64_t epoch, int64_t place, const int64_t *rows, int64_t n,
+                     const double *factors) {
+    int64_t n_theta = s->n_members * s->n_outputs * s->n_inputs;
+    for (int64_t step = 0; step < s->n_steps; step++) {
+        int64_t first = step * s->batch_size, left = n - first;
+        if (left > 0) take_step(s, rows + first, MIN(left, s->batch_size), factors[step], place);
+        if (epoch * s->n_steps + step < s->first_averaged) continue;
+        double part = 1 / ++s->n_averaged;
+        if (part == 1) memcpy(s->mean, s->theta, n_theta * sizeof(double));
+        else for (int64_t i = 0; i < n_theta; i++) s->mean[i] += part * (s->theta[i] - s->mean[i]);
+    }
+    const double *shown = s->n_averaged ? s->mean : s->theta;
+    memcpy(s->theta + n_theta, shown, n_theta * sizeof(double));
+    int is_finite = place < 0 || are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
+    return keep_epoch(s, epoch) && is_finite;
+}
+
+static void free_models(PyObject *capsule) {
+    Models *s = PyCapsule_GetPointer(capsule, NULL);
+    free(s->x);
+    free(s->start);
+    free(s->in_table);
+    free(s);
+}
+
+/* (problem, sizes, pointers) -> linear models. Sizes and pointers in the order below. */
+static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n_args);
+    Models *s = calloc(1, sizeof(Models));
+    if (!s) return PyErr_NoMemory();
+    s->problem = PyCapsule_GetPointer(args[0], NULL);
+    int64_t *sizes[] = {&s->n_features, &s->n_inputs, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
+                        &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots, &s->first_averaged,
+                        &s->is_single, &s->is_active, &s->n_state, &s->is_direct};
+    for (int i = 0; i < 15; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
+    void **pointers[] = {(void **)&s->X, (void **)&s->place, (void **)&s->judged,
+                         (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
+                         (void **)&s->rate, (void **)&s->decay,
+                         (void **)&s->clip, (void **)&s->gain, (void **)&s->ignores_labels,
+                         (void **)&s->theta, (void **)&s->mean, (void **)&s->rows,
+                         (void **)&s->errors, (void **)&s->multipliers, (void **)&s->weights,
+                         (void **)&s->judged_counts, (void **)&s->judged_loss,
+                         (void **)&s->slots};
+    for (int i = 0; i < 20; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    int64_t b = MAX(s->batch_size, PIECE), outputs = s->n_members * s->n_outputs;
+    int64_t copied = s->is_direct ? 0 : b * s->n_inputs;
+    s->x = calloc(copied + 2 * b * outputs + 3 * outputs * s->n_inputs + 5 * b +
+                   b + s->n_cells + 2 * s->n_members * s->n_cells, sizeof(double));
+    s->start = calloc(3 * s->n_cells, sizeof(int64_t));
+    int is_direct = s->is_direct != 0;
+    if (is_direct) s->in_table = malloc(b * sizeof(double *));
+    if (PyErr_Occurred() || !s->x || !s->start || (is_direct && !s->in_table)) {
+        free(s->x);
+        free(s->start);
+        free(s->in_table);
+        free(s);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    s->z = s->x + copied;
+    s->gradient = s->z + 2 * b * outputs;
+    s->folded = s->gradient + outputs * s->n_inputs;
+    s->e = s->folded + 2 * outputs * s->n_inputs;
+    s->y = s->e + 3 * b;
+    s->w = s->y + b;
+    s->wrong = s->w + b;
+    s->mass = s->wrong + b;
+    s->counts = s->mass + s->n_cells;
+    s->present = s->start + 2 * s->n_cells;
+    return PyCapsule_New(s, NULL, free_models);
+}
+
+/* (models, epoch, where to write how good the models shown are, or -1 for nowhere, row numbers in
+   their order, how many, factors of the steps' learning rates) -> whether all numbers are finite. */
+static PyObject *epoch(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
+    Models *s = PyCapsule_GetPointer(args[0], NULL);
+    if (!s) return NULL;
+    int64_t number = PyLong_AsLongLong(args[1]), place = PyLong_AsLongLong(args[2]);
+    const int64_t *rows = POINTER(const int64_t, args[3]), n = PyLong_AsLongLong(args[4]);
+    const double *factors = POINTER(const double, args[5]);
+    if (PyErr_Occurred()) return NULL;
+    int is_finite;
+    Py_BEGIN_ALLOW_THREADS
+    is_finite = run_epoch(s, number, place, rows, n, factors);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(is_finite);
+}
+
+/* (models, where to write how good those shown are) -> whether all numbers are finite. */
+static PyObject *judge_models(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 2) return PyErr_Format(PyExc_TypeError, "expected 2 arguments, got %zd", n_args);
+    Models *s = PyCapsule_GetPointer(args[0], NULL);
+    int64_t place = PyLong_AsLongLong(args[1]);
+    if (!s || PyErr_Occurred()) return NULL;
+    int is_finite;
+    Py_BEGIN_ALLOW_THREADS
+    is_finite = judge_shown(s, place);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(is_finite);
 }
 
 static PyMethodDef methods[] = {
     {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
     {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, "A batch in, the rows' factors out."},
+    {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
+    {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
+    {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,

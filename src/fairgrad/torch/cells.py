@@ -135,7 +135,7 @@ def flat_labels(target: Any, n_examples: int) -> Tensor:
         return target  # the usual case first: this is the hot path
     if not isinstance(target, Tensor):
         raise TypeError(f"target: expected a tensor, got {type(target).__name__}.")
-    if target.numel() != n_examples or target.ndim not in {1, 2} or len(target) != n_examples:
+    if target.numel() != n_examples or target.ndim not in {1, 2} or target.shape[0] != n_examples:
         raise ValueError(
             f"target: expected one label for each of {n_examples} examples, got shape "
             f"{tuple(target.shape)}; class probabilities and several labels per example are not "
@@ -171,7 +171,7 @@ def flat_sensitive(s: Any, n_examples: int, n_columns: int) -> Tensor:
             f"s: expected a tensor of integers, got {got}; criterion.groups.encode gives them."
         )
     columns = s.shape[1] if s.ndim == 2 else 1
-    if s.ndim not in {1, 2} or len(s) != n_examples or columns != n_columns:
+    if s.ndim not in {1, 2} or s.shape[0] != n_examples or columns != n_columns:
         expected = f"({n_examples},)" if n_columns == 1 else f"({n_examples}, {n_columns})"
         raise ValueError(f"s: expected shape {expected}, got {tuple(s.shape)}.")
     return (s.reshape(-1) if n_columns == 1 else s).long()
@@ -194,6 +194,7 @@ def flat_weights(sample_weight: Any, n_examples: int) -> Tensor | None:
         )
     is_double = sample_weight.device.type != "mps"  # which has no double precision
     weight = sample_weight.detach().reshape(-1).to(torch.float64 if is_double else torch.float32)
+    weight = weight.contiguous()  # an expanded one has no memory for every row
     if _can_look(weight) and not bool(((weight >= 0) & (weight < torch.inf)).all()):
         raise ValueError("sample_weight: expected finite weights of at least 0.")
     return weight

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from fairgrad import dual
@@ -56,10 +58,11 @@ class CompiledStep:
             expand(least, n_cells),
         )
         integers = (constants.row, constants.cell, constants.block)
-        tables = [] if lookup is None else list(lookup.buffers())
+        # Their memory stays as it is even if the buffers get other memory.
+        tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (doubles, integers, tables)  # the problem holds nothing but their addresses
         ignored = None if lookup is None else lookup.ignore_index
-        self._problem = _step.prepare(
+        self.problem = _step.prepare(
             (
                 n_cells,
                 n_levels,
@@ -86,7 +89,7 @@ class CompiledStep:
         counts = counts.contiguous()
         weights = torch.empty(counts.shape[1], dtype=torch.float64)
         pointers = (part.data_ptr() for part in (counts, *state, weights))
-        _step.update(self._problem, *pointers)
+        _step.update(self.problem, *pointers)
         return weights
 
     def factors(
@@ -103,7 +106,7 @@ class CompiledStep:
         factors = torch.empty(n, dtype=torch.float32)
         rows, errors, multipliers = state
         total = _step.step(
-            self._problem,
+            self.problem,
             n,
             label.data_ptr(),
             s.data_ptr(),
@@ -119,6 +122,41 @@ class CompiledStep:
             factors.data_ptr(),
         )
         return None if total < 0 else factors
+
+
+def linear_models(
+    step: CompiledStep, sizes: Sequence[int], arrays: Sequence[Tensor | None]
+) -> tuple[Any, ...]:
+    """Linear models for `run_epoch`; sizes and arrays as ``prepare_models`` in the C file says."""
+    contiguous = [None if array is None else array.contiguous() for array in arrays]
+    addresses = tuple(0 if array is None else array.data_ptr() for array in contiguous)
+    models = _step.prepare_models(step.problem, tuple(map(int, sizes)), addresses)
+    return models, contiguous, step  # the first holds nothing but addresses of the others
+
+
+def run_epoch(
+    models: tuple[Any, ...], epoch: int, place: int, rows: Tensor, factors: Tensor
+) -> bool:
+    """Trains linear models for an epoch; whether all numbers are finite.
+
+    Args:
+        models: as `linear_models` gives them.
+        epoch: its number, from 0.
+        place: where to write how good the models were after the last epoch, on these rows; -1 for
+            nowhere.
+        rows: row numbers in the order of the epoch.
+        factors: of the learning rate in each step.
+    """
+    finite: bool = _step.epoch(
+        models[0], epoch, place, rows.data_ptr(), rows.shape[0], factors.data_ptr()
+    )
+    return finite
+
+
+def judge_models(models: tuple[Any, ...], place: int) -> bool:
+    """Writes to a place how good the models are after the last epoch; whether that is finite."""
+    finite: bool = _step.judge_models(models[0], place)
+    return finite
 
 
 def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from fairgrad.checks import check_number
+from fairgrad.fairness_functions import FairnessMeasure, is_older_class
 from fairgrad.groups import Groups
 from fairgrad.measures import (
     ALIASES,
@@ -15,6 +17,7 @@ from fairgrad.measures import (
     check_several_groups,
     constraints_of,
     desirable_labels,
+    measure_name,
     uses_desirable,
 )
 from fairgrad.torch.cells import flat_labels, flat_losses, flat_sensitive, flat_weights
@@ -27,6 +30,30 @@ if TYPE_CHECKING:
 
 REDUCTIONS = ("mean", "sum", "none")
 MODES = ("train", "eval")
+OLDER_ORDER = (
+    "reduction",
+    "fairness_measure",
+    "y_train",
+    "s_train",
+    "y_desirable",
+    "epsilon",
+    "fairness_rate",
+)
+"""How fairgrad 0.2.0 took its arguments if they were given without names."""
+
+
+def takes_older_order(init: Callable[..., None]) -> Callable[..., None]:
+    """Lets a constructor also take unnamed arguments as in fairgrad 0.2.0, the reduction first."""
+
+    @wraps(init)
+    def either(self: FairLoss, *args: Any, **kwargs: Any) -> None:
+        first = next((i for i, arg in enumerate(args[:2]) if isinstance(arg, str)), None)
+        if first is not None:  # no data set and no loss is a text
+            kwargs = {**dict(zip(OLDER_ORDER, args[first:], strict=False)), **kwargs}
+            args = args[:first]
+        init(self, *args, **kwargs)
+
+    return either
 
 
 class FairLoss(nn.Module):
@@ -92,6 +119,7 @@ class FairLoss(nn.Module):
         tensor([0.7500, 1.2500])
     """
 
+    @takes_older_order
     def __init__(
         self,
         base_loss: Callable[..., Any],
@@ -118,6 +146,11 @@ class FairLoss(nn.Module):
         check_number("fairness_rate", fairness_rate)
         check_number("proportional_rate", proportional_rate)
         check_number("error_memory", error_memory, below=1.0)
+        if isinstance(fairness_measure, FairnessMeasure):
+            y_train = fairness_measure.groups if y_train is None else y_train
+            y_desirable = fairness_measure.y_desirable if y_desirable is None else y_desirable
+        if isinstance(fairness_measure, FairnessMeasure) or is_older_class(fairness_measure):
+            fairness_measure = fairness_measure.measure
         if fairness_measure is None:
             raise ValueError(
                 f"fairness_measure: required; one of {[*MEASURES, *ALIASES]}, or one of your own."
@@ -127,7 +160,8 @@ class FairLoss(nn.Module):
         groups = _groups(y_train, s_train, sample_weight_train, self.ignore_index)
         self.groups = processes.merge(groups) if sharded else processes.check_equal(groups)
         check_several_groups(fairness_measure, self.groups, "s_train")
-        self.fairness_measure, self.y_desirable = fairness_measure, y_desirable
+        self.fairness_measure: Any = fairness_measure
+        self.y_desirable = y_desirable
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
@@ -143,10 +177,13 @@ class FairLoss(nn.Module):
             negative_weights=negative_weights,
             processes=processes,
         )
+        processes.check_settings(self.settings)
         # Modules find and call their submodules slowly, and this is the hot path.
         forward = getattr(self.base_loss, "forward", self.base_loss)
         self._hot = (self.state, forward, self.state.lookup.n_columns)
-        self._last: list[Any] = []  # of the last batch: losses, labels, sample weights
+        # Of the last batch: losses, labels, sample weights. A list that never grows, as a compiled
+        # call is compiled anew when it has.
+        self._last: list[Any] = [None] * 3
 
     def forward(
         self,
@@ -158,42 +195,47 @@ class FairLoss(nn.Module):
     ) -> Tensor:
         """The loss of a batch.
 
+        Without gradients and without s, as evaluation loops call a loss, it is the plain loss.
+
         Args:
             input: what the base loss takes: logits, probabilities, ... of N examples.
             target: (N,) labels.
             s: (N,) sensitive values as in s_train, as integers; (N, attributes) if there are
                 several. Not needed after ``.eval()``.
-            sample_weight: (N,) non-negative weights.
+            sample_weight: (N,) non-negative weights. (A text is taken as the mode, which stood
+                here in fairgrad 0.2.0.)
             mode: "eval" gives the weighted loss with the weights as they are, without an update.
 
         Raises:
-            ValueError: if s is missing, lengths differ, or a label or sensitive value was never
-                seen in training. Nothing has been changed then.
+            ValueError: if s is missing, lengths differ, a label or sensitive value was never seen
+                in training, or the batch is on another device. Nothing has been changed then.
+            RuntimeError: if the call is exported, mapped by ``torch.func.vmap`` or repeated by
+                checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
+        if isinstance(sample_weight, str):
+            mode, sample_weight = sample_weight, None
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
         reading = self.reading
         if not reading.fits(input):
             raise ValueError(reading.refusal(input))
         n = input.shape[0]
-        label = flat_labels(target, n)
-        if sample_weight is not None:
-            sample_weight = flat_weights(sample_weight, n)
-        if (not self.training and mode == "train") or n == 0:
-            losses = flat_losses(self.base_loss(input, target), n)
-            return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
+        label, sample_weight = flat_labels(target, n), flat_weights(sample_weight, n)
         state, base_loss, n_columns = self._hot
+        update = mode == "train" and torch.is_grad_enabled()
+        if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
+            if n == 0 and update and self.training:
+                state.step_without_rows()  # other processes may have rows
+            losses = flat_losses(base_loss(input, target), n)
+            return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
         s = flat_sensitive(s, n, n_columns)
         try:
             losses = base_loss(input, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
-            problem = None if torch.compiler.is_compiling() else state.lookup.explain(label, s)
-            if problem is None:
-                raise
-            raise ValueError(problem) from error
+            self._explain(label, s, error)
+            raise
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
-        update = mode == "train" and torch.is_grad_enabled()
         is_mean = self.reduction == "mean" and not self._has_class_weight
         factor = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
@@ -202,8 +244,18 @@ class FairLoss(nn.Module):
         )
         if update:
             self._last[:] = losses.detach(), label, sample_weight
+        if is_mean and factor.dtype is losses.dtype:
+            return losses.dot(factor)  # the usual case first: this is the hot path
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         return self._reduce(losses, factor, divisor)
+
+    def _explain(self, label: Tensor, s: Tensor, error: Exception) -> None:
+        """Says it in words if the base loss has refused a batch that this loss refuses, too."""
+        if not torch.compiler.is_compiling():
+            self.state.check_devices(label, s)
+            problem = self.state.lookup.explain(label, s)
+            if problem is not None:
+                raise ValueError(problem) from error
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
@@ -247,10 +299,25 @@ class FairLoss(nn.Module):
     @property
     def plain_loss(self) -> Tensor | None:
         """The last training batch's loss without fairness weights; None before the first."""
-        if not self._last:
-            return None
         losses, label, sample_weight = self._last
+        if losses is None:
+            return None
         return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must be the same in all processes that train one model, besides the data."""
+        return {
+            "base_loss": type(self.base_loss).__name__,
+            "reduction": self.reduction,
+            "fairness_measure": measure_name(self.fairness_measure),
+            **self.state.settings,
+        }
+
+    @property
+    def fairness_function(self) -> FairnessMeasure:
+        """The measure as an object of fairgrad 0.2.0, see `fairgrad.fairness_functions`."""
+        return FairnessMeasure.of(self.groups, self.fairness_measure, self.y_desirable)
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -277,6 +344,21 @@ class FairLoss(nn.Module):
             f"fairness_rate={self.state.fairness_rate}, reduction={self.reduction!r}"
         )
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "reduction" and value not in REDUCTIONS:
+            raise ValueError(f"reduction: expected one of {list(REDUCTIONS)}, got {value!r}.")
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": [None] * 3}  # the rows of a batch are no one's business
+
+    def _replicate_for_data_parallel(self) -> Any:
+        raise RuntimeError(
+            "DataParallel: its copies of a fair loss would forget their multipliers after every "
+            "step; keep the loss outside of it, or use DistributedDataParallel, whose processes "
+            "share them."
+        )
+
 
 FairnessLoss = FairLoss
 """The name in fairgrad 0.2.0."""
@@ -289,8 +371,6 @@ def _make_loss(
     if arguments.keys() & {"size_average", "reduce"}:  # PyTorch's older spelling
         legacy = nn._reduction.legacy_get_string  # noqa: SLF001 - no public twin
         reduction = legacy(arguments.pop("size_average", None), arguments.pop("reduce", None))
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction: expected one of {list(REDUCTIONS)}, got {reduction!r}.")
     if isinstance(base_loss, type):
         return base_loss(reduction="none", **arguments), reduction
     if arguments:

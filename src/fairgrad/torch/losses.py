@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from fairgrad.torch.fair_loss import FairLoss
+from fairgrad.torch.fair_loss import FairLoss, takes_older_order
 
 
 class _PyTorchLoss(FairLoss):
@@ -14,6 +14,7 @@ class _PyTorchLoss(FairLoss):
 
     base: ClassVar[type[nn.Module]]
 
+    @takes_older_order
     def __init__(
         self,
         y_train: Any = None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +19,7 @@ from fairgrad.torch.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Groups
@@ -77,16 +80,17 @@ class Multipliers(nn.Module):
         super().__init__()
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
-        constants = dual.make_constants(constraints, groups, **settings)
+        # As arrays they are out of reach of those who cast or move buffers.
+        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
         self._constants = constants.convert(torch.from_numpy)
-        for name, array in self._arrays().items():
-            self.register_buffer(name, array, persistent=False)
+        for name, tensor in self._tensors().items():
+            self.register_buffer(name, tensor, persistent=False)
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
         self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
         self._compiled: CompiledStep | None = None
-        self._as_arrays: dual.Constants | None = None
         self._is_on_cpu = True
+        self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
             groups.labels,
             groups.ids,
@@ -98,15 +102,26 @@ class Multipliers(nn.Module):
     @property
     def fairness_rate(self) -> float:
         """The step size of the multipliers; it may be changed between steps."""
-        return float(self._constants.fairness_rate)
+        return float(self._arrays.fairness_rate)
 
     @fairness_rate.setter
     def fairness_rate(self, rate: float) -> None:
-        self._set_constants(fairness_rate=float(rate))
+        self._arrays = replace(self._arrays, fairness_rate=float(rate))
+        self._constants = replace(self._constants, fairness_rate=float(rate))
+        self._compiled = None
 
-    def _set_constants(self, **changed: Any) -> None:
-        self._constants = replace(self._constants, **changed)
-        self._compiled = self._as_arrays = None
+    @property
+    def settings(self) -> dict[str, Any]:
+        """By name, all that has an effect on a step besides the batch and the state."""
+        constants = self._arrays
+        digest = bytes(self.fingerprint.to(torch.uint8).tolist()).hex()
+        return {
+            "fairness_rate": constants.fairness_rate,
+            "proportional_rate": constants.proportional_rate,
+            "error_memory": constants.error_memory,
+            "negative_weights": constants.least_weight is None,
+            "fairness_measure, epsilon or y_desirable": f"constraints with the digest {digest}",
+        }
 
     def factors(
         self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None = None
@@ -122,28 +137,59 @@ class Multipliers(nn.Module):
             (N,) the weight of each row's cell times its sample weight.
 
         Raises:
-            ValueError: if a label or sensitive value was never seen. Nothing has changed then.
+            ValueError: if a label or sensitive value was never seen, or is on another device.
+            RuntimeError: if PyTorch transforms the call in a way that leaves the update without
+                meaning. Nothing has changed then, either.
         """
-        if (
-            torch.compiler.is_compiling()
-            or not (batch.label.is_cpu and self._is_on_cpu)
-            or not self.processes.is_alone
-            or not all(map(_is_plain, self.state))
-        ):
+        label, s, sample_weight, _, update = batch
+        if torch.compiler.is_compiling():
+            if update and _is_exporting():
+                raise RuntimeError(EXPORTED)
             return self._tensor_factors(batch, wrong())
-        if self.is_compiled:
-            return self._compiled_factors(batch, wrong, scores)
-        return self._array_factors(batch, wrong())
+        if update and _graph_task() != NO_GRAPH_TASK:
+            raise RuntimeError(IN_BACKWARD)
+        state = self.state
+        if not (
+            self._is_on_cpu
+            and self.processes.is_alone
+            and type(label) is type(s) is Tensor
+            and label.is_cpu
+            and s.is_cpu
+            and (sample_weight is None or sample_weight.is_cpu)
+            and _is_plain(state)
+        ):
+            self._mend()
+            self.check_devices(label, s, sample_weight)
+            return self._tensor_factors(batch, wrong())
+        try:
+            if self.is_compiled:
+                return self._compiled_factors(batch, wrong, scores, state)
+            return self._array_factors(batch, wrong())
+        except RuntimeError:  # what torch.func transforms has no memory to be read
+            given = (label, s, sample_weight, wrong())
+            if all(part is None or _has_memory(part) for part in given):
+                raise
+            below: Any = _BelowTransforms.apply
+            factors: Tensor = below(self, *given, batch.mean, update)
+            return factors
 
     def _compiled_factors(
-        self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None
+        self,
+        batch: LossBatch,
+        wrong: Callable[[], Tensor],
+        scores: Tensor | None,
+        state: dual.State,
     ) -> Tensor:
         if self._compiled is None:
-            self._compiled = CompiledStep(self._constants, self.lookup)
-        if scores is not None and not (scores.dtype == torch.float32 and scores.is_contiguous()):
-            scores = None
-        flags = wrong().to(torch.uint8).contiguous() if scores is None else None
-        factors = self._compiled.factors(batch, scores, flags, self.state)
+            self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
+        flags = None
+        if (
+            type(scores) is not Tensor  # subclasses may have no memory of their own
+            or scores.dtype is not torch.float32
+            or not scores.is_contiguous()
+        ):
+            scores, flags = None, _plain(wrong()).to(torch.uint8).contiguous()
+        factors = self._compiled.factors(batch, scores, flags, state)
         if factors is None:
             raise ValueError(self.lookup.explain(batch.label, batch.s))
         return factors
@@ -152,6 +198,7 @@ class Multipliers(nn.Module):
         """With NumPy, whose small operations cost a fraction of PyTorch's on the CPU."""
         label, s, sample_weight, mean, update = batch
         lookup = self.lookup
+        wrong = _plain(wrong)
         cell = lookup(label, s).numpy()
         if cell.max() >= NOWHERE:
             raise ValueError(lookup.explain(label, s))
@@ -159,14 +206,13 @@ class Multipliers(nn.Module):
         slot, n_slots = cell + lookup.n_slots * wrong.numpy(), 2 * lookup.n_slots
         counts = np.bincount(slot, weight, minlength=n_slots).astype(np.float64)
         counts = counts.reshape(2, -1)[:, : lookup.n_cells]
-        if self._as_arrays is None:
-            self._as_arrays = self._constants.convert(Tensor.numpy, Tensor)
-        constants = self._as_arrays
+        constants = self._arrays
         state = dual.State(*(part.numpy() for part in self.state))
         if update:
-            found, weights = dual.step(constants, state, counts)
-            for own, new in zip(state, found, strict=True):
-                own[:] = new  # the buffers' own memory
+            with self._lock:
+                found, weights = dual.step(constants, state, counts)
+                for own, new in zip(state, found, strict=True):
+                    own[:] = new  # the buffers' own memory
         else:
             weights = dual.current_weights(constants, state)
         factors = np.append(weights, np.ones(lookup.n_slots - lookup.n_cells))[cell]
@@ -174,6 +220,10 @@ class Multipliers(nn.Module):
         return torch.from_numpy((factors / (counts.sum() if mean else 1.0)).astype(np.float32))
 
     def _tensor_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
+        with _full_precision(batch.label.device.type):
+            return self._tensor_factors_as_they_are(batch, wrong)
+
+    def _tensor_factors_as_they_are(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         label, s, sample_weight, mean, update = batch
         lookup, constants = self.lookup, self._constants
         cell = lookup(label, s)
@@ -185,9 +235,11 @@ class Multipliers(nn.Module):
             divisor = (rows * counted).sum()
         else:
             divisor = rows.sum()
+        # Weights that only the host could refuse spoil the loss of this batch, but no later one.
+        counted = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
         counts = rows.new_zeros(2 * lookup.n_slots)
         try:
-            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), rows)
+            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), counted)
         except (IndexError, RuntimeError) as error:
             problem = self.lookup.explain(label, s)
             if problem is None:
@@ -196,10 +248,9 @@ class Multipliers(nn.Module):
         counts = counts.view(2, -1)[:, : lookup.n_cells]
         if update:
             if not self.processes.is_alone:
-                counts = self.processes.sum(counts.contiguous())
-            state, weights = dual.step(constants, self.state, counts)
-            for name, tensor in state._asdict().items():
-                self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
+                counts = counts.contiguous()
+                self.processes.sum(counts)
+            weights = self._update(counts)
         else:
             weights = dual.current_weights(constants, self.state)
         if lookup.n_slots > lookup.n_cells:
@@ -208,6 +259,79 @@ class Multipliers(nn.Module):
             weights = weights / divisor
         factors: Tensor = weights.index_select(0, cell)
         return (factors if sample_weight is None else factors * rows).float()
+
+    def _update(self, counts: Tensor) -> Tensor:
+        """A step with these counts, in the memory of the buffers; gives the weights."""
+        weights: Tensor
+        with nullcontext() if torch.compiler.is_compiling() else self._lock:
+            state, weights = dual.step(self._constants, self.state, counts)
+            for name, tensor in state._asdict().items():
+                self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
+        return weights
+
+    def step_without_rows(self) -> None:
+        """A step of a process that has no rows, but whose twins may have."""
+        if not self.processes.is_alone:
+            counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
+            self.processes.sum(counts)
+            self._update(counts)
+
+    def start_without_rows(self) -> Callable[[], None]:
+        """Starts such a step.
+
+        Returns:
+            A function that waits for the others' counts and takes them in.
+        """
+        counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
+        wait = self.processes.start_sum(counts)
+
+        def finish() -> None:
+            wait()
+            self._update(counts)
+
+        return finish
+
+    def _mend(self) -> None:
+        """Gives buffers that a framework has cast their precision back.
+
+        Raises:
+            TypeError: if they are not tensors of PyTorch's own.
+        """
+        for part in self.state:
+            if type(part) is not Tensor:
+                raise TypeError(
+                    f"criterion: its buffers have become {type(part).__name__}s; keep the loss out "
+                    "of the module that is distributed or converted."
+                )
+        precision = torch.float32 if self.rows.device.type == "mps" else torch.float64
+        if any(part.dtype != precision for part in (*self.state, self._constants.per_share)):
+
+            def exact(array: Any) -> Tensor:
+                tensor = torch.from_numpy(array)
+                tensor = tensor.to(precision) if tensor.is_floating_point() else tensor
+                return tensor.to(self.rows.device)
+
+            self._constants = self._arrays.convert(exact)
+            self._buffers.update(self._tensors())
+            self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
+
+    def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Sees to it that a batch and the state are on one device.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        own, theirs = self.rows.device, label.device
+        for name, part in {"s": s, "sample_weight": sample_weight}.items():
+            if part is not None and part.device != theirs:
+                raise ValueError(
+                    f"{name}: on {part.device}, but the target is on {theirs}; move it there."
+                )
+        if own != theirs:
+            raise ValueError(
+                f"target: on {theirs}, but the loss is on {own}; call "
+                f"criterion.to({str(theirs)!r}) once, as for any module."
+            )
 
     @property
     def state(self) -> dual.State:
@@ -233,14 +357,20 @@ class Multipliers(nn.Module):
         net: Tensor = dual.net_multipliers(self._constants, self.multipliers)
         return net.float()
 
-    def _arrays(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, Tensor]:
         found = {
             field.name: getattr(self._constants, field.name) for field in fields(dual.Constants)
         }
         return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_compiled": None, "_as_arrays": None}  # views and addresses
+        kept = {**self.__dict__, "_compiled": None}  # addresses
+        del kept["_lock"]
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # PyTorch's
+        self._lock = threading.Lock()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
         """Follows its parent to another device but not to another precision."""
@@ -253,8 +383,9 @@ class Multipliers(nn.Module):
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-        moved = {name: self._buffers[name] for name in self._arrays()}
-        self._set_constants(**moved)
+        moved: dict[str, Any] = {name: self._buffers[name] for name in self._tensors()}
+        self._constants = replace(self._constants, **moved)
+        self._compiled = None
         self._is_on_cpu = self.rows.is_cpu
         return self
 
@@ -275,9 +406,90 @@ class Multipliers(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _is_plain(tensor: Tensor) -> bool:
+EXPORTED = (
+    "torch.export: the update of the multipliers would be lost in the exported program; export the "
+    "model without its loss, or call criterion.eval() first, which gives the plain loss."
+)
+IN_BACKWARD = (
+    "criterion: called while gradients are computed, as checkpointing does to compute a part anew: "
+    "the multipliers would move twice. Checkpoint the model, and call the loss outside of it."
+)
+MAPPED = (
+    "torch.func.vmap: the multipliers cannot be updated from many batches at once; call the loss "
+    "outside of vmap, or after criterion.eval() inside of it, which gives the plain loss."
+)
+
+_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # of PyTorch 2.7
+_graph_task = torch._C._current_graph_task_id  # noqa: SLF001 - no public twin
+NO_GRAPH_TASK = -1
+"""What it gives outside of ``backward()``."""
+
+
+class _BelowTransforms(torch.autograd.Function):
+    """The factors of a batch that ``torch.func.grad`` or its like has wrapped: constants to it."""
+
+    @staticmethod
+    def forward(
+        state: Multipliers,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        wrong: Tensor,
+        mean: bool,
+        update: bool,
+    ) -> Tensor:
+        return state.factors(LossBatch(label, s, sample_weight, mean, update), lambda: wrong)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+        ctx.n_inputs = len(inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        return (None,) * ctx.n_inputs
+
+    @staticmethod
+    def vmap(*_: Any) -> Any:
+        raise RuntimeError(MAPPED)
+
+
+def _has_memory(tensor: Tensor) -> bool:
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _full_precision(device: str) -> AbstractContextManager[Any]:
+    """Switches autocast off, if it is on: counts and multipliers need all their digits."""
+    if torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """A tensor with memory of its own.
+
+    Raises:
+        TypeError: if it is of a subclass.
+    """
+    if type(tensor) is not Tensor:
+        raise TypeError(f"input: expected a torch.Tensor, got {type(tensor).__name__}.")
+    return tensor
+
+
+def _is_plain(state: dual.State) -> bool:
     """Whether its memory is what compiled code expects; frameworks may replace buffers."""
-    return tensor.dtype == torch.float64 and tensor.is_contiguous()
+    rows, errors, multipliers = state
+    return (
+        type(rows) is type(errors) is type(multipliers) is Tensor
+        and rows.dtype is errors.dtype is multipliers.dtype is torch.float64
+        and rows.is_contiguous()
+        and errors.is_contiguous()
+        and multipliers.is_contiguous()
+    )
 
 
 def _fingerprint(*arrays: Any) -> Tensor:

@@ -13,13 +13,13 @@ from fairgrad.training.evaluation import (
 )
 from fairgrad.training.evaluation import losses as losses
 from fairgrad.training.evaluation import residual as residual
+from fairgrad.training.layers import drop as drop
+from fairgrad.training.layers import normalise as normalise
 from fairgrad.training.networks import LinearStack as LinearStack
 from fairgrad.training.networks import Network as Network
 from fairgrad.training.networks import PerceptronStack as PerceptronStack
 from fairgrad.training.networks import Shape as Shape
 from fairgrad.training.networks import build as build
-from fairgrad.training.networks import drop as drop
-from fairgrad.training.networks import normalise as normalise
 from fairgrad.training.stack import Stack as Stack
 from fairgrad.training.stack import StackParts as StackParts
 from fairgrad.training.table import DROPOUT as DROPOUT

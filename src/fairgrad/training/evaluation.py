@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[["Floats", "Floats"], int]
 
-MAX_ACTIVATIONS = 2**21
+MAX_ACTIVATIONS = 2**18
 """Rows are judged in pieces of so many activations, which stay in the processor's cache."""
 
 
@@ -122,10 +122,11 @@ class Evaluation:
         self.table, self.fairness = table, fairness
         self.n_streams, self.n_members = len(rows), len(members)
         per_stream = self.n_members // self.n_streams
-        groups = [table.frequencies(part) for part in rows for _ in range(per_stream)]
+        found = {id(part): table.frequencies(part) for part in rows}
+        groups = [found[id(part)] for part in rows for _ in range(per_stream)]
         self.constraints = member_constraints(members, groups)
         self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
-        piece = max(256, MAX_ACTIVATIONS // (self.n_members * widest))
+        piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
         self.streams = Streams(rows, [0] * self.n_streams, piece)
 
     def record(self, network: Network) -> History:
@@ -141,27 +142,38 @@ class Evaluation:
             own = losses(scores, label)
             own = own.sum(-1) if batch.weight is None else own @ batch.weight[:, :, None]
             loss += own.view(-1)
-        total = counts.sum((1, 2)).numpy()
+        multipliers = self.fairness.net_multipliers.numpy()
+        return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
+
+    def history(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
+        """What was counted in some epochs as a history.
+
+        Args:
+            counts: (epochs, M, 2, K) rows predicted rightly, and wrongly.
+            loss: (epochs, M) sums over the rows.
+            multipliers: (epochs, M, J).
+        """
+        total = counts.sum((2, 3))
         levels, gaps = self._levels(counts)
         return History(
-            accuracy=(1 - counts[:, 1].sum(1).numpy() / total)[None],
-            loss=(loss.numpy() / total)[None],
-            unfairness=unfairness(gaps)[None],
-            levels=levels[None],
-            multipliers=self.fairness.net_multipliers.numpy().astype(np.float64)[None],
+            accuracy=1 - counts[:, :, 1].sum(2) / total,
+            loss=loss / total,
+            unfairness=unfairness(gaps),
+            levels=levels,
+            multipliers=multipliers,
         )
 
-    def _levels(self, counts: Tensor) -> tuple[Floats, Floats]:
-        """(M, J) levels and how unfair they are, NaN where a member has no such level."""
-        right, wrong = self.fairness.mixed(counts).numpy().swapaxes(0, 1)
+    def _levels(self, counts: Floats) -> tuple[Floats, Floats]:
+        """(epochs, M, J) levels and how unfair they are, NaN where a member has no such level."""
+        right, wrong = np.moveaxis(self.fairness.mixed(torch.from_numpy(counts)).numpy(), 2, 0)
         error_rate = wrong / np.maximum(right + wrong, dual.NOTHING)
-        levels, gaps = np.full((2, self.n_members, self.n_levels), np.nan)
+        levels, gaps = np.full((2, len(counts), self.n_members, self.n_levels), np.nan)
         for m, part in enumerate(self.constraints):
             if part is not None:
                 n = len(part.c0)
                 # A measure that does not look at the label finds its groups in the first cells.
-                levels[m, :n] = part.levels(error_rate[m, : part.n_cells])
-                gaps[m, :n] = part.gaps(levels[m, :n])
+                levels[:, m, :n] = part.levels(error_rate[:, m, : part.n_cells])
+                gaps[:, m, :n] = part.gaps(levels[:, m, :n])
         return levels, gaps
 
 

@@ -44,46 +44,57 @@ class StackedFairness:
         rows: the training rows of each member.
 
     Attributes:
+        constraints: what each member's measure asks of the cells; None without a measure.
         cells: the cells of the table's rows.
         state: what changes from step to step, each (M, ...).
+        problems: of each member.
+        constants: all of them side by side.
         is_active: whether any member is to be made fair; if not, all rows weigh the same.
+        ignores_labels: (M,) whose measure does not look at the label although the cells are by
+            label; None if nobody's.
     """
 
     def __init__(
         self, table: TrainingTable, members: Sequence[Member], rows: Sequence[Ints]
     ) -> None:
+        found = {id(index): table.frequencies(index) for index in rows}
         groups = [
-            member.frequencies or table.frequencies(index)
+            member.frequencies or found[id(index)]
             for member, index in zip(members, rows, strict=True)
         ]
-        constraints = member_constraints(members, groups)
+        constraints = self.constraints = member_constraints(members, groups)
         warn_of_undefined([part for part in constraints if part is not None])
         by_label = any(part is not None and part.by_label for part in constraints)
         self.cells = StackCells(table, by_label=by_label)
         self.n_members, self.n_groups = len(members), table.groups.n_groups
         n_levels = max([1, *(len(part.c0) for part in constraints if part is not None)])
-        self.constants = dual.side_by_side(
-            [
-                _member_constants(member, part, own, by_label, n_levels)
-                for member, part, own in zip(members, constraints, groups, strict=True)
-            ]
-        )
+        self.problems = [
+            _member_constants(member, part, own, by_label, n_levels)
+            for member, part, own in zip(members, constraints, groups, strict=True)
+        ]
+        self.constants = dual.side_by_side(self.problems)
         self._compiled: CompiledStep | None = None
         if is_compiled:
             self._compiled = CompiledStep(self.constants.convert(torch.from_numpy))
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
-        self._ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
+        self.ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
         self.is_active = any(
             part is not None and (member.fairness_rate > 0 or member.proportional_rate > 0)
             for member, part in zip(members, constraints, strict=True)
         )
         start = dual.start(self.constants, table.n_labels)
         n_sides = len(self.constants.sign)
+        # All members' levels side by side, as `dual` has them; a step changes them in place.
+        self._joint = dual.State(
+            torch.from_numpy(start.rows),
+            torch.from_numpy(start.errors),
+            torch.zeros(n_sides, self.n_members * n_levels, dtype=torch.float64),
+        )
         self.state = {
-            "rows": torch.from_numpy(start.rows).view(self.n_members, -1),
-            "errors": torch.from_numpy(start.errors).view(self.n_members, -1),
+            "rows": self._joint.rows.view(self.n_members, -1),
+            "errors": self._joint.errors.view(self.n_members, -1),
             "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=torch.float64),
             "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64),
         }
@@ -112,25 +123,21 @@ class StackedFairness:
 
     def step(self, counts: Tensor) -> Tensor:
         """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
-        own, n_members = self.state, self.n_members
-        state = dual.State(
-            own["rows"].view(-1), own["errors"].view(-1), self._by_side(own["multipliers"])
-        )
+        state, n_sides = self._joint, len(self._joint.multipliers)
+        own = self.state["multipliers"].view(self.n_members, n_sides, -1)
+        of_members = state.multipliers.view(n_sides, self.n_members, -1).transpose(0, 1)
+        of_members.copy_(own)
         joint = self.mixed(counts).transpose(0, 1).reshape(2, -1).double()
         if self._compiled is not None:
             weights = self._compiled.update(state, joint)
         else:
             arrays = dual.State(*(part.numpy() for part in state))
-            found, weights = dual.step(self.constants, arrays, joint.numpy())
-            state, weights = dual.State(*map(torch.from_numpy, found)), torch.from_numpy(weights)
-        multipliers = state.multipliers.view(len(state.multipliers), n_members, -1)
-        weights = weights.view(n_members, -1)
-        self.state |= {
-            "rows": state.rows.view(n_members, -1),
-            "errors": state.errors.view(n_members, -1),
-            "multipliers": multipliers.transpose(0, 1).reshape(n_members, -1),
-            "weights": weights,
-        }
+            found, new_weights = dual.step(self.constants, arrays, joint.numpy())
+            for part, new in zip(state, found, strict=True):
+                part.copy_(torch.from_numpy(new))
+            weights = torch.from_numpy(new_weights)
+        own.copy_(of_members)
+        self.state["weights"] = weights = weights.view(self.n_members, -1)
         return weights.to(counts.dtype)
 
     def adapt(self, start: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,12 +149,12 @@ class StackedFairness:
         return {**start, key: found[:, :n] - found[:, n:]}
 
     def mixed(self, counts: Tensor) -> Tensor:
-        """Counts (M, 2, K) of (label, group) cells as what each member's own cells hold."""
-        if self._ignores_labels is None:
+        """Counts (..., M, 2, K) of (label, group) cells as what each member's own cells hold."""
+        if self.ignores_labels is None:
             return counts
-        by_label = counts.view(*counts.shape[:2], -1, self.n_groups)
-        whole_group = by_label.sum(2, keepdim=True).expand(by_label.shape)
-        mixed = torch.where(self._ignores_labels[:, None, None, None], whole_group, by_label)
+        by_label = counts.view(*counts.shape[:-1], -1, self.n_groups)
+        whole_group = by_label.sum(-2, keepdim=True).expand(by_label.shape)
+        mixed = torch.where(self.ignores_labels[:, None, None, None], whole_group, by_label)
         return mixed.reshape(counts.shape)
 
     @property
@@ -168,14 +175,18 @@ def member_constraints(
     members: Sequence[Member], groups: Sequence[Groups]
 ) -> list[Constraints | None]:
     """What each member's measure asks of the cells of its groups; None without a measure."""
-    return [
-        None
-        if member.fairness_measure is None
-        else constraints_of(
-            member.fairness_measure, own, epsilon=member.epsilon, y_desirable=member.y_desirable
-        )
-        for member, own in zip(members, groups, strict=True)
-    ]
+    exact: dict[tuple[int, int, str], Constraints] = {}  # often members differ in epsilon alone
+    found: list[Constraints | None] = []
+    for member, own in zip(members, groups, strict=True):
+        measure, desirable = member.fairness_measure, member.y_desirable
+        if measure is None:
+            found.append(None)
+            continue
+        key = (id(measure), id(own), repr(desirable))
+        if key not in exact:
+            exact[key] = constraints_of(measure, own, y_desirable=desirable)
+        found.append(exact[key].slacken(member.epsilon))
+    return found
 
 
 def _member_constants(

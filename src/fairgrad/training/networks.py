@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Protocol
@@ -23,8 +24,8 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional
 
+from fairgrad.training.layers import BatchNorm, HiddenLayer, Memory, draw_masks, drop, normalise
 from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 Pull = Callable[[Tensor], Tensor]
 """From the gradient of a loss by the scores to that by the parameters."""
-
-MOMENTUM, EPS = 0.1, 1e-5
-"""Of batch normalisation, as PyTorch has them."""
 
 
 class Network(Protocol):
@@ -96,6 +94,12 @@ class Shape:
             if self.batch_norm and layer < len(self.hidden):
                 pieces |= {f"scale{layer}": (units,), f"shift{layer}": (units,)}
         return pieces
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters (M, P) by name, each (M, ...)."""
+        parts = torch.split(flat, self.sizes, dim=1)
+        named = zip(self.pieces.items(), parts, strict=True)
+        return {name: part.view(len(flat), *shape) for (name, shape), part in named}
 
     @property
     def sizes(self) -> list[int]:
@@ -191,57 +195,74 @@ class PerceptronStack:
         self.generators = [generator(seed, DROPOUT) for seed in seeds]
         gain = shape.gain
         self.gain: Tensor | float = gain.to(parameters.dtype) if isinstance(gain, Tensor) else gain
+        pieces, scratch = shape.views(parameters), Memory(parameters)
+        self.layers: list[HiddenLayer] = []
+        for layer in range(len(shape.hidden)):
+            norm = None
+            if shape.batch_norm:
+                norm = BatchNorm(
+                    pieces[f"scale{layer}"],
+                    pieces[f"shift{layer}"],
+                    buffers[f"mean{layer}"],
+                    buffers[f"variance{layer}"],
+                )
+            weight, bias = pieces[f"weight{layer}"], pieces[f"bias{layer}"]
+            self.layers.append(HiddenLayer(weight, bias, norm, shape.dropout, scratch))
+        last = len(self.layers)
+        self.weight, self.bias = pieces[f"weight{last}"], pieces[f"bias{last}"].unsqueeze(-1)
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (S, B, features), as in evaluation."""
-        with torch.no_grad():
-            return self._layers(self.parameters, x, None, training=False)
+        a = self._per_member(x).transpose(1, 2)
+        for layer in self.layers:
+            a = layer.evaluate(a)
+        return torch.baddbmm(self.bias, self.weight, a)
+
+    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
+        """Scores in training, and how to go back from their gradient to that of the parameters.
+
+        The way back must be taken before the next call, which overwrites the activations.
+        """
+        shape, rows = self.shape, x.shape[1]
+        a, masks = self._per_member(x).transpose(1, 2), None
+        valid = None if valid is None else self._per_member(valid)[:, None].to(a.dtype)
+        if shape.dropout:
+            masks = draw_masks(shape.hidden, rows, shape.dropout, self.generators, a.dtype)
+        for i, layer in enumerate(self.layers):
+            a = layer.forward(a, valid, None if masks is None else masks[i])
+        return torch.baddbmm(self.bias, self.weight, a), partial(self._pull, a)
+
+    def _pull(self, a: Tensor, gradient: Tensor) -> Tensor:
+        """From the gradient by the scores to that by the parameters; a are the last activations."""
+        found = [torch.bmm(gradient, a.transpose(1, 2)), gradient.sum(-1)]
+        weight = self.weight
+        for layer in reversed(self.layers):
+            own, gradient = layer.backward(weight, gradient)
+            found, weight = own + found, layer.weight
+        return torch.cat([part.flatten(1) for part in found], dim=1)
+
+    def _per_member(self, of_stream: Tensor) -> Tensor:
+        """(S, ...) as (M, ...)."""
+        n_members = len(self.parameters)
+        if self.n_streams == 1:
+            return of_stream.expand(n_members, *of_stream.shape[1:])
+        if self.n_streams == n_members:
+            return of_stream
+        return of_stream.repeat_interleave(n_members // self.n_streams, dim=0)
 
     def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
         """Scores in training with other parameters, for callers that differentiate by them."""
-        return self._layers(parameters, x, None, training=True)
-
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
-        """Scores in training, and how to go back from their gradient to that of the parameters."""
-        return _by_autograd(
-            lambda parameters: self._layers(parameters, x, valid, training=True), self.parameters
-        )
-
-    def _layers(self, flat: Tensor, x: Tensor, valid: Tensor | None, *, training: bool) -> Tensor:
-        n_members, rows = len(flat), x.shape[1]
-        pieces = dict(
-            zip(self.shape.pieces, torch.split(flat, self.shape.sizes, dim=1), strict=True)
-        )
-        a = self._first_layer(pieces, x)
-        for layer, units in enumerate(self.shape.hidden):
+        pieces = self.shape.views(parameters)
+        a, last = self._per_member(x).transpose(1, 2), len(self.shape.hidden)
+        for layer in range(last):
+            a = torch.baddbmm(pieces[f"bias{layer}"].unsqueeze(-1), pieces[f"weight{layer}"], a)
             if self.shape.batch_norm:
-                a = normalise(
-                    a,
-                    pieces[f"scale{layer}"],
-                    pieces[f"shift{layer}"],
-                    self.buffers,
-                    layer,
-                    self._of_members(valid),
-                    training=training,
-                )
+                scale, shift = pieces[f"scale{layer}"], pieces[f"shift{layer}"]
+                a = normalise(a, scale, shift, self.buffers, layer, None, training=True)
             a = a.relu()
-            if training and self.shape.dropout:
+            if self.shape.dropout:
                 a = drop(a, self.shape.dropout, self.generators)
-            weight = pieces[f"weight{layer + 1}"].view(n_members, -1, units)
-            a = torch.baddbmm(pieces[f"bias{layer + 1}"].unsqueeze(-1), weight, a)
-        return a.view(n_members, self.shape.n_outputs, rows)
-
-    def _first_layer(self, pieces: dict[str, Tensor], x: Tensor) -> Tensor:
-        """One product per stream, whatever the number of its members."""
-        bias = pieces["bias0"].reshape(self.n_streams, -1, 1)
-        weight = pieces["weight0"].reshape(self.n_streams, -1, self.shape.n_features)
-        a = torch.baddbmm(bias, weight, x.transpose(1, 2))
-        return a.view(-1, self.shape.hidden[0], x.shape[1])
-
-    def _of_members(self, valid: Tensor | None) -> Tensor | None:
-        if valid is None:
-            return None
-        return valid.repeat_interleave(len(self.parameters) // self.n_streams, dim=0)
+        return torch.baddbmm(pieces[f"bias{last}"].unsqueeze(-1), pieces[f"weight{last}"], a)
 
 
 def _by_autograd(run: Callable[[Tensor], Tensor], parameters: Tensor) -> tuple[Tensor, Pull]:
@@ -260,79 +281,6 @@ def build(
         return LinearStack(shape, n_streams, parameters)
     buffers = shape.initial_buffers(len(seeds), dtype)
     return PerceptronStack(shape, seeds[:: len(seeds) // n_streams], parameters, buffers)
-
-
-def normalise(
-    a: Tensor,
-    scale: Tensor,
-    shift: Tensor,
-    buffers: dict[str, Tensor],
-    layer: int,
-    valid: Tensor | None,
-    *,
-    training: bool,
-) -> Tensor:
-    """Normalises activations over the rows and keeps the running statistics.
-
-    ``scale * (a - mean) / sqrt(variance + eps) + shift``, with the batch's mean and variance in
-    training and the running ones in evaluation, as `torch.nn.BatchNorm1d` does. A batch of one row
-    has variance 0 (PyTorch refuses it). Activations are (M, units, B), scale and shift (M, units),
-    as are the running statistics of each layer; valid, (M, B), says which entries are rows.
-    """
-    mean, variance = buffers[f"mean{layer}"], buffers[f"variance{layer}"]
-    if training and (valid is not None or a.shape[-1] == 1):
-        return _over_valid(a, scale, shift, mean, variance, valid)
-    members, units, rows = a.shape
-    normalised = functional.batch_norm(
-        a.reshape(1, members * units, rows),
-        mean.view(-1),
-        variance.view(-1),
-        scale.reshape(-1),
-        shift.reshape(-1),
-        training=training,
-        momentum=MOMENTUM,
-        eps=EPS,
-    )
-    return normalised.view(a.shape)
-
-
-def _over_valid(
-    a: Tensor,
-    scale: Tensor,
-    shift: Tensor,
-    running_mean: Tensor,
-    running_variance: Tensor,
-    valid: Tensor | None,
-) -> Tensor:
-    """The same with statistics over the valid entries alone."""
-    mask = torch.ones_like(a[:, :1]) if valid is None else valid[:, None].to(a.dtype)
-    n = mask.sum(-1, keepdim=True).clamp(min=1)
-    mean = (a * mask).sum(-1, keepdim=True) / n
-    variance = ((a - mean) ** 2 * mask).sum(-1, keepdim=True) / n
-    with torch.no_grad():
-        unbiased = variance * n / (n - 1).clamp(min=1)
-        running_mean.lerp_(mean.squeeze(-1), MOMENTUM)
-        running_variance.lerp_(unbiased.squeeze(-1), MOMENTUM)
-    return (a - mean) * (scale[..., None] * (variance + EPS).rsqrt()) + shift[..., None]
-
-
-def drop(a: Tensor, share: float, sources: Sequence[torch.Generator]) -> Tensor:
-    """Sets a share of the activations to 0 and scales the others, as `torch.nn.Dropout` does.
-
-    A mask is drawn once per stream: members that see the same rows drop the same units. Sixteen
-    random bits decide on an activation, so the share is met up to 2^-16, in less than half the
-    time of `Tensor.bernoulli_`, which alone was a fifth of a small network's training. Activations
-    are (M, units, B); there is a source of random bits per stream.
-    """
-    _, units, rows = a.shape
-    bits = torch.empty(len(sources), -(-units * rows // 4), dtype=torch.int64)
-    for own, source in zip(bits, sources, strict=True):
-        own.random_(-(2**63), None, generator=source)
-    numbers = bits.view(torch.int16)[:, : units * rows].view(-1, 1, units, rows)
-    kept = 1 - share
-    at_most = max(1, round(kept * 2**16)) - 2**15 - 1  # within the numbers' range also for 0 and 1
-    masks = (numbers <= at_most).to(a.dtype).div_(kept)
-    return (a.view(len(sources), -1, units, rows) * masks).view(a.shape)
 
 
 class ModuleStack:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class _Descent:
     """Learning rate, weight decay and clipping of each member, as columns (M, 1).
 
+    Everything is done in place, in as few passes over the parameters as it takes: on small networks
+    a step costs as much as the products of a batch.
+
     Attributes:
         state: what it remembers from step to step, each (M, ...).
     """
@@ -27,36 +30,38 @@ class _Descent:
             values = [[getattr(member, name)] for member in members]
             return torch.tensor(values, dtype=parameters.dtype)
 
-        self.gain = gain
         self.rate, self.decay, self.clip = (
             column(name) for name in ("learning_rate", "weight_decay", "clip_norm")
         )
         self.has_decay = bool((self.decay > 0).any())
         self.has_clip = bool(torch.isfinite(self.clip).any())
         self.state: dict[str, Tensor] = {}
+        # Only the parameters from the first on that has a gain: mostly the few of the last layer.
+        every = torch.as_tensor(gain, dtype=parameters.dtype).expand(parameters.shape[1])
+        first = int((every == 1).cumprod(0).sum())
+        self.gained, self.gain = slice(first, None), every[first:].clone()
 
-    def _gradient(self, parameters: Tensor, gradient: Tensor) -> Tensor:
-        """Shortened to each member's largest norm (as `clip_grad_norm_` does), decay added.
-
-        The decay is divided by the gain, with which the whole is multiplied next.
-        """
-        if self.has_clip:
-            norm = (gradient.square() * self.gain).sum(1, keepdim=True).sqrt()
-            gradient = gradient * (self.clip / (norm + 1e-6)).clamp(max=1.0)
-        if self.has_decay:
-            gradient = gradient + self.decay * parameters / self.gain
-        return gradient
+    def _clip(self, gradient: Tensor) -> Tensor | None:
+        """What shortens each member's gradient to its largest norm, as `clip_grad_norm_` does."""
+        if not self.has_clip:
+            return None
+        squares = torch.linalg.vector_norm(gradient, dim=1, keepdim=True).square_()
+        more = gradient[:, self.gained].square().mul_(self.gain - 1).sum(1, keepdim=True)
+        norm = squares.add_(more).sqrt_().add_(1e-6)
+        return torch.div(self.clip, norm, out=norm).clamp_(max=1.0)
 
 
 class Sgd(_Descent):
     """``theta -= rate * (gradient + decay * theta)``."""
 
     def step(self, parameters: Tensor, gradient: Tensor, factor: float) -> None:
-        """One step; `factor` multiplies every member's learning rate."""
-        update, gain = self._gradient(parameters, gradient), self.gain
-        if isinstance(gain, Tensor):
-            update, gain = update * gain, 1.0
-        parameters.addcmul_(update, self.rate, value=-factor * gain)
+        """One step, which uses the gradient up; `factor` multiplies the learning rates."""
+        rate, clip = self.rate * factor, self._clip(gradient)
+        if self.has_decay:
+            parameters.mul_(1 - rate * self.decay)
+        gradient.mul_(rate if clip is None else clip.mul_(rate))
+        gradient[:, self.gained].mul_(self.gain)
+        parameters.sub_(gradient)
 
 
 class Adam(_Descent):
@@ -71,15 +76,23 @@ class Adam(_Descent):
         self.state |= {f"{n}_moment": torch.zeros_like(parameters) for n in ("first", "second")}
 
     def step(self, parameters: Tensor, gradient: Tensor, factor: float) -> None:
-        """One step; `factor` multiplies every member's learning rate."""
-        state, (beta1, beta2) = self.state, self.BETAS
-        gradient = self._gradient(parameters, gradient)
-        state["steps"] = state["steps"] + 1
-        state["first_moment"] = state["first_moment"].lerp(gradient, 1 - beta1)
-        state["second_moment"] = state["second_moment"].lerp(gradient.square(), 1 - beta2)
-        corrected = (state["second_moment"] / (1 - beta2 ** state["steps"])).sqrt()
-        rate = self.rate * factor / (1 - beta1 ** state["steps"])
-        parameters.sub_(state["first_moment"] / (corrected + self.EPS) * (rate * self.gain))
+        """One step, which uses the gradient up; `factor` multiplies the learning rates."""
+        steps, first, second = self.state.values()
+        beta1, beta2 = self.BETAS
+        clip = self._clip(gradient)
+        if clip is not None:
+            gradient.mul_(clip)
+        if self.has_decay:
+            gradient[:, self.gained].mul_(self.gain)  # the decay has no gain
+            gradient.add_(parameters * self.decay)
+            gradient[:, self.gained].div_(self.gain)
+        steps.add_(1)
+        first.lerp_(gradient, 1 - beta1)
+        second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        root = torch.sqrt(second, out=gradient).mul_((1 - beta2**steps).rsqrt_()).add_(self.EPS)
+        change = torch.div(first, root, out=root).mul_(self.rate * factor / (1 - beta1**steps))
+        change[:, self.gained].mul_(self.gain)
+        parameters.sub_(change)
 
 
 SOLVERS: dict[str, type[Sgd | Adam]] = {"sgd": Sgd, "adam": Adam}

@@ -189,7 +189,7 @@ class Stack:
             return parts.network(self), None
         if module is not None:
             return ModuleStack(module, self.n_streams, len(members), n_labels), None
-        shape = Shape.of(plan, self.table.X.shape[1], n_labels)
+        shape = Shape.of(plan, self.table.raw.shape[1], n_labels)
         return build(shape, self.n_streams, [m.seed for m in members], self.table.dtype), shape
 
     def step(self, indices: RowBatch, factor: float) -> None:
@@ -224,8 +224,9 @@ def _by_stream(
     of members, or are to be apart, every member becomes a stream of its own.
     """
     streams: dict[tuple[int, bytes, bytes], list[int]] = {}
+    content = {id(part): part.tobytes() for part in (*rows, *judged)}
     for i, member in enumerate(members):
-        key = (member.seed, rows[i].tobytes(), judged[i].tobytes())
+        key = (member.seed, content[id(rows[i])], content[id(judged[i])])
         streams.setdefault(key, []).append(i)
     if apart or len({len(own) for own in streams.values()}) > 1:
         return np.arange(len(members)), list(range(len(members)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from fairgrad.training.optimizers import SOLVERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fairgrad.groups import Groups, Ints
+    from fairgrad.groups import Floats, Groups, Ints
 
 SCHEDULES = ("constant", "cosine")
 INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
@@ -30,12 +31,13 @@ class TrainingTable:
     """A training table as tensors, with its labels and groups numbered.
 
     Attributes:
-        X: (n, ...) features: a tensor, or a SciPy CSR matrix that is made dense batch by batch.
+        raw: (n, ...) features: a tensor, or a SciPy CSR matrix that is made dense batch by batch.
         label: (n,) label indices.
         group: (n,) group indices.
         groups: labels, attributes and groups of the whole table.
         weight: (n,) sample weights, or None for ones.
         dtype: precision of the features as networks see them.
+        scaling: offset and scale of each feature: networks see ``(raw - offset) / scale``.
 
     Example:
         >>> table = TrainingTable.from_data([[0.5], [1.0]], ["no", "yes"], s=["F", "M"])
@@ -43,12 +45,13 @@ class TrainingTable:
         (tensor([0, 1]), 2, ('s=F', 's=M'))
     """
 
-    X: Any
+    raw: Any
     label: Tensor
     group: Tensor
     groups: Groups
     weight: Tensor | None
     dtype: torch.dtype
+    scaling: tuple[Tensor, Tensor]
 
     @classmethod
     def from_data(
@@ -75,9 +78,20 @@ class TrainingTable:
 
     @classmethod
     def from_rows(
-        cls, X: Any, rows: GroupedRows, *, dtype: torch.dtype = torch.float32
+        cls,
+        X: Any,
+        rows: GroupedRows,
+        *,
+        dtype: torch.dtype = torch.float32,
+        scaling: tuple[Floats, Floats] | None = None,
     ) -> TrainingTable:
         """A table of features and of rows whose labels and groups were read before.
+
+        Args:
+            X: (n, ...) features.
+            rows: labels, groups and weights.
+            dtype: precision of the features.
+            scaling: offset and scale of each feature, if X is a matrix that is not sparse.
 
         Raises:
             ValueError: if the numbers of rows differ.
@@ -89,14 +103,25 @@ class TrainingTable:
             X = tensor.to(dtype).contiguous()
         if X.shape[0] != len(rows):
             raise ValueError(f"X: expected one row per label ({len(rows)}), got {X.shape[0]}.")
+        if scaling is None:
+            scaling = np.zeros(X.shape[1:]), np.ones(X.shape[1:])
         return cls(
-            X=X,
+            raw=X,
             label=torch.from_numpy(rows.label),
             group=torch.from_numpy(rows.group),
             groups=rows.groups,
             weight=None if rows.weight is None else torch.from_numpy(rows.weight).to(dtype),
             dtype=dtype,
+            scaling=(torch.from_numpy(scaling[0]), torch.from_numpy(scaling[1])),
         )
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802 - as scikit-learn names features
+        """(n, ...) the features as networks see them; made when first needed."""
+        offset, scale = (part.to(self.dtype) for part in self.scaling)
+        if not isinstance(self.raw, Tensor) or not (offset.any() or (scale != 1).any()):
+            return self.raw
+        return ((self.raw - offset).div_(scale)).to(self.dtype)
 
     @property
     def n_labels(self) -> int:
@@ -115,8 +140,15 @@ class TrainingTable:
             rows = torch.from_numpy(self.X[flat.numpy()].toarray()).to(self.dtype)
         return rows.view(*index.shape, *rows.shape[1:])
 
+    @cached_property
+    def every_row(self) -> Ints:
+        """(n,) the numbers of all rows."""
+        return np.arange(len(self))
+
     def frequencies(self, rows: Ints) -> Groups:
         """The same groups with the frequencies of some of the rows."""
+        if rows is self.every_row:
+            return self.groups
         weight = None if self.weight is None else self.weight.numpy().astype(np.float64)
         everyone = GroupedRows(self.groups, self.label.numpy(), self.group.numpy(), weight)
         return everyone.take(rows).groups
@@ -171,12 +203,14 @@ class TrainingPlan:
                 got = getattr(self, name)
                 raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
 
-    def rate_factor(self, progress: float) -> float:
-        """What the learning rate is multiplied by after this share of all steps.
+    def rate_factor(self, progress: Any) -> Any:
+        """What the learning rate is multiplied by after this share of all steps, or each of many.
 
         ``(1 + cos(pi progress)) / 2`` for the cosine schedule.
         """
-        return 0.5 * (1 + math.cos(math.pi * progress)) if self.schedule == "cosine" else 1.0
+        return (
+            0.5 * (1 + np.cos(np.pi * progress)) if self.schedule == "cosine" else 1 + 0 * progress
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -246,7 +280,7 @@ class Member:
         """
         chosen = getattr(self, part)
         if chosen is None:
-            return self.indices(table, "rows") if part == "validation" else np.arange(len(table))
+            return self.indices(table, "rows") if part == "validation" else table.every_row
         index: Ints = np.asarray(chosen)
         fits = index.ndim == 1 and len(index) and index.dtype.kind in "iu"
         if not fits or index.min() < 0 or index.max() >= len(table):
@@ -282,7 +316,9 @@ class Streams:
 
     def __init__(self, rows: Sequence[Ints], seeds: Sequence[int], batch_size: int) -> None:
         self.rows = [torch.from_numpy(part) for part in rows]
-        self.generators = [generator(seed, SHUFFLING) for seed in seeds]
+        self.is_whole = [bool((part == np.arange(len(part))).all()) for part in rows]
+        self.seeds = seeds
+        self.restart()
         self.sizes = np.array([len(part) for part in rows])
         self.length, self.shortest = int(self.sizes.max()), int(self.sizes.min())
         self.batch_size = min(batch_size, self.length)
@@ -290,15 +326,24 @@ class Streams:
 
     def epoch(self, *, shuffled: bool = True) -> Iterator[RowBatch]:
         """The batches of one epoch, in a new order or in that of the rows."""
-        order = torch.stack([self._order(stream, shuffled) for stream in range(len(self.rows))])
+        order = torch.stack([self._padded(stream, shuffled) for stream in range(len(self.rows))])
         for start in range(0, self.length, self.batch_size):
             row = order[:, start : start + self.batch_size]
             yield RowBatch(row, self._valid(start, row.shape[1]))
 
-    def _order(self, stream: int, shuffled: bool) -> Tensor:
-        rows = order = self.rows[stream]
-        if shuffled:
-            order = rows[torch.randperm(len(rows), generator=self.generators[stream])]
+    def restart(self) -> None:
+        """Shuffles from now on as in the beginning."""
+        self.generators = [generator(seed, SHUFFLING) for seed in self.seeds]
+
+    def shuffled(self, stream: int) -> Tensor:
+        """The rows of one stream in the order of its next epoch."""
+        rows = self.rows[stream]
+        order = torch.randperm(len(rows), generator=self.generators[stream])
+        return order if self.is_whole[stream] else rows[order]
+
+    def _padded(self, stream: int, shuffled: bool) -> Tensor:
+        rows = self.rows[stream]
+        order = self.shuffled(stream) if shuffled else rows
         missing = self.length - len(order)
         return torch.cat([order, rows[:1].expand(missing)]) if missing else order
 

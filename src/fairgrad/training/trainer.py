@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from fairgrad.training.evaluation import History, as_rule
+from fairgrad.training.linear import compiled_epochs
 from fairgrad.training.networks import ModuleStack, build
 from fairgrad.training.optimizers import WeightAverage
 from fairgrad.training.stack import Stack, StackState
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from torch import Tensor, nn
 
+    from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
     from fairgrad.training.networks import Shape
     from fairgrad.training.stack import StackParts, State
@@ -56,6 +58,7 @@ class Training:
         history: records of all epochs, (epochs, M, ...).
         kept: the states of the last epochs, by epoch; members in the order they were given.
         shape: of the networks; None if a module was trained.
+        constraints: (M,) what each member was asked for; None for a plain model.
         stopped: (M,) why a member was stopped, or None.
         interrupted: whether Ctrl-C ended the training.
     """
@@ -63,6 +66,7 @@ class Training:
     history: History
     kept: dict[int, State]
     shape: Shape | None
+    constraints: tuple[Constraints | None, ...]
     stopped: tuple[str | None, ...]
     interrupted: bool
 
@@ -191,6 +195,8 @@ def train(
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(run.stack.fairness.adapt(own))
+    if run.go_compiled(progress):
+        return run.outcome()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(members[0].seed)  # for the dropout of modules; own networks have theirs
         run.go(progress)
@@ -225,6 +231,33 @@ class _Run:
             self.interrupted = True
             if not self.records:  # not even one epoch: the weights as they are
                 self._close(0)
+
+    def go_compiled(self, progress: bool | None) -> bool:
+        """Trains whole epochs of linear models; False if it must be done by `go` instead.
+
+        That is so too if a number is not finite: members that diverge are stopped there.
+        """
+        epochs = compiled_epochs(self.stack, self.plan)
+        if epochs is None:
+            return False
+        bar = EpochBar(self.plan.epochs, enabled=progress)
+        try:
+            for _ in bar:
+                if not epochs.epoch():
+                    epochs.batches.restart()
+                    return False
+                if bar.is_shown and epochs.record():
+                    bar.text = _describe(epochs.records[-1])
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if epochs.n_done == 0:  # not even one epoch: the weights as they are
+                self._close(0)
+                return True
+        if not epochs.record():
+            epochs.batches.restart()
+            return False
+        self.records, self.kept = epochs.records, epochs.kept()
+        return True
 
     def _epoch(self) -> None:
         state = self.stack.state
@@ -280,6 +313,7 @@ class _Run:
                 for epoch, state in self.kept.items()
             },
             shape=self.stack.shape,
+            constraints=tuple(self.stack.fairness.constraints[i] for i in back),
             stopped=stopped,
             interrupted=self.interrupted,
         )
@@ -318,6 +352,11 @@ class EpochBar:
         self.n_epochs, self.enabled, self.unit = n_epochs, enabled, unit
         self.text = ""
         self._bar: Progress | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the bar is there already."""
+        return self._bar is not None
 
     def __iter__(self) -> Iterator[int]:
         started = time.monotonic()

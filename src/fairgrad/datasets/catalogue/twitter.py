@@ -20,7 +20,7 @@ from fairgrad.datasets.places import (
     user_folder,
 )
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
-from fairgrad.datasets.split import SplitRows
+from fairgrad.splitting import SplitRows
 
 if TYPE_CHECKING:
     from fairgrad.datasets.dataset import Dataset

@@ -1,0 +1,112 @@
+"""The program's commands and options as a page: ``{program-options}``. Nothing is copied by hand.
+
+Click knows what each command takes; here it becomes sections and definition lists.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from fairgrad.cli.app import app as program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OTHERS = {"bench"}
+"""Commands of another package, which has its own pages."""
+
+
+class CommandHelp(NamedTuple):
+    """A command as its help describes it."""
+
+    path: str
+    usage: str
+    words: str
+    options: list[tuple[str, str]]
+
+
+def commands(command: click.Command, path: str = "fairgrad") -> Iterator[CommandHelp]:
+    """The command and those below it, in the order in which they were added.
+
+    Example:
+        >>> [one.path for one in commands(program)][:3]
+        ['fairgrad', 'fairgrad demo', 'fairgrad fit']
+    """
+    context = click.Context(command, info_name=path)
+    records = [
+        param.get_help_record(context)
+        for param in command.get_params(context)
+        if isinstance(param, click.Option) and not param.hidden
+    ]
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    options = [record for record in records if record is not None]
+    yield CommandHelp(path, usage, inspect.cleandoc(command.help or ""), options)
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            if name not in OTHERS and not below.hidden:
+                yield from commands(below, f"{path} {name}")
+
+
+def paragraphs(words: str) -> Iterator[nodes.Node]:
+    """Help as paragraphs; what click is told not to wrap stays as it is."""
+    for part in re.split(r"\n\s*\n", words.replace("\f", "")):
+        if part.startswith("\b\n"):
+            text = part.removeprefix("\b\n")
+            yield nodes.literal_block(text, text, language="console")
+        elif part.strip():
+            yield nodes.paragraph("", "", *inline(" ".join(part.split())))
+
+
+def inline(text: str) -> Iterator[nodes.Node]:
+    """Text with its `code` and names of options, whose dashes are no punctuation.
+
+    Example:
+        >>> [node.astext() for node in inline("use `out` or --out, not in-out")]
+        ['use ', 'out', ' or ', '--out', ', not in-out']
+    """
+    place = 0
+    for found in re.finditer(r"`+([^`]+)`+|(?<![\w-])(--[a-z][\w-]*)", text):
+        if found.start() > place:
+            yield nodes.Text(text[place : found.start()])
+        code = found[1] or found[2]
+        yield nodes.literal(code, code)
+        place = found.end()
+    if place < len(text):
+        yield nodes.Text(text[place:])
+
+
+def section_of(one: CommandHelp) -> nodes.section:
+    """A command as a section that can be linked to: ``#fairgrad-fit``."""
+    section = nodes.section(ids=[nodes.make_id(one.path)])
+    section += nodes.title("", "", nodes.literal(one.path, one.path))
+    section += nodes.literal_block(one.usage, one.usage, language="none")
+    section += list(paragraphs(one.words))
+    listed = nodes.definition_list()
+    for names, words in one.options:
+        term = nodes.term("", "", nodes.literal(names, names))
+        listed += nodes.definition_list_item(
+            "", term, nodes.definition("", nodes.paragraph("", "", *inline(words)))
+        )
+    section += listed
+    return section
+
+
+class ProgramOptions(SphinxDirective):
+    """All commands with all options."""
+
+    def run(self) -> list[nodes.Node]:
+        """One section each."""
+        self.env.note_reread()  # the program changes without this page
+        return [section_of(one) for one in commands(program)]
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Registers the directive."""
+    app.add_directive("program-options", ProgramOptions)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

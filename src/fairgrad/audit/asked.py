@@ -1,0 +1,130 @@
+"""What an audit is asked: which measures, on whose groups, and what is still fair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule
+from fairgrad.checks import is_number
+from fairgrad.constraints import Constraints
+from fairgrad.measures import ALIASES, MEASURES, On, measure_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.audit.comparisons import Comparison
+
+DEFAULT_MEASURES = (
+    "demographic_parity",
+    "equalized_odds",
+    "equality_of_opportunity",
+    "accuracy_parity",
+)
+DEFAULT_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class AskedMeasure:
+    """One measure to be checked.
+
+    Attributes:
+        measure: a name, a function, `Constraints`, or a pair (c0, C).
+        attributes: whose groups to compare, one tuple per comparison; empty for each attribute
+            alone and all crossed.
+        tolerance: what is still fair, a number or "four_fifths".
+    """
+
+    measure: Any
+    attributes: tuple[tuple[str, ...], ...]
+    tolerance: float | str
+
+    @property
+    def name(self) -> str:
+        """A short readable name."""
+        return measure_name(self.measure)
+
+    def rule(self, comparison: Comparison) -> VerdictRule:
+        """The rule of the verdict; measures with bounds of their own are judged by these."""
+        if self.name == "four_fifths_rule":
+            return VerdictRule("ratio", 0.8 if isinstance(self.tolerance, str) else self.tolerance)
+        if isinstance(self.tolerance, str):
+            if comparison.ratio_row is None:
+                raise ValueError(
+                    "tolerance: 'four_fifths' is a ratio of the selection rates of one desirable "
+                    f"label; it serves demographic_parity, not {self.name}. Name what it is for: "
+                    "tolerance={'demographic_parity': 'four_fifths'}."
+                )
+            return VerdictRule("ratio", 0.8)
+        if np.any(comparison.lower != 0) or np.any(comparison.upper != 0):
+            return VerdictRule("bounds", 0.0)
+        return VerdictRule("level", self.tolerance)
+
+
+def asked_measures(
+    measures: Any, others: Any, tolerance: Any, attributes: Sequence[str]
+) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
+    """The measures of the verdict and those beside it, each with its groups and its tolerance."""
+    flat, beside = _flatten(measures), _flatten(others)
+    if not flat:
+        raise ValueError("measures: expected at least one measure, got none.")
+    both = [*flat, *beside]
+    names = [measure_name(part.measure if isinstance(part, On) else part) for part in both]
+    if isinstance(tolerance, Mapping):
+        strangers = [key for key in tolerance if ALIASES.get(key, key) not in names]
+        if strangers:
+            raise ValueError(f"tolerance: got {strangers[0]!r}; the measures asked are {names}.")
+    read = [_asked(part, tolerance, tuple(attributes)) for part in both]
+    return tuple(read[: len(flat)]), tuple(read[len(flat) :])
+
+
+def _flatten(measures: Any) -> list[Any]:
+    """One level list of measures; a pair (c0, C) and a name are single measures."""
+    is_pair = isinstance(measures, tuple) and any(hasattr(part, "shape") for part in measures)
+    if isinstance(measures, (list, tuple)) and not is_pair:
+        return [single for part in measures for single in _flatten(part)]
+    return [measures]
+
+
+def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
+    measure, own, wanted = part, None, None
+    if isinstance(part, On):
+        measure = part.measure
+        wanted = (part.attributes,) if isinstance(part.attributes, str) else tuple(part.attributes)
+        own = part.epsilon or None
+    elif isinstance(part, (Constraints, tuple)):
+        wanted = attributes  # matrices fit one set of cells only: those of all attributes
+    strangers = [name for name in wanted or () if name not in attributes]
+    if strangers:
+        raise ValueError(
+            f"measures: got the attribute {strangers[0]!r}; the sensitive attributes are "
+            f"{list(attributes)}."
+        )
+    is_own = isinstance(measure, (Constraints, tuple)) or callable(measure)
+    if not is_own and measure not in [*MEASURES, *ALIASES]:
+        raise ValueError(
+            f"measures: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a function from "
+            "Groups to Constraints, Constraints, a pair (c0, C), an On, or a list of these."
+        )
+    compared = () if wanted is None else (wanted,)
+    measure = ALIASES.get(measure, measure) if isinstance(measure, str) else measure
+    return AskedMeasure(measure, compared, _tolerance(measure_name(measure), tolerance, own))
+
+
+def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
+    """The tolerance named for this measure, else its own slack, else the common one."""
+    default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
+    if isinstance(tolerance, Mapping):
+        named = {ALIASES.get(key, key): value for key, value in tolerance.items()}
+        chosen: Any = named.get(name, own)
+    else:  # a common number is about levels, not ratios
+        chosen = tolerance if own is None and default != FOUR_FIFTHS else own
+    chosen = default if chosen is None else chosen
+    if chosen != FOUR_FIFTHS and not (is_number(chosen) and 0 <= chosen <= 1):
+        raise ValueError(
+            f"tolerance: expected a number from 0 to 1 or {FOUR_FIFTHS!r}, got {chosen!r}."
+        )
+    return chosen if isinstance(chosen, str) else float(chosen)

@@ -1,0 +1,209 @@
+"""Two predictions for the same rows: who changes sides, and which rates the change moves.
+
+The rows are the same, so most of their noise is, too: what counts are the rows whose prediction
+differs. A rate changes by ``up - down``, the shares of its rows that get and lose what it counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairgrad.audit.comparisons import Comparison, MatrixMap
+from fairgrad.audit.counts import merged
+from fairgrad.audit.intervals import Interval, Proportion, paired_difference
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairgrad.audit.verdicts import Finding
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+
+UP, DOWN = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Rows whose prediction changes, by group and label.
+
+    Attributes:
+        groups: who the groups are.
+        right: (G, 2, L) by true label: rows whose prediction becomes right, and becomes wrong.
+        selected: (G, 2, L) by predicted label: rows that get the label, and that lose it.
+        right_mass: `right` with sample weights; the same without.
+        selected_mass: `selected` with sample weights.
+    """
+
+    groups: Groups
+    right: Floats
+    selected: Floats
+    right_mass: Floats
+    selected_mass: Floats
+
+    @classmethod
+    def from_rows(cls, rows: GroupedRows, before: Ints, after: Ints) -> Moves:
+        """Counts the rows whose predicted label was one and is another."""
+        changed = before != after
+        y, group, before, after = (
+            part[changed].astype(np.int64) for part in (rows.label, rows.group, before, after)
+        )
+        weight = None if rows.weight is None else rows.weight[changed]
+        n_labels, n_groups = rows.groups.mass.shape
+
+        def count(label: Ints, way: int, weight: Floats | None, of: NDArray[np.bool_]) -> Floats:
+            cell = (group * 2 + way) * n_labels + label
+            own = None if weight is None else weight[of]
+            found = np.bincount(cell[of], own, minlength=n_groups * 2 * n_labels)
+            return found.reshape(n_groups, 2, n_labels).astype(np.float64)
+
+        everyone = np.ones(len(y), dtype=bool)
+
+        def tables(weight: Floats | None) -> tuple[Floats, Floats]:
+            right = count(y, UP, weight, after == y) + count(y, DOWN, weight, before == y)
+            selected = count(after, UP, weight, everyone) + count(before, DOWN, weight, everyone)
+            return right, selected
+
+        plain = tables(None)
+        return cls(rows.groups, *plain, *(plain if weight is None else tables(weight)))
+
+    def view(self, *attributes: str) -> Moves:
+        """By some of the attributes, without the rows of unknown value."""
+        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
+        return Moves(*merged(self.groups, attributes, *parts))
+
+    def together(self) -> Moves:
+        """All groups as one, for the overall rates."""
+        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
+        return Moves(self.groups, *(part.sum(axis=0, keepdims=True) for part in parts))
+
+    def of_rate(self, rate: str, label: int = -1, *, people: bool = False) -> Floats:
+        """(2, G) the rows, or their weights, by which a rate of each group goes up and down.
+
+        Args:
+            rate: "accuracy", "selection_rate", "true_positive_rate" or "false_positive_rate".
+            label: the label the rate is about.
+            people: rows, whatever their weights.
+        """
+        right = self.right if people else self.right_mass
+        selected = self.selected if people else self.selected_mass
+        if rate == "accuracy":
+            moved: Floats = right.sum(axis=2)
+        elif rate == "true_positive_rate":
+            moved = right[:, :, label]
+        elif rate == "selection_rate":
+            moved = selected[:, :, label]
+        else:  # who gets the label is right (the true positive rate goes up) or gets it wrongly
+            moved = selected[:, :, label] - right[:, :, label]
+        return moved.T
+
+    def of_cells(self, comparison: Comparison, *, people: bool = False) -> Floats:
+        """(2, K) the same for the cells of a comparison."""
+        right = self.right if people else self.right_mass
+        n_groups, _, n_labels = right.shape
+        if comparison.rate == "selection rate":
+            selected = self.selected if people else self.selected_mass
+            if comparison.only_label >= 0:
+                return selected[:, :, comparison.only_label].T
+            return selected.transpose(1, 2, 0).reshape(2, -1)
+        by_label = len(comparison.cell_group) == n_groups * n_labels
+        cells = right.transpose(1, 2, 0).reshape(2, -1) if by_label else right.sum(axis=2).T
+        return cells[::-1] if comparison.rate == "error rate" else cells
+
+    def take(self, names: tuple[str, ...]) -> Moves:
+        """Those of the groups with these names."""
+        place = {name: index for index, name in enumerate(self.groups.names)}
+        chosen = [place[name] for name in names]
+        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
+        return Moves(self.groups, *(part[chosen] for part in parts))
+
+
+def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:
+    """The interval of each rate's change, (2, K) rows up and down; [-1, 1] without rows."""
+    total = np.where(rate.total > 0, rate.total, 1.0)
+    trials = np.where(rate.total > 0, rate.trials, 0.0)
+    return paired_difference(moved[UP] / total, moved[DOWN] / total, trials, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One finding before (the baseline's predictions) and after (those audited).
+
+    Attributes:
+        before: on the baseline's predictions.
+        after: on the audited predictions.
+        moves: the rows whose prediction differs, by the groups of the finding.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 400, ["a"] * 400 + ["b"] * 400
+        >>> before = [0] * 400 + y[400:]
+        >>> (change,) = Audit(y, y, s, measures="accuracy_parity", baseline=before).changes
+        >>> change.gained(), change.lost()
+        (['sensitive_features=a'], [])
+    """
+
+    before: Finding
+    after: Finding
+    moves: Moves
+
+    @cached_property
+    def interval(self) -> Interval:
+        """(K,) by how much the rate of each cell changes, all at once with the confidence."""
+        comparison = self.after.comparison
+        alpha = self.after.alpha / max(comparison.n_free, 1)
+        return change_interval(self.moves.of_cells(comparison), comparison.cells, alpha)
+
+    @cached_property
+    def level_interval(self) -> Interval:
+        """(J,) by how much each level changes, all at once with the confidence."""
+        comparison = self.after.comparison
+        low, high = comparison.map.enclose(self.interval)
+        if isinstance(comparison.map, MatrixMap):  # constants cancel in a difference
+            return Interval(low - comparison.map.c0, high - comparison.map.c0)
+        return Interval(low, high)
+
+    @cached_property
+    def direction(self) -> NDArray[np.int64]:
+        """(K,) 1 where people are surely better off, -1 where worse off, 0 where neither is sure.
+
+        Sure is what the interval says: all of it lies on one side of 0.
+        """
+        low, high = self.interval
+        way = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+        return (way * np.sign(self.after.comparison.good)).astype(np.int64)
+
+    @property
+    def is_fairer(self) -> bool:
+        """Whether the figure of this measure came down (a ratio: went up)."""
+        before, after = self.before, self.after
+        if after.tolerance.kind == "level":
+            return after.unfairness < before.unfairness
+        sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
+        return sign * after.judgement.value < sign * before.judgement.value
+
+    @property
+    def is_levelling_down(self) -> bool:
+        """Fairer though no group is surely better off and some group surely is worse off."""
+        return bool(self.is_fairer and (self.direction <= 0).all() and (self.direction < 0).any())
+
+    def gained(self) -> list[str]:
+        """The groups that surely gained in one of their rates and lost in none."""
+        return self._groups(gained=True, lost=False)
+
+    def lost(self) -> list[str]:
+        """The groups that surely lost in one of their rates and gained in none."""
+        return self._groups(gained=False, lost=True)
+
+    def mixed(self) -> list[str]:
+        """The groups that surely gained in one of their rates and lost in another."""
+        return self._groups(gained=True, lost=True)
+
+    def _groups(self, *, gained: bool, lost: bool) -> list[str]:
+        names, cell_group = self.after.table.groups.names, self.after.comparison.cell_group
+        up, down = np.zeros((2, len(names)), dtype=bool)
+        np.logical_or.at(up, cell_group, self.direction > 0)
+        np.logical_or.at(down, cell_group, self.direction < 0)
+        return [names[g] for g in np.flatnonzero((up == gained) & (down == lost))]

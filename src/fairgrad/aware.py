@@ -1,0 +1,333 @@
+"""Sensitive values as features, for models that may look at them: *aware* models.
+
+One answer for all estimators: which columns a sensitive value becomes, what an unknown one is at
+prediction, and how the columns are put beside the other features. The law may forbid such models;
+the documentation says where to look.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.columns import UNKNOWN, encode, sensitive_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+
+SMALLEST_GROUP = 20
+"""Rows below which a combination of several attributes has no column of its own."""
+
+HIDDEN = 0.05
+"""Share of the rows whose value `hide_some` hides, so that "unknown" is learnt as a category."""
+
+AWARE_METHODS = ("predict", "predict_proba", "decision_function", "score")
+"""Those of an aware model that take the sensitive values."""
+
+NOT_GIVEN = (
+    "sensitive_features: none are given, so all are taken as unknown. The model was fitted with "
+    "use_sensitive=True; pass them as in predict(X, sensitive_features=...)."
+)
+NOT_USED = (
+    "sensitive_features: this model does not look at them to predict; leave them out, or fit it "
+    "with use_sensitive=True."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveEncoder:
+    """Sensitive values -> columns of features.
+
+    Every value of an attribute has a column that is 1 in its rows and 0 in others. If some values
+    were unknown in fit, "unknown" has a column, too, and is learnt like any other value. If none
+    were, an unknown value is encoded by the shares of the values, ``p_v`` in the column of value v:
+    a linear model then gives it the mean of the values' coefficients. A value that fit never saw is
+    unknown, with a warning: predictions do not fail.
+
+    Several attributes have their own columns and, so that a linear model can treat each combination
+    by itself, one for each combination of at least 20 rows; where a part of it is unknown, these
+    hold the shares of the combinations that are possible.
+
+    Attributes:
+        attributes: names of the A sensitive attributes.
+        values: for each attribute its values, sorted.
+        codes: (G, A) the value index of each combination in fit, -1 where it is unknown.
+        rows: (G,) rows of each (the sum of their sample weights, if any).
+        crossed: whether combinations have columns.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> encoder = SensitiveEncoder.of(Groups.from_data([0, 1, 1, 0], ["F", "M", "M", "M"]))
+        >>> encoder.names
+        ('s=F', 's=M')
+        >>> encoder.encode(["M", None, "F"], 3)
+        array([[0.  , 1.  ],
+               [0.25, 0.75],
+               [1.  , 0.  ]])
+    """
+
+    attributes: tuple[str, ...]
+    values: tuple[NDArray[Any], ...]
+    codes: Ints
+    rows: Floats
+    crossed: bool = True
+
+    @classmethod
+    def of(cls, groups: Groups, *, crossed: bool = True) -> SensitiveEncoder:
+        """The encoder for the groups of the rows that a model is fitted to.
+
+        Args:
+            groups: of all rows of the fit.
+            crossed: whether combinations of attributes get columns; trees find them by themselves.
+        """
+        rows = groups.mass.sum(axis=0)
+        return cls(groups.attributes, groups.values, groups.codes, rows, crossed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(d,) what each column stands for: ``"sex=Female"``; unknown is ``?``."""
+        own = [
+            f"{name}={value}"
+            for a, name in enumerate(self.attributes)
+            for value in [*self.values[a].tolist(), *(["?"] if self._has_unknown(a) else [])]
+        ]
+        return (*own, *(self._combination(codes) for codes in self.codes[self._own_columns]))
+
+    def encode(self, s: Any, n_rows: int, argument: str = "sensitive_features") -> Floats:
+        """(n, d) the columns of some rows.
+
+        Args:
+            s: sensitive values as in fit; None if nothing is known of anyone.
+            n_rows: how many rows there are.
+            argument: what to call the values in messages.
+
+        Raises:
+            ValueError: if there are other attributes, or another number of rows.
+        """
+        if s is None:
+            codes = [np.full(n_rows, UNKNOWN) for _ in self.attributes]
+        else:
+            codes = self._read(sensitive_columns(s, n_rows, argument), argument)
+        present, row = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        columns: Floats = self._columns(present)[row.ravel()]
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain lists and numbers, for JSON.
+
+        Raises:
+            TypeError: if a sensitive value is neither a text nor a whole number.
+        """
+        values = [column.tolist() for column in self.values]
+        strange = [v for column in values for v in column if not isinstance(v, (str, int))]
+        if strange:
+            raise TypeError(f"sensitive_features: expected texts or whole numbers, got {strange}.")
+        return {
+            "attributes": list(self.attributes),
+            "values": values,
+            "codes": self.codes.tolist(),
+            "rows": self.rows.tolist(),
+            "crossed": self.crossed,
+        }
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> SensitiveEncoder:
+        """What `to_dict` gave."""
+        return cls(
+            tuple(known["attributes"]),
+            tuple(_as_values(column) for column in known["values"]),
+            np.asarray(known["codes"], dtype=np.int64),
+            np.asarray(known["rows"], dtype=np.float64),
+            bool(known["crossed"]),
+        )
+
+    def _read(self, columns: Mapping[str, Any], argument: str) -> list[Ints]:
+        if len(columns) != len(self.attributes):
+            raise ValueError(
+                f"{argument}: expected the attributes {list(self.attributes)} of the fit, got "
+                f"{list(columns)}."
+            )
+        if set(columns) == set(self.attributes):
+            columns = {name: columns[name] for name in self.attributes}
+        found = []
+        for name, column, values in zip(
+            self.attributes, columns.values(), self.values, strict=True
+        ):
+            given = encode(column, f"{argument} ({name})")
+            place = {value: index for index, value in enumerate(values.tolist())}
+            strangers = [value for value in given.values.tolist() if value not in place]
+            if strangers:
+                warnings.warn(
+                    f"{argument}: {name} has values that fit never saw, such as "
+                    f"{str(strangers[0])!r}; they are taken as unknown. The known ones are "
+                    f"{values.tolist()}.",
+                    stacklevel=4,
+                )
+            table = [place.get(value, UNKNOWN) for value in given.values.tolist()]
+            found.append(np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[given.codes])
+        return found
+
+    def _has_unknown(self, attribute: int) -> bool:
+        return bool((self.codes[:, attribute] == UNKNOWN).any())
+
+    @property
+    def _own_columns(self) -> Ints:
+        """Combinations that have a column."""
+        if not self.crossed or len(self.attributes) == 1:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self.rows >= SMALLEST_GROUP)
+
+    def _columns(self, present: Ints) -> Floats:
+        """(m, d) the columns of m different combinations of codes, (m, A)."""
+        blocks = []
+        for a, values in enumerate(self.values):
+            n = len(values)
+            own = np.eye(n + 1) if self._has_unknown(a) else np.eye(n + 1, n)
+            if not self._has_unknown(a):
+                own[n] = np.bincount(self.codes[:, a], self.rows, minlength=n) / self.rows.sum()
+            blocks.append(own[present[:, a]])  # unknown is -1, the last row
+        if len(self._own_columns):
+            blocks.append(np.stack([self._shares(codes) for codes in present]))
+        return np.concatenate(blocks, axis=1)
+
+    def _shares(self, codes: Ints) -> Floats:
+        """Of the combinations with a column, how likely each one is given what is known."""
+        is_same = (self.codes == codes).all(axis=1)
+        if not is_same[self._own_columns].any():
+            is_same = ((self.codes == codes) | (codes == UNKNOWN)).all(axis=1)
+        if not is_same.any():  # values that never occurred together
+            is_same[:] = True
+        rows = np.where(is_same, self.rows, 0.0)
+        shares: Floats = (rows / max(rows.sum(), np.finfo(float).tiny))[self._own_columns]
+        return shares
+
+    def _combination(self, codes: Ints) -> str:
+        pairs = zip(self.attributes, self.values, codes, strict=True)
+        return ", ".join(f"{name}={values[c] if c >= 0 else '?'}" for name, values, c in pairs)
+
+
+def _as_values(values: Sequence[Any]) -> NDArray[Any]:
+    """Values of an attribute as `fairgrad.columns.encode` gives them."""
+    if all(isinstance(value, int) for value in values):
+        return np.asarray(values, dtype=np.int64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -> dict[str, Any]:
+    """The sensitive columns of rows, with some values hidden: what trees are to learn "unknown" by.
+
+    A tree cannot take the mean of what it does for each value. So of every attribute a share of the
+    values is hidden, at random, unless so many are unknown anyway; the constraints still know them.
+
+    Args:
+        rows: of the fit.
+        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
+        share: how many are unknown at least.
+    """
+    source = np.random.default_rng(random_state)
+    hidden = {}
+    for a, name in enumerate(rows.groups.attributes):
+        column = rows.groups.column(a)[rows.group]
+        is_unknown = rows.groups.codes[rows.group, a] == UNKNOWN
+        lacking = share - float(is_unknown.mean())
+        if lacking > 0:
+            chosen = source.random(len(column)) < lacking
+            chosen[source.integers(len(column))] = True  # at least one
+            nothing: Any = UNKNOWN if column.dtype.kind == "i" else None
+            column = np.where(chosen, nothing, column)
+        hidden[name] = column
+    return hidden
+
+
+def beside(X: Any, columns: Floats, names: Sequence[str]) -> Any:
+    """Features with further columns to their right: an array, a sparse matrix or a data frame.
+
+    Args:
+        X: (n, features) with a shape.
+        columns: (n, d).
+        names: (d,) what to call them in a data frame.
+
+    Raises:
+        ValueError: if the data frame has a column of such a name.
+    """
+    if hasattr(X, "tocsr"):
+        from scipy import sparse  # noqa: PLC0415 - here X is scipy's, so that it is loaded
+
+        return sparse.hstack([X, columns.astype(X.dtype)], format="csr")
+    if not hasattr(X, "columns"):
+        array = np.asarray(X)
+        dtype = array.dtype if array.dtype.kind == "f" else np.float64
+        return np.concatenate([array, columns.astype(dtype)], axis=1)
+    taken = [name for name in names if name in X.columns]
+    if taken:
+        raise ValueError(f"X: has a column {taken[0]!r}, which use_sensitive adds; rename it.")
+    frame = X.copy(deep=False)
+    for name, column in zip(names, columns.T, strict=True):
+        frame[name] = column
+    return frame
+
+
+def is_aware(model: Any) -> bool:
+    """Whether a model, or the last step of a pipeline, looks at sensitive values to predict."""
+    last = model[-1] if hasattr(model, "steps") else model
+    return bool(getattr(last, "use_sensitive", False))
+
+
+def to_predict(model: Any, sensitive_features: Any) -> dict[str, Any]:
+    """The arguments with which a model's `predict` gets the sensitive values, if it needs them."""
+    return {"sensitive_features": sensitive_features} if is_aware(model) else {}
+
+
+def with_values(
+    encoder: SensitiveEncoder | None,
+    X: Any,
+    sensitive_features: Any,
+    names: Sequence[str] | None = None,
+) -> Any:
+    """Features of rows to predict, for an aware model with the encoded sensitive values beside.
+
+    Args:
+        encoder: of the fitted model; None if it is not aware.
+        X: (n, features) with a shape.
+        sensitive_features: (n,) or a table; None takes all as unknown, with a warning.
+        names: of the columns in a data frame; by default the encoder's.
+
+    Raises:
+        ValueError: if sensitive values are given although the model does not look at them.
+    """
+    if encoder is None:
+        if sensitive_features is not None:
+            raise ValueError(NOT_USED)
+        return X
+    if sensitive_features is None:
+        warnings.warn(NOT_GIVEN, stacklevel=4)
+    columns = encoder.encode(sensitive_features, X.shape[0])
+    return beside(X, columns, encoder.names if names is None else names)
+
+
+class AwareRouting:
+    """What aware estimators ask for by scikit-learn's metadata routing; a base before its own.
+
+    The methods that predict ask for `sensitive_features` exactly if `use_sensitive` is set, unless
+    the user has said otherwise; `fit` asks for them as the user says.
+    """
+
+    use_sensitive: bool
+
+    def get_metadata_routing(self) -> Any:
+        """The requests, as scikit-learn wants to know them."""
+        routing = super().get_metadata_routing()  # type: ignore[misc]  # of BaseEstimator
+        for method in AWARE_METHODS:
+            request = getattr(routing, method, None)
+            if request is not None and request.requests.get("sensitive_features", True) is None:
+                request.add_request(param="sensitive_features", alias=bool(self.use_sensitive))
+        return routing

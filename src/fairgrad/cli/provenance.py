@@ -1,0 +1,152 @@
+"""What a result rests on: which data, which command, when, and which versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import sys
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairgrad.tables.reading import table_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fairgrad.audit import Audit
+    from fairgrad.tables.reading import TableSource
+
+PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that was read.
+
+    Attributes:
+        name: without its folder.
+        bytes: its size.
+        sha256: its hash, as ``sha256sum`` prints it.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> DataFile:
+        """Reads the file once."""
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        return cls(path.name, path.stat().st_size, digest.hexdigest())
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a result rests on.
+
+    Attributes:
+        data: the files of the table.
+        test: the files of the table of --test.
+        command: as it was typed.
+        date: of the result, in UTC; that of SOURCE_DATE_EPOCH if it is set.
+        versions: of Python and the packages.
+    """
+
+    data: tuple[DataFile, ...]
+    test: tuple[DataFile, ...]
+    command: str
+    date: str
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, table: TableSource, test: str | None = None) -> Provenance:
+        """That of a result of the running command."""
+        data, judged = (_hashed(source) for source in (table, test or ()))
+        return cls(data, judged, _command(), _now(), _versions())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        known = asdict(self)
+        return {**known, "data": [*known["data"]], "test": [*known["test"]]}
+
+    def in_words(self) -> dict[str, str]:
+        """For people."""
+        files = {"Data": self.data, "Test data": self.test}
+        said = {
+            name: "; ".join(f"{one.name}, SHA-256 {one.sha256}" for one in found)
+            for name, found in files.items()
+            if found
+        }
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
+
+
+def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
+    """An audit, with what it rests on, as plain values."""
+    return {**audit.to_dict(), "provenance": source.to_dict()}
+
+
+def audit_json(audit: Audit, source: Provenance) -> str:
+    """The same as JSON."""
+    found = audit_values(audit, source)
+    return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
+    """Whether a file of the table is one that a model was trained on.
+
+    Args:
+        table: what is read now.
+        known: a provenance as plain values; empty for models of older versions.
+    """
+    hashes = {one["sha256"] for one in known.get("data", ())}
+    return bool(hashes) and any(one.sha256 in hashes for one in _hashed(table))
+
+
+def _hashed(table: TableSource) -> tuple[DataFile, ...]:
+    found = []
+    for path in table_files(table):
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found += [DataFile.of(file) for file in inside if file.is_file()]
+    return tuple(found)
+
+
+def _command() -> str:
+    context = click.get_current_context(silent=True)
+    arguments = context.find_root().obj if context else None
+    return shlex.join(["fairgrad", *(arguments or ())]) if context else ""
+
+
+def _now() -> str:
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    seconds = float(fixed) if fixed and fixed.isdigit() else None
+    moment = (
+        datetime.now(timezone.utc)
+        if seconds is None
+        else datetime.fromtimestamp(seconds, timezone.utc)
+    )
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        if name == "lightgbm" and "lightgbm" not in sys.modules:
+            continue
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

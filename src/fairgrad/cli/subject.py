@@ -1,0 +1,232 @@
+"""What is audited or compared: rows of a table, and predictions of models or in columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.audit import Audit
+from fairgrad.audit.words import conjoined, n_of
+from fairgrad.cli.request import guessed_desirable, read_tolerance, usual_measures
+from fairgrad.tables.dialect import ReadingOptions
+from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.matching import match_labels, matched_column
+from fairgrad.tables.reading import (
+    PIECE,
+    ReadingReport,
+    column_names,
+    read_table,
+    table_name,
+)
+from fairgrad.tables.roles import ColumnRoles, check_named, number_column
+from fairgrad.tables.values import as_categories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.audit import Notice
+    from fairgrad.cli.folder import SavedModel
+    from fairgrad.measures import On
+    from fairgrad.tables.reading import TableSource
+
+
+@dataclass(eq=False)
+class AuditedPeople:
+    """Rows of a table whose predictions are audited.
+
+    Attributes:
+        frame: the rows that have all values that are needed.
+        columns: the role of each column.
+        labels: all labels, in natural order.
+        table: the name of the file.
+        left_out: how many rows were left out, by reason.
+        remarks: what readers should know about the rows.
+        value_map: what the user says of predicted values.
+        notes: how the files were read, and what was odd about them.
+    """
+
+    frame: pd.DataFrame
+    columns: ColumnRoles
+    labels: list[str]
+    table: str
+    left_out: dict[str, int] = field(default_factory=dict)
+    remarks: list[str | Notice] = field(default_factory=list)
+    value_map: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def desirable(self) -> str | None:
+        """The desirable label; None if there are several and none was named."""
+        return self.columns.desirable(self.labels)
+
+    def truth(self) -> pd.Series:
+        """The labels of all rows, as texts."""
+        if self.columns.target not in self.frame:
+            raise ValueError(f"{self.table} has no column {self.columns.target!r}")
+        own = as_categories(self.frame[self.columns.target])
+        values = [str(value) for value in own.cat.categories]
+        found, note = match_labels(
+            values, self.labels, column=self.columns.target, target="the model's labels"
+        )
+        self._remark(note)
+        texts = np.asarray(own.map(found), dtype=object)
+        return pd.Series(texts, name=self.columns.target, dtype=object)
+
+    def predictions(self, column: str, option: str) -> NDArray[Any]:
+        """The predictions in a column, as labels of the target."""
+        target = repr(self.columns.target)
+        given = self.value_map
+        # A value that stands for itself is a label that the target happens not to have.
+        own = [value for value, label in given.items() if value == label]
+        self.labels += [value for value in own if value not in self.labels]
+        found, note = matched_column(
+            self.frame, column, self.labels, target=target, option=option, given=given
+        )
+        self._remark(note)
+        return np.asarray(found, dtype=object)
+
+    def above(self, score: NDArray[np.float64], threshold: float) -> NDArray[Any]:
+        """Predictions from a score of the desirable label."""
+        if len(self.labels) != 2 or self.desirable is None:
+            raise ValueError(
+                f"--threshold needs a target with two values; {self.columns.target!r} has "
+                f"{len(self.labels)}: {', '.join(self.labels)}"
+            )
+        (other,) = (label for label in self.labels if label != self.desirable)
+        return np.where(score >= threshold, self.desirable, other).astype(object)
+
+    def numbers(self, column: str, option: str) -> NDArray[np.float64]:
+        """A column of numbers."""
+        return number_column(self.frame, column, option)
+
+    def _remark(self, note: str) -> None:
+        if note and note not in self.remarks:
+            self.remarks.append(note)
+
+    def audit(
+        self,
+        predicted: NDArray[Any],
+        given: Mapping[str, Any],
+        judged: Sequence[str | On] = (),
+        **options: Any,
+    ) -> Audit:
+        """Audits predictions; the verdict is about `judged`, or all usual measures if empty."""
+        usual = usual_measures(self.desirable)
+        truth = self.truth()
+        return Audit(
+            truth,
+            predicted,
+            self.columns.groups(self.frame),
+            measures=list(judged) or usual,
+            others=usual if judged else (),
+            tolerance=read_tolerance(given),
+            confidence=given["confidence"],
+            y_desirable=self.desirable,
+            labels=self.labels,
+            min_group=given["min_group"],
+            remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
+            **options,
+        )
+
+
+def read_people(
+    table: TableSource,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    *,
+    models: Sequence[SavedModel] = (),
+    labels: Sequence[str] | None = None,
+    value_map: Sequence[Mapping[str, str]] = (),
+    reading: ReadingOptions | None = None,
+    select: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+) -> AuditedPeople:
+    """The rows of a table that have a target and all further columns, such as predictions.
+
+    Args:
+        table: its files.
+        columns: the role of each column.
+        further: columns that are needed, by the option that names them.
+        models: those that read the table; values of their features may be missing.
+        labels: all labels, if they are known without the table.
+        value_map: what the user says of predicted values.
+        reading: what the user says of the files.
+        select: takes some of the rows.
+    """
+    reading = reading or ReadingOptions()
+    known = (text for model in models for text in model.missing)
+    reading = replace(reading, missing=(*reading.missing, *known))
+    names = column_names(table, reading)
+    columns.check(names)
+    for option, column in further.items():
+        check_named([column], names, f"--{option}")
+    wanted = [columns.target, *columns.sensitive, *further.values()]
+    needed = dict.fromkeys([*wanted, *(name for model in models for name in model.needed)])
+    dates = [f.column for model in models for f in model.features if f.date is not None]
+    frame = read_table(table, list(needed), options=reading, texts=dates)
+    notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
+    frame = frame if select is None else select(frame)
+    kept, left_out = _complete(frame, {"target": columns.target, **further})
+    if not len(kept):
+        lacking = conjoined([columns.target, *further.values()])
+        raise ValueError(f"{table_name(table)} has no row with a value of {lacking}")
+    people = AuditedPeople(kept, columns, [], table_name(table), left_out, notes=notes)
+    if labels is None:
+        columns.label(kept)  # refuses a target that cannot be one
+        labels = [str(value) for value in as_categories(kept[columns.target]).cat.categories]
+    people.labels = list(labels)
+    people.value_map = {value: label for part in value_map for value, label in part.items()}
+    if left_out:
+        parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
+        gone = len(frame) - len(kept)
+        verb = "is" if gone == 1 else "are"
+        people.remarks.append(
+            f"{gone:,} of {n_of(len(frame), 'row')} {verb} left out: {conjoined(parts)}."
+        )
+    return people
+
+
+def _complete(
+    frame: pd.DataFrame, needed: Mapping[str, str]
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows with all of these values, and how many lack which one first."""
+    keep = np.ones(len(frame), dtype=bool)
+    left_out = {}
+    for option, column in needed.items():
+        lacking = keep & frame[column].isna().to_numpy()
+        if lacking.any():
+            left_out[f"a {option} ({column})"] = int(lacking.sum())
+        keep &= ~lacking
+    return frame[keep].reset_index(drop=True), left_out
+
+
+def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
+    """The role of each column of a table that a model is audited on."""
+    own = model.columns
+    wanted = tuple(sensitive) or own.sensitive
+    bins = {name: edges for name, edges in own.bins.items() if name in wanted}
+    desirable = model.settings["desirable"]
+    return ColumnRoles(own.target, wanted, bins=bins, y_desirable=desirable, prefix="--")
+
+
+def model_scores(
+    model: SavedModel, people: AuditedPeople, missing: Sequence[str] = ()
+) -> NDArray[np.float64]:
+    """(n, labels) the probability of each of the model's labels; oddities become notes."""
+    scores, odd = [], Oddities()
+    for start in range(0, len(people.frame), PIECE):  # copies on the way stay small
+        found, strange = model.scores(people.frame.iloc[start : start + PIECE], missing)
+        scores.append(found)
+        odd.update(strange)
+    people.notes += [said for said in odd.sentences() if said not in people.notes]
+    return np.concatenate(scores)
+
+
+def model_predictions(model: SavedModel, scores: NDArray[np.float64]) -> NDArray[Any]:
+    """The label with the largest probability."""
+    predicted: NDArray[Any] = np.asarray(model.labels, dtype=object)[scores.argmax(axis=1)]
+    return predicted

@@ -1,0 +1,172 @@
+"""A leaf for MLflow: ``from fairgrad.mlflow import log_audit, log_fairness``.
+
+Both write to the active run, as all of MLflow's own functions do. `mlflow-skinny` is enough.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mlflow
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fairgrad.audit import Audit
+from fairgrad.report import Report
+from fairgrad.torch import FairLoss
+from fairgrad.torch.monitor import numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["log_audit", "log_fairness"]
+
+PARAMETERS = ("fairness_measure", "epsilon", "fairness_rate", "proportional_rate", "error_memory")
+CURVES = ("accuracy", "loss", "unfairness")
+
+
+def log_fairness(
+    model: Any, step: int | None = None, *, prefix: str = "fairness"
+) -> dict[str, float]:
+    """Logs where a fair loss stands, or how the training of a fair estimator went.
+
+    Of a loss: "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...", one for
+    each constraint or cell, and "fairness/negative_share", as metrics of this step. Of a fitted
+    estimator: the same at the end of training, its fairness arguments as parameters of the run,
+    and, where it kept a history, accuracy, loss, unfairness, levels and multipliers of every epoch.
+    MLflow allows no "=" and no comma in names: "y=1, sex=F" becomes "y-1 sex-F".
+
+    Args:
+        model: a loss of `fairgrad.torch`, or a fitted estimator of this library.
+        step: the number of the step, for losses.
+        prefix: what the names of the metrics start with.
+
+    Returns:
+        The metrics of the end.
+
+    Raises:
+        TypeError: if the model is neither.
+        ValueError: if it is a plain model, without levels of fairness.
+        sklearn.exceptions.NotFittedError: if the estimator is not fitted.
+
+    Example:
+        >>> import mlflow, torch
+        >>> from fairgrad.torch import CrossEntropyLoss
+        >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+        >>> criterion = CrossEntropyLoss(y, s, "accuracy_parity")
+        >>> with mlflow.start_run():
+        ...     loss = criterion(torch.zeros(4, 2), y, s)
+        ...     log_fairness(criterion, step=0)["fairness/level/s-0"]
+        0.0
+    """
+    if isinstance(model, FairLoss):
+        found = _named(numbers_of(model), prefix)
+        mlflow.log_metrics(found, step=step)
+        return found
+    if not hasattr(model, "fairness_measure"):
+        raise TypeError(
+            "model: expected a loss of fairgrad.torch or a fitted estimator of fairgrad, got "
+            f"{type(model).__name__}."
+        )
+    check_is_fitted(model)
+    if not model.constraint_names_:
+        raise ValueError("model: a plain model (fairness_measure=None) has no levels to log.")
+    mlflow.log_params(
+        {name: _said(getattr(model, name)) for name in PARAMETERS if hasattr(model, name)}
+    )
+    for epoch, numbers in enumerate(_epochs(model)):
+        mlflow.log_metrics(_named(numbers, prefix), step=epoch)
+    found = _named(_at_the_end(model), prefix)
+    mlflow.log_metrics(found, step=step)
+    return found
+
+
+def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
+    """Logs an audit: its verdict, how unfair the model is by each measure, and the report.
+
+    The verdict is the tag "fairness.verdict"; the accuracy and the mean ``|F|`` of every finding
+    are metrics, such as "unfairness/equalized_odds/sex"; the artifacts are ``audit.json`` and
+    ``report.html``, the page that needs no server.
+
+    Args:
+        audit: of any model's predictions.
+        folder: of the artifacts.
+        **report: what else `fairgrad.report.Report` takes, such as a title, frontier or history.
+
+    Raises:
+        TypeError: if it is not an audit.
+
+    Example:
+        >>> import mlflow
+        >>> from fairgrad.audit import Audit
+        >>> audit = Audit([0, 1] * 400, [0, 1] * 400, ["a", "a", "b", "b"] * 200)
+        >>> with mlflow.start_run() as run:
+        ...     log_audit(audit, title="Loans")
+        >>> mlflow.get_run(run.info.run_id).data.metrics["accuracy"]
+        1.0
+    """
+    if not isinstance(audit, Audit):
+        raise TypeError(f"audit: expected a fairgrad.audit.Audit, got {type(audit).__name__}.")
+    with tempfile.TemporaryDirectory() as place:
+        audit.to_json(Path(place) / "audit.json")
+        Report(audit, **report).save(Path(place) / "report.html")
+        mlflow.log_artifacts(place, folder)
+    accuracy = float(audit.table.together().rates["accuracy"].value[0])
+    levels = {
+        f"unfairness/{finding.measure}/{finding.attribute}": finding.unfairness
+        for finding in audit.findings
+    }
+    mlflow.log_metrics({"accuracy": accuracy, **_named(levels)})
+    mlflow.set_tag("fairness.verdict", audit.verdict)
+
+
+def _epochs(model: Any) -> Iterable[dict[str, float]]:
+    """The numbers of every epoch; of boosted trees, which keep no history, none."""
+    history = getattr(model, "history_", {})
+    names = {"level": "levels", "multiplier": "multipliers"}
+    for epoch in range(len(history.get("accuracy", ()))):
+        numbers = {name: float(history[name][epoch]) for name in CURVES}
+        for kind, key in names.items():
+            numbers |= _paired(kind, model.constraint_names_, history[key][epoch])
+        yield numbers
+
+
+def _at_the_end(model: Any) -> dict[str, float]:
+    return {
+        **_paired("level", model.constraint_names_, model.levels_),
+        **_paired("multiplier", model.constraint_names_, model.multipliers_),
+        **_paired("weight", model.cell_names_, model.cell_weights_),
+    }
+
+
+def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
+    """Numbers by name; the second and later ones of a name are numbered."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for name, value in zip(names, values, strict=True):
+        seen[name] += 1
+        found[f"{kind}/{name}" + (f" ({seen[name]})" if seen[name] > 1 else "")] = float(value)
+    return found
+
+
+def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+    """Finite numbers by names that MLflow takes, each of its own."""
+    found: dict[str, float] = {}
+    for name, number in numbers.items():
+        clean = re.sub(r"[^\w.\- /]", "", name.replace("=", "-"))
+        start = unique = f"{prefix}/{clean}" if prefix else clean
+        number_of_name = 1
+        while unique in found:
+            number_of_name += 1
+            unique = f"{start} {number_of_name}"
+        if np.isfinite(number):
+            found[unique] = float(number)
+    return found
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,434 @@
+"""A leaf for ONNX: ``from fairgrad.onnx import to_onnx``. Fitted models that other runtimes run.
+
+A linear model or a perceptron is a handful of nodes, and boosted trees are one, so the graphs are
+written here node by node. They compute in the model's own precision: what a runtime gives equals
+what `predict` and `predict_proba` give.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.training.layers import EPS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["to_onnx"]
+
+OPSETS = {"": 18, "ai.onnx.ml": 5}
+IR_VERSION = 10
+"""Versions of the operators and of the format: what runtimes since 2024 read."""
+
+DOUBLE = np.dtype(np.float64)
+
+LESS_OR_EQUAL, LESS = 0, 1
+"""How a node of a tree compares, as ONNX numbers it."""
+
+
+def to_onnx(model: Any) -> onnx.ModelProto:
+    """A fitted classifier as an ONNX graph.
+
+    Its input is ``X``, (rows, features), as float32 or float64, whichever the model computes in.
+    Its outputs are ``label``, (rows,), and ``probabilities``, (rows, classes): those of `predict`
+    and `predict_proba`. Write it with ``onnx.save(to_onnx(model), "model.onnx")``. Which label and
+    group each multiplier belongs to, and what else is needed to train, is not in it.
+
+    Fair decisions around another model are exported where that model is one of these, or logistic
+    regression. All may be the last step of a pipeline whose other steps scale: `StandardScaler` or
+    `MinMaxScaler`. Not supported are other steps (convert them with skl2onnx and join the graphs
+    with ``onnx.compose``), models with ``module=`` (``torch.onnx.export`` takes
+    ``model.module_``), boosted trees that split on categories, and decisions that look at
+    sensitive values.
+
+    Args:
+        model: a fitted `FairGradClassifier`, `FairGradLGBMClassifier`, `FairGradXGBClassifier` or
+            `FairDecisionClassifier`, or a pipeline that ends in one.
+
+    Raises:
+        TypeError: if it is another model.
+        ValueError: if it has parts that have no counterpart in the graph.
+        sklearn.exceptions.NotFittedError: if it is not fitted.
+
+    Example:
+        >>> import numpy as np, onnxruntime
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> X, y, s = np.eye(4).repeat(5, 0), ["no", "no", "yes", "yes"] * 5, [0, 1] * 10
+        >>> model = FairGradClassifier(compare_plain=False, fairness_rate=0.01, max_iter=1)
+        >>> model = model.fit(X, y, sensitive_features=s)
+        >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+        >>> label, probabilities = session.run(None, {"X": X})
+        >>> bool((label == model.predict(X)).all())
+        True
+        >>> bool(np.allclose(probabilities, model.predict_proba(X)))
+        True
+    """
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "fairness_measure"):
+        raise _not_known(last)
+    check_is_fitted(last)
+    graph = GraphWriter()
+    # In a pipeline the steps before XGBoost compute in double precision.
+    given = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
+    scores = graph.scores(model, "X", given)
+    graph.probabilities(scores, len(last.classes_), result="probabilities")
+    graph.label(scores, np.asarray(last.classes_), _precision(last))
+    return graph.finish(model, last, given)
+
+
+def _is_xgboost(model: Any) -> bool:
+    return any(cls.__name__ == "FairGradXGBClassifier" for cls in type(model).__mro__)
+
+
+def _precision(model: Any) -> np.dtype[Any]:
+    """What a classifier, or the last step of a pipeline, computes in."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if isinstance(last, FairGradClassifier):
+        return np.asarray(last.state_["network.parameters"]).dtype
+    return np.dtype(np.float32 if _is_xgboost(last) else np.float64)
+
+
+def _not_known(model: Any) -> TypeError:
+    fair = [name for name in WRITERS if name != "LogisticRegression"]
+    return TypeError(f"model: expected one of {', '.join(fair)}, got {type(model).__name__}.")
+
+
+class GraphWriter:
+    """Nodes and constants of a graph that is being written; its input is called X."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, values: Any) -> str:
+        """The name of an array."""
+        name, array = f"constant{len(self.constants)}", np.ascontiguousarray(values)
+        if array.dtype.kind in "OSU":
+            array = array.astype(str).astype(object)  # what ONNX takes for texts
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, result: str = "", **attributes: Any) -> str:
+        """Adds a node; gives the name of its result."""
+        name = result or f"value{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+    def scores(self, model: Any, x: str, given: np.dtype[Any]) -> str:
+        """The scores of a model: (rows, 1) margins of two classes, or (rows, classes) logits.
+
+        Args:
+            model: a fitted classifier or pipeline.
+            x: the name of its features.
+            given: their precision; the scores have the model's own.
+        """
+        if isinstance(model, Pipeline):
+            for _, step in model.steps[:-1]:
+                x = self._scaled(step, x, given)
+            model = model[-1]
+        kinds = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in WRITERS]
+        if not kinds:
+            raise _not_known(model)
+        return WRITERS[kinds[0]](model, self, self.cast(x, given, _precision(model)))
+
+    def cast(self, name: str, given: np.dtype[Any], wanted: np.dtype[Any]) -> str:
+        """A value in another precision."""
+        if given == wanted:
+            return name
+        return self.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(wanted))
+
+    def _scaled(self, step: Any, x: str, dtype: np.dtype[Any]) -> str:
+        """The features after a step that scales."""
+        kind = type(step).__name__
+        if kind == "MinMaxScaler" and not step.clip:
+            x = self.add("Mul", x, self.constant(step.scale_.astype(dtype)))
+            return self.add("Add", x, self.constant(step.min_.astype(dtype)))
+        if kind != "StandardScaler":
+            raise TypeError(
+                "model: expected steps StandardScaler or MinMaxScaler (without clip) before the "
+                f"classifier, got {kind}."
+            )
+        if step.with_mean:
+            x = self.add("Sub", x, self.constant(step.mean_.astype(dtype)))
+        return self.add("Div", x, self.constant(step.scale_.astype(dtype))) if step.with_std else x
+
+    def probabilities(self, scores: str, n_classes: int, result: str = "") -> str:
+        """(rows, classes) of scores."""
+        if n_classes > 2:
+            return self.add("Softmax", scores, result=result, axis=1)
+        both = self.add("Sigmoid", self.add("Neg", scores)), self.add("Sigmoid", scores)
+        return self.add("Concat", *both, result=result, axis=1)
+
+    def label(self, scores: str, classes: NDArray[Any], dtype: np.dtype[Any]) -> None:
+        """The label; the second of two where the margin is above 0, as `predict` does."""
+        if len(classes) == 2:
+            above = self.add("Greater", scores, self.constant(np.zeros(1, dtype)))
+            index = self.add("Cast", above, to=onnx.TensorProto.INT64)
+        else:
+            index = self.add("ArgMax", scores, axis=1, keepdims=0)
+        flat = self.add("Reshape", index, self.constant(np.array([-1])))
+        self.add("Gather", self.constant(classes), flat, result="label")
+
+    def finish(self, model: Any, last: Any, given: np.dtype[Any]) -> onnx.ModelProto:
+        """The whole model, checked."""
+        kinds = [helper.np_dtype_to_tensor_dtype(one) for one in (given, _precision(last))]
+        classes = np.asarray(last.classes_)
+        is_text = classes.dtype.kind in "OSU"
+        label = (
+            onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(classes.dtype)
+        )
+        graph = helper.make_graph(
+            self.nodes,
+            "fairgrad",
+            [helper.make_tensor_value_info("X", kinds[0], ["rows", int(model.n_features_in_)])],
+            [
+                helper.make_tensor_value_info("label", label, ["rows"]),
+                helper.make_tensor_value_info("probabilities", kinds[1], ["rows", len(classes)]),
+            ],
+            self.constants,
+        )
+        made = helper.make_model(
+            graph,
+            producer_name="fairgrad",
+            producer_version=version("fairgrad"),
+            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
+        )
+        names = getattr(model, "feature_names_in_", None)
+        helper.set_model_props(
+            made,
+            {
+                "fairness_measure": str(last.fairness_measure),
+                "epsilon": str(last.epsilon),
+                **(
+                    {} if names is None else {"features": json.dumps([str(name) for name in names])}
+                ),
+            },
+        )
+        onnx.checker.check_model(made)
+        return made
+
+
+def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
+    """A linear model or perceptron: scaling, then layer after layer."""
+    shape = model.shape_
+    if shape is None:
+        raise ValueError(
+            "model: a network given as module= is not exported here; use torch.onnx.export of "
+            "model.module_."
+        )
+    flat = np.asarray(model.state_["network.parameters"])[0]
+    dtype = flat.dtype
+    parts = np.split(flat, np.cumsum(shape.sizes)[:-1])
+    pieces = {
+        name: part.reshape(size)
+        for (name, size), part in zip(shape.pieces.items(), parts, strict=True)
+    }
+    scaling = [graph.constant(part.astype(dtype)) for part in (model.offset_, model.scale_)]
+    value = graph.add("Div", graph.add("Sub", x, scaling[0]), scaling[1])
+    for layer in range(len(shape.hidden) + 1):
+        linear = [graph.constant(pieces[f"{name}{layer}"]) for name in ("weight", "bias")]
+        value = graph.add("Gemm", value, *linear, transB=1)
+        if layer == len(shape.hidden):
+            break
+        if shape.batch_norm:
+            running = [model.state_[f"buffers.{name}{layer}"][0] for name in ("mean", "variance")]
+            learnt = [pieces[f"{name}{layer}"] for name in ("scale", "shift")]
+            constants = [graph.constant(part) for part in (*learnt, *running)]
+            value = graph.add("BatchNormalization", value, *constants, epsilon=EPS)
+        value = graph.add("Relu", value)
+    return value
+
+
+class SplitNode(NamedTuple):
+    """A node of a tree: rows with ``X[feature] <= value`` (or ``<``) go to `left`.
+
+    `left` and `right` are nodes, or numbers: the scores of leaves. `missing_left` says where a
+    missing value goes.
+    """
+
+    feature: int
+    value: float
+    missing_left: bool
+    left: Any
+    right: Any
+
+
+def _write_lightgbm(model: Any, graph: GraphWriter, x: str) -> str:
+    trees = model.booster_.dump_model(num_iteration=model.best_iteration_)["tree_info"]
+    roots = [_lightgbm_node(tree["tree_structure"]) for tree in trees]
+    base = np.zeros(1 if len(model.classes_) == 2 else len(model.classes_))
+    return _write_trees(graph, x, roots, base, LESS_OR_EQUAL, np.float64)
+
+
+def _lightgbm_node(node: Mapping[str, Any]) -> Any:
+    if "leaf_value" in node:
+        return float(node["leaf_value"])
+    if node["decision_type"] != "<=":
+        raise ValueError("model: splits on categories are not exported; encode them as numbers.")
+    if node["missing_type"] == "Zero":
+        raise ValueError("model: zero_as_missing=True is not exported.")
+    value = float(node["threshold"])
+    # Where there was no missing value in training, LightGBM takes one for 0.
+    missing_left = node["default_left"] if node["missing_type"] == "NaN" else value >= 0
+    children = [_lightgbm_node(node[side]) for side in ("left_child", "right_child")]
+    return SplitNode(int(node["split_feature"]), value, bool(missing_left), *children)
+
+
+def _write_xgboost(model: Any, graph: GraphWriter, x: str) -> str:
+    learner = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]
+    booster = learner["gradient_booster"]
+    if booster["name"] != "gbtree" or not np.isnan(model.missing):
+        raise ValueError("model: only booster='gbtree' with missing=nan is exported.")
+    trees = booster["model"]["trees"]
+    if any(tree["categories_nodes"] for tree in trees):
+        raise ValueError("model: splits on categories are not exported; encode them as numbers.")
+    n_scores = 1 if len(model.classes_) == 2 else len(model.classes_)
+    if getattr(model, "early_stopping_rounds", None):
+        trees = trees[: (model.best_iteration + 1) * n_scores * (model.num_parallel_tree or 1)]
+    said = json.loads(learner["learner_model_param"]["base_score"])
+    base = np.broadcast_to(np.asarray(said, dtype=np.float32), (n_scores,))
+    if n_scores == 1:
+        base = np.log(base / (1 - base))  # it is kept as a probability
+    roots = [_xgboost_node(tree, 0) for tree in trees]
+    return _write_trees(graph, x, roots, base, LESS, np.float32)
+
+
+def _xgboost_node(tree: Mapping[str, Sequence[Any]], place: int) -> Any:
+    value, left = tree["split_conditions"][place], tree["left_children"][place]
+    if left < 0:
+        return float(value)
+    children = [
+        _xgboost_node(tree, tree[side][place]) for side in ("left_children", "right_children")
+    ]
+    feature, missing_left = tree["split_indices"][place], tree["default_left"][place]
+    return SplitNode(int(feature), float(value), bool(missing_left), *children)
+
+
+def _write_trees(
+    graph: GraphWriter, x: str, roots: Sequence[Any], base: NDArray[Any], mode: int, dtype: Any
+) -> str:
+    """(rows, scores) sums of the trees' leaves and the base; tree i adds to score i mod scores."""
+    nodes: list[tuple[int, float, bool, int, int, int, int]] = []
+    leaves: list[tuple[int, float]] = []
+
+    def place(node: Any, score: int) -> tuple[int, int]:
+        """Number of a node or leaf, and whether it is a leaf."""
+        if not isinstance(node, SplitNode):
+            leaves.append((score, node))
+            return len(leaves) - 1, 1
+        here = len(nodes)
+        nodes.append((node.feature, node.value, node.missing_left, 0, 0, 0, 0))
+        left, right = place(node.left, score), place(node.right, score)
+        nodes[here] = (*nodes[here][:3], *left, *right)
+        return here, 0
+
+    tree_roots = []
+    for number, root in enumerate(roots):
+        # A tree of one leaf is a split whose sides are alike.
+        split = (
+            root
+            if isinstance(root, SplitNode)
+            else SplitNode(0, 0.0, missing_left=True, left=root, right=root)
+        )
+        tree_roots.append(place(split, number % len(base))[0])
+    feature, value, missing, *sides = map(list, zip(*nodes, strict=True))
+    targets, weights = zip(*leaves, strict=True)
+    sums = graph.add(
+        "TreeEnsemble",
+        x,
+        domain="ai.onnx.ml",
+        n_targets=len(base),
+        aggregate_function=1,
+        post_transform=0,
+        tree_roots=tree_roots,
+        nodes_featureids=feature,
+        nodes_splits=numpy_helper.from_array(np.array(value, dtype)),
+        nodes_modes=numpy_helper.from_array(np.full(len(nodes), mode, np.uint8)),
+        nodes_missing_value_tracks_true=[int(left) for left in missing],
+        nodes_truenodeids=sides[0],
+        nodes_trueleafs=sides[1],
+        nodes_falsenodeids=sides[2],
+        nodes_falseleafs=sides[3],
+        leaf_targetids=targets,
+        leaf_weights=numpy_helper.from_array(np.array(weights, dtype)),
+    )
+    return graph.add("Add", sums, graph.constant(base.astype(dtype)))
+
+
+def _write_regression(model: Any, graph: GraphWriter, x: str) -> str:
+    """Logistic regression of scikit-learn, the default model of fair decisions."""
+    if getattr(model, "multi_class", "auto") == "ovr" and len(model.classes_) > 2:
+        raise ValueError("model: multi_class='ovr' is not exported.")
+    parts = (part.astype(np.float64) for part in (model.coef_, model.intercept_))
+    coefficients = [graph.constant(part) for part in parts]
+    return graph.add("Gemm", x, *coefficients, transB=1)
+
+
+def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
+    """Fair decisions: the labels' probabilities, and what the weights of the cells add to them.
+
+    ``score_l = P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``, the first term
+    being the mean of what the A sets of attributes say of it.
+    """
+    if model.use_sensitive:
+        raise ValueError("model: decisions that look at sensitive values are not exported.")
+    if model.fairness_measure is None:
+        scores = graph.scores(model.label_model_, x, DOUBLE)
+        return graph.cast(scores, _precision(model.label_model_), DOUBLE)
+    n_labels, n_sets = len(model.classes_), len(model.cell_models_)
+    label = None if model.label_model_ is None else _doubled(model.label_model_, graph, x)
+    parts = []
+    for models, pull in zip(model.cell_models_, model.pulls_, strict=True):
+        worth = pull + 1.0 / n_sets  # (L, G): what the probability of a cell adds to its label
+        if label is None:
+            codes = np.asarray(models.classes_)
+            sums = np.zeros((len(codes), n_labels))
+            sums[np.arange(len(codes)), codes // worth.shape[1]] = worth.ravel()[codes]
+            parts.append(graph.add("MatMul", _doubled(models, graph, x), graph.constant(sums)))
+            continue
+        columns = []
+        for place, (own, within) in enumerate(zip(worth, models, strict=True)):
+            chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
+            if isinstance(within, (int, np.integer)):  # all of this label are of one group
+                factor = graph.constant(own[[within]])
+            else:
+                column = graph.constant(own[within.classes_][:, None])
+                factor = graph.add("MatMul", _doubled(within, graph, x), column)
+            columns.append(graph.add("Mul", chance, factor))
+        parts.append(graph.add("Concat", *columns, axis=1))
+    scores = graph.add("Sum", *parts)
+    if n_labels == 2:
+        scores = graph.add("MatMul", scores, graph.constant(np.array([[-1.0], [1.0]])))
+    return scores
+
+
+def _doubled(model: Any, graph: GraphWriter, x: str) -> str:
+    """Probabilities of a model inside another, which computes in double precision."""
+    found = graph.probabilities(graph.scores(model, x, DOUBLE), len(model.classes_))
+    return graph.cast(found, _precision(model), DOUBLE)
+
+
+WRITERS: dict[str, Callable[[Any, GraphWriter, str], str]] = {
+    "FairGradClassifier": _write_network,
+    "FairGradLGBMClassifier": _write_lightgbm,
+    "FairGradXGBClassifier": _write_xgboost,
+    "FairDecisionClassifier": _write_decisions,
+    "LogisticRegression": _write_regression,
+}
+"""Of each class (by name, as not all of their libraries need be installed) what writes its scores.
+
+A writer adds the nodes that lead from x, in the model's precision, to the scores, and gives their
+name.
+"""

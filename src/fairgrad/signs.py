@@ -1,0 +1,55 @@
+"""Signs that not every terminal can show, and what stands in for them.
+
+A pipe on Windows takes cp1252, a bare server ASCII: what they cannot hold is written with signs
+that they can, and a user's name letter by letter as its code, so that nothing is lost or fails.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+STAND_INS = {
+    "✓": "ok",
+    "✗": "x",
+    "→": "->",
+    "←": "<-",
+    "≤": "<=",
+    "≥": ">=",
+    "±": "+/-",
+    "\N{MULTIPLICATION SIGN}": "x",
+    "·": "-",
+    "…": "...",
+    "ε": "epsilon",
+    "λ": "lambda",
+    "\N{EN DASH}": "-",
+    "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+    "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+    "\N{REPLACEMENT CHARACTER}": "?",
+    "\N{FIRST STRONG ISOLATE}": "",
+    "\N{POP DIRECTIONAL ISOLATE}": "",
+}
+HANDLER = "fairgrad.signs"
+
+
+def encodable(text: str, encoding: str) -> str:
+    r"""The text as a stream of this encoding can hold it.
+
+    Example:
+        >>> encodable("✗ ≤ 0.05 größe", "ascii")
+        'x <= 0.05 gr\\xf6\\xdfe'
+    """
+    return text.encode(encoding, errors=HANDLER).decode(encoding)
+
+
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    said = (
+        STAND_INS.get(sign, sign.encode("ascii", "backslashreplace").decode("ascii"))
+        for sign in signs
+    )
+    return "".join(said), error.end
+
+
+codecs.register_error(HANDLER, _stand_in)

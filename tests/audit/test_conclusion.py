@@ -1,0 +1,182 @@
+"""One verdict on what was asked, in one sentence, the same everywhere; who is not judged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
+from fairgrad.audit.notices import doubtful_desirable
+
+N = 4000
+GROUP = np.repeat(["a", "b"], N // 2)
+TRUTH = pd.Series(np.tile(["no", "yes"], N // 2), name="hired")
+
+
+def flipped(share_a, share_b):
+    """Predictions that are wrong for these shares of both groups, for either label alike."""
+    place = np.tile(np.repeat(np.arange(N // 4), 2), 2) / (N // 4)
+    wrong = place < np.where(GROUP == "a", share_a, share_b)
+    return np.where(wrong, np.where(TRUTH == "yes", "no", "yes"), TRUTH)
+
+
+@pytest.fixture(scope="module")
+def two_faced():
+    """Fair by demographic parity, unfair by accuracy parity."""
+    return flipped(0.1, 0.3)
+
+
+def test_the_verdict_is_about_what_was_asked(two_faced):
+    s = pd.Series(GROUP, name="group")
+    fair = Audit(TRUTH, two_faced, s, "demographic_parity", others="accuracy_parity")
+    assert fair.verdict == FAIR
+    assert [finding.verdict for finding in fair.others] == [UNFAIR]
+    assert [row["asked"] for row in fair.to_dict()["verdicts"]] == [True, False]
+    unfair = Audit(TRUTH, two_faced, s, "accuracy_parity", others=["demographic_parity"])
+    assert unfair.verdict == UNFAIR
+    both = Audit(TRUTH, two_faced, s, ["accuracy_parity", "demographic_parity"])
+    assert both.verdict == UNFAIR
+    assert both.others == ()
+
+
+def test_a_measure_asked_for_is_not_repeated_beside(two_faced):
+    s = pd.Series(GROUP, name="group")
+    usual = ["demographic_parity", "accuracy_parity"]
+    audit = Audit(TRUTH, two_faced, s, "accuracy_parity", others=usual)
+    assert [finding.measure for finding in audit.findings] == [
+        "accuracy_parity", "demographic_parity",
+    ]  # fmt: skip
+
+
+def test_one_sentence_says_it_first_and_last_and_everywhere(two_faced):
+    audit = Audit(
+        TRUTH,
+        two_faced,
+        pd.Series(GROUP, name="group"),
+        "accuracy_parity",
+        baseline=flipped(0.1, 0.1),
+        baseline_name="plain model",
+    )
+    sentence = audit.conclusion
+    for part in (
+        "Unfair by accuracy parity, groups by group",
+        "largest |F| 0.100 (",
+        "fair is at most 0.05",
+        "accuracy 80.0 % (plain model 90.0 %) on 4,000 rows",
+        "desirable hired: yes.",
+    ):
+        assert part in sentence
+    lines = [line for line in audit.summary(1000).splitlines() if line]
+    assert lines[1] == lines[-1] == f"✗ {sentence}"
+    assert audit.to_dict()["conclusion"] == sentence
+    assert audit.to_dict()["accuracy"] == pytest.approx(0.8)
+    assert audit.to_dict()["baseline_accuracy"] == pytest.approx(0.9)
+    assert sentence.replace("|", "\\|").replace("(", "\\(").replace(")", "\\)") in (
+        audit.to_markdown()
+    )
+
+
+def test_the_sentence_names_the_comparisons_that_decide(two_faced):
+    audit = Audit(TRUTH, two_faced, pd.Series(GROUP, name="group"))
+    assert audit.conclusion.startswith(
+        "Unfair in 3 of 4 comparisons by equalized odds, equality of opportunity and accuracy "
+        "parity, groups by group; largest |F| 0.100"
+    )
+
+
+def test_a_ratio_is_told_as_a_ratio():
+    biased = np.where(GROUP == "a", TRUTH, "no")
+    audit = Audit(TRUTH, biased, GROUP, "four_fifths_rule", baseline=TRUTH)
+    assert "ratio 0.000 (0.000 to " in audit.conclusion
+    assert "fair is at least 0.8" in audit.conclusion
+    assert "ratio 1.000 → 0.000" in audit.summary()
+    assert "mean |F| 1.000" not in audit.summary()
+
+
+@pytest.fixture(scope="module")
+def with_seven():
+    """The same rows, and seven people of a third group."""
+    y = pd.Series([*TRUTH, *["yes"] * 7], name="hired")
+    return y, np.append(flipped(0.1, 0.1), ["yes"] * 7), pd.Series([*GROUP, *["c"] * 7], name="g")
+
+
+def test_seven_people_are_shown_and_not_judged(with_seven):
+    audit = Audit(*with_seven)
+    known = with_seven[2] != "c"
+    without = Audit(*(part[known] for part in with_seven))
+    assert audit.verdict == without.verdict == FAIR
+    assert "for groups of at least 30 rows (7 people not judged)" in audit.conclusion
+    assert "not judged" not in without.conclusion
+    pd.testing.assert_frame_equal(audit.to_frame("levels"), without.to_frame("levels"))
+    pd.testing.assert_frame_equal(audit.to_frame("figures"), without.to_frame("figures"))
+    groups = audit.to_frame("groups").set_index("group")
+    assert groups.loc["g=c", "rows"] == 7
+    assert groups["judged"].to_dict() == {"g=a": True, "g=b": True, "g=c": False}
+    rates = audit.to_frame("rates").set_index(["group", "rate"])["value"]
+    assert rates["g=c", "selection_rate"] == 1.0
+    (said,) = [notice.message for notice in audit.warnings if notice.kind == "not_judged"]
+    assert "7 people in 1 group of fewer than 30 rows: g=c (7)" in said
+    assert " c *" in audit.summary()
+
+
+def test_min_group_0_judges_all(with_seven):
+    audit = Audit(*with_seven, min_group=0)
+    assert audit.verdict == UNDECIDED
+    assert "not judged" not in audit.conclusion
+    assert len(audit.to_frame("levels").query("measure == 'accuracy_parity'")) == 3
+    assert Audit(*with_seven, min_group=0.001).verdict == UNDECIDED  # 5 of 4,007 rows
+
+
+def test_one_large_group_is_compared_with_the_small_ones():
+    y = [0, 1] * 55
+    audit = Audit(y, y, ["a"] * 100 + ["b"] * 10)
+    assert audit.verdict == UNDECIDED
+    assert audit.to_frame("groups")["judged"].all()
+    with pytest.raises(ValueError, match="min_group: expected a finite number of at least 0"):
+        Audit(y, y, ["a"] * 100 + ["b"] * 10, min_group=-1)
+
+
+def test_remarks_stand_with_the_warnings(with_seven):
+    audit = Audit(*with_seven, remarks=["3 rows are left out: no prediction."])
+    assert audit.warnings[0] == ("remark", "3 rows are left out: no prediction.")
+    assert "3 rows are left out" in audit.summary()
+    assert "3 rows are left out" in audit.to_markdown()
+    assert audit.to_dict()["warnings"][0]["message"].startswith("3 rows")
+
+
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [
+        ("deny", ["no", "yes"]),
+        ("decision", ["approved", "rejected"]),
+        ("default.payment.next.month", [0, 1]),
+        ("two_year_recid", [0, 1]),
+        ("isFraud", [0, 1]),
+        ("exam", ["0_passed", "Failed"]),
+        ("outcome", ["1: good", "2: bad"]),
+    ],
+)
+def test_bad_news_taken_as_desirable_is_told(target, labels):
+    y = pd.Series(np.tile(np.array(labels, dtype=object), 60), name=target)
+    s = np.repeat(["a", "b"], 60)
+    said = [n.message for n in Audit(y, y, s).warnings if n.kind == "desirable"]
+    assert len(said) == 1
+    assert f"{target}={labels[1]} was taken as desirable" in said[0]
+    assert f"--desirable {str(labels[0])!r}, y_desirable={labels[0]!r}" in said[0]
+    for named in labels:  # whoever names it has thought about it
+        audit = Audit(y, y, s, y_desirable=named)
+        assert not [n for n in audit.warnings if n.kind == "desirable"]
+
+
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [
+        ("hired", [0, 1]),
+        ("default", ["default", "no default"]),
+        ("status", ["denied", "granted"]),
+        ("income", ["<=50K", ">50K"]),
+        ("outcome", ["failed", "not failed"]),
+        ("billing", ["late", "on time"]),
+    ],
+)
+def test_good_news_is_not_doubted(target, labels):
+    assert doubtful_desirable(labels[1:], target, labels) == ""

@@ -1,0 +1,143 @@
+"""The wheel, built and installed into an environment where this repository is not."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from email.parser import Parser
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+ABOUT = """
+import json, fairgrad, fairgrad.torch
+said = {"file": fairgrad.__file__, "version": fairgrad.__version__}
+print(json.dumps({**said, "compiled": bool(fairgrad.torch.is_compiled)}))
+"""
+pytestmark = [
+    pytest.mark.wheel,
+    pytest.mark.skipif(os.name == "nt", reason="the dependencies are links"),
+]
+
+
+def run(*command, **options):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, env=environment, **options,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built in a copy: the build writes the compiled file beside its source, which is in use."""
+    copy = tmp_path_factory.mktemp("source")
+    for name in PARTS:
+        shutil.copy(ROOT / name, copy)
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
+    shutil.copytree(ROOT / "src", copy / "src", ignore=ignored)
+    earlier = copy / "src" / "fairgrad" / "torch" / "_step.abi3.so"
+    earlier.write_bytes(b"loaded by somebody")
+    with earlier.open("rb") as loaded:
+        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "made", cwd=copy)
+        # Processes that have loaded the file crash if it changes under them.
+        assert loaded.read() == b"loaded by somebody"
+    (made,) = (copy / "made").glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def contents(wheel):
+    with ZipFile(wheel) as archive:
+        (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        return archive.namelist(), Parser().parsestr(archive.read(metadata).decode())
+
+
+def test_it_holds_the_package_and_nothing_else(contents):
+    names, metadata = contents
+    assert {name.partition("/")[0] for name in names} == {
+        "fairgrad", f"fairgrad-{metadata['Version']}.dist-info",
+    }  # fmt: skip
+    assert {"fairgrad/py.typed", "fairgrad/datasets/files/adult.csv.xz"} <= set(names)
+    assert not [name for name in names if name.endswith((".pyc", ".c")) and "_step.c" not in name]
+
+
+def test_it_says_what_it_is(contents):
+    _, metadata = contents
+    assert metadata["Name"] == "fairgrad"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert any(entry.startswith("Paper, ") for entry in metadata.get_all("Project-URL"))
+
+
+def needed(requirements):
+    """Distributions that these requirements ask for, and those that they ask for."""
+    found, waiting = {}, list(requirements)
+    while waiting:
+        requirement = waiting.pop()
+        name = re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+        if name in found or "extra ==" in requirement:
+            continue
+        with contextlib.suppress(PackageNotFoundError):  # of another system
+            found[name] = distribution(name)
+            waiting += found[name].requires or []
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, contents, tmp_path_factory):
+    """An empty environment with the wheel and what it depends on, and nothing else.
+
+    The dependencies are links to those of the tests' own environment: nothing is downloaded.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python, paths = folder / "bin" / "python", {"base": str(folder), "platbase": str(folder)}
+    own = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps",
+        "--no-index", wheel)  # fmt: skip
+    for one in needed(contents[1].get_all("Requires-Dist")).values():
+        home = Path(one.locate_file(""))
+        tops = {file.parts[0] for file in one.files} - {"..", "__pycache__"}
+        for top in tops:
+            if not (own / top).exists():
+                (own / top).symlink_to(home / top)
+    return python
+
+
+@pytest.fixture(scope="module")
+def demo(environment, tmp_path_factory):
+    """What the demo left, and what is installed."""
+    place = tmp_path_factory.mktemp("user")
+    run(environment.parent / "fairgrad", "demo", cwd=place)
+    about = run(environment, "-c", ABOUT, cwd=place)
+    return place / "fairgrad-demo", json.loads(about.stdout)
+
+
+def test_the_demo_runs_from_the_wheel_with_its_dependencies_alone(demo, contents, environment):
+    folder, about = demo
+    assert Path(about["file"]).is_relative_to(environment.parent.parent)
+    assert about["version"] == contents[1]["Version"]
+    assert {"report.html", "audit.json", "MODEL_CARD.md"} <= {f.name for f in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "pyarrow", "pytest", "polars", "fairgrad_bench"])
+def test_what_is_no_dependency_is_not_there(environment, tmp_path, name):
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({name!r}) is not None)"
+    run(environment, "-c", code, cwd=tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
+def test_the_step_is_compiled_where_there_is_a_compiler(demo):
+    assert demo[1]["compiled"]

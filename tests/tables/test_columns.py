@@ -1,0 +1,173 @@
+"""What a column is for: dates, identifiers, constants; and columns that say too much."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from fairgrad.datasets import from_table
+from fairgrad.tables.encoding import TrainedFeature, describe_features, read_features
+from fairgrad.tables.hints import auc
+from fairgrad.tables.reading import read_table
+from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.values import as_days, date_format, is_identifier
+
+N = 400
+ROLES = ColumnRoles("y", ("sex",), prefix="--")
+
+
+@pytest.fixture
+def people():
+    chance = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "x": chance.normal(size=N),
+            "sex": chance.choice(["f", "m"], N),
+            "y": chance.choice(["no", "yes"], N),
+        }
+    )
+
+
+FORMS = {
+    "2020-03-31": "ISO8601", "2020-03-31 10:20": "ISO8601", "2020-03-31T10:20:30Z": "ISO8601",
+    "2020/03/31": "%Y/%m/%d", "31.03.2020": "%d.%m.%Y", "31/03/2020": "%d/%m/%Y",
+    "03/31/2020": "%m/%d/%Y", "3/31/20": "%m/%d/%y", "31-Mar-2020": "%d-%b-%Y",
+    "Mar 31, 2020": "%b %d, %Y", "31 March 2020": "%d %B %Y", "31.03.2020 10:20": "%d.%m.%Y %H:%M",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_forms_of_dates(text):
+    assert date_format([text])[0] == FORMS[text]
+    day = as_days(pd.Series([text]), FORMS[text])[0]
+    assert np.floor(day) == (pd.Timestamp("2020-03-31") - pd.Timestamp("1970-01-01")).days
+
+
+def test_texts_that_are_no_dates():
+    for texts in (["2020-03-31", "soon"], ["12:30"], ["1-2"], ["31.31.2020"], ["abc"], []):
+        assert date_format(texts) == ("", "")
+    assert date_format(["01/02/2020"]) == ("%m/%d/%Y", "%d/%m/%Y")
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_dates_become_year_month_weekday_and_age(people, tmp_path, form):
+    chance = np.random.default_rng(1)
+    days = pd.Series(pd.Timestamp("2019-01-01") + pd.to_timedelta(chance.integers(0, 900, N), "D"))
+    texts = days.dt.strftime(form).mask(chance.random(N) < 0.1, "NA")
+    path = tmp_path / "dated.csv"
+    people.assign(since=texts).to_csv(path, index=False)
+    frame = read_table(path)
+    table = ROLES.apply(frame)
+    known = (texts != "NA").to_numpy()
+    found = table.features[known].reset_index(drop=True)
+    days = days[known].reset_index(drop=True)
+    assert found["since (year)"].tolist() == days.dt.year.tolist()
+    assert found["since (month)"].tolist() == days.dt.month_name().tolist()
+    assert found["since (weekday)"].tolist() == days.dt.day_name().tolist()
+    assert found["since (age in days)"].tolist() == (days.max() - days).dt.days.tolist()
+    assert f"since {N - known.sum()} ('NA')" in " ".join(table.notes)
+    features = describe_features(table.features, frame, dates=table.dates)
+    kept = [TrainedFeature.from_dict(json.loads(json.dumps(asdict(f)))) for f in features]
+    later = pd.DataFrame({"x": [0.0] * 3, "since": [days[0].strftime(form), "", "NA"]})
+    read, odd = read_features(later, kept)
+    assert read["since (age in days)"].iloc[0] == (days.max() - days[0]).days
+    assert read["since (month)"].iloc[0] == days[0].month_name()
+    assert not odd
+    with pytest.raises(ValueError, match="'since' holds values that are not dates"):
+        read_features(later.assign(since="soon"), kept)
+
+
+def test_a_model_of_an_older_version_has_dates_as_days():
+    old = TrainedFeature.from_dict(
+        {"name": "day", "kind": "date", "values": [], "numbers": False, "median": 10.0,
+         "low": 0.0, "high": 99.0, "has_gaps": False}
+    )  # fmt: skip
+    read, odd = read_features(pd.DataFrame({"day": ["1970-01-11", "", "2020-01-01"]}), [old])
+    assert read["day"].tolist() == [10.0, 10.0, 18262.0]
+    assert odd.sentences() == ["day: 1 value missing, taken as the median."]
+
+
+def test_identifiers_and_constants_are_left_out_and_listed(people):
+    chance = np.random.default_rng(2)
+    odd = people.assign(
+        shuffled=chance.permutation(N),  # drawn numbers would repeat
+        customer_id=chance.integers(10**9, size=N),  # as its name says
+        PersonID=chance.integers(10**9, size=N).astype(float),
+        income=chance.integers(10**9, size=N),  # sparse, but a quantity
+        visits=chance.integers(30, size=N),
+        same=7,
+        word="x",
+    )
+    data = from_table(odd, target="y", sensitive="sex")
+    assert list(data.frame) == ["x", "income", "visits"]
+    listed = next(note for note in data.notes if note.startswith("Left out"))
+    for name in ("shuffled", "customer_id", "PersonID"):
+        assert f"{name} (it looks like an identifier)" in listed
+    assert "same (one value only); word (one value only)" in listed
+    kept = from_table(odd, target="y", sensitive="sex", keep=["shuffled", "same"])
+    assert {"shuffled", "same"} <= set(kept.frame)
+    assert np.isfinite(kept.encode().X).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drawn_numbers_are_no_identifiers(seed):
+    """Of any spread: those that are sparse enough to differ may be a quantity."""
+    chance = np.random.default_rng(seed)
+    for spread in (10, 1_000, 100_000, 10**7):
+        drawn = pd.Series(chance.normal(0, spread, 300).round(), name="income")
+        assert not is_identifier(drawn)
+
+
+def test_spellings_in_other_cases_are_said(people):
+    people.loc[:20, "sex"] = "F"
+    notes = from_table(people, target="y", sensitive="sex").notes
+    assert "sex: 'F' and 'f' differ in capital letters alone; they are two values." in notes
+
+
+def test_hints_of_leaks_and_proxies(people):
+    chance = np.random.default_rng(3)
+    flip = chance.random(N) < 0.05
+    odd = people.assign(
+        outcome=np.where(people["y"] == "yes", 1, 0),
+        title=np.where((people["sex"] == "f") ^ flip, "Mrs", "Mr"),
+    )
+    notes = from_table(odd, target="y", sensitive="sex").notes
+    assert any(n.startswith("outcome (AUC 1.00) alone predicts y almost perfectly") for n in notes)
+    proxy = next(note for note in notes if note.startswith("sex can be told from title (AUC 0.9"))
+    assert "x" not in proxy.split("title")[1]
+    assert not any(
+        "can be told" in n for n in from_table(people, target="y", sensitive="sex").notes
+    )
+
+
+def test_auc_is_that_of_scikit_learn():
+    """Of one feature with the scores of the other half; a feature by chance has about a half."""
+    chance = np.random.default_rng(4)
+    codes, is_one = chance.integers(5, size=4000), chance.random(4000) < 0.3
+    assert auc(codes, is_one) == pytest.approx(0.5, abs=0.05)
+    unique = np.arange(4000)  # a name of each row tells nothing of the next
+    assert auc(unique, is_one) == pytest.approx(0.5, abs=0.03)
+    strong = np.where(is_one, chance.integers(2, 5, 4000), chance.integers(0, 3, 4000))
+    share = pd.Series(is_one).groupby(strong).transform("mean")
+    assert auc(strong, is_one) == pytest.approx(roc_auc_score(is_one, share), abs=0.01)
+
+
+def test_values_far_outside_the_training_range_are_counted():
+    feature = TrainedFeature("age", "number", median=40.0, low=18.0, high=80.0)
+    _, odd = read_features(pd.DataFrame({"age": ["30", "999", "-500", "90"]}), [feature])
+    assert odd.sentences() == [
+        "age: 2 values far outside the range of the training rows (18 to 80)."
+    ]
+    read, _ = read_features(pd.DataFrame({"age": [30, 999]}), [feature], missing=["999"])
+    assert read["age"].tolist() == [30.0, 40.0]
+
+
+def test_a_category_named_none_is_known_when_predicting():
+    feature = TrainedFeature("religion", "category", ("Jewish", "None"), has_gaps=True)
+    frame = pd.DataFrame({"religion": ["None", "NA", "", "Jewish "]})
+    read, odd = read_features(frame, [feature])
+    assert read["religion"].astype(object).tolist() == ["None", np.nan, np.nan, "Jewish"]
+    assert not odd

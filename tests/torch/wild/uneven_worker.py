@@ -1,0 +1,184 @@
+"""What each of two processes does; started by torchrun from test_processes.py.
+
+Processes with few rows, no rows, no batches left, other settings, or late.
+"""
+
+import io
+import pickle
+import time
+import warnings
+
+import torch
+from torch import distributed, nn
+from torch.distributed.algorithms.join import Join
+from torch.nn.parallel import DistributedDataParallel
+
+from fairgrad.torch import CrossEntropyLoss, UnevenInputs, join_processes, processes
+
+generator = torch.Generator().manual_seed(0)
+Y = torch.randint(0, 2, (64,), generator=generator)
+S = torch.randint(0, 3, (64,), generator=generator)
+X = torch.randn(64, 4, generator=generator)
+
+
+def main():
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    for scene in (
+        empty_batches_take_part,
+        uneven_inputs_are_joined,
+        other_settings_are_refused,
+        frameworks_join_later,
+        a_late_rank_is_named,
+        a_subgroup_is_not_forgotten,
+    ):
+        scene(rank)
+        distributed.barrier()
+    distributed.destroy_process_group()
+
+
+def make(**settings):
+    settings = {"fairness_rate": 0.3, "error_memory": 0.5, **settings}
+    return CrossEntropyLoss(Y, S, settings.pop("measure", "equalized_odds"), **settings)
+
+
+def empty_batches_take_part(rank):
+    """Rank 1 has no rows in every third batch: as one process that sees the rows of rank 0."""
+    shared, alone = make(), make(process_group=False)
+    for step in range(9):
+        rows = torch.randperm(64, generator=torch.Generator().manual_seed(step))[:16]
+        own = rows[:8] if rank == 0 else rows[8:]
+        if step % 3 == 0:
+            rows, own = rows[:8], rows[:8] if rank == 0 else rows[:0]
+        logits = X[own, :2].clone().requires_grad_()
+        loss = shared(logits, Y[own], S[own])
+        loss.backward()
+        assert loss.isnan() == (len(own) == 0)
+        assert logits.grad.isfinite().all()
+        alone(X[rows, :2].clone().requires_grad_(), Y[rows], S[rows])
+        torch.testing.assert_close(shared.multipliers, alone.multipliers, atol=1e-6, rtol=0)
+
+
+def uneven_inputs_are_joined(rank):
+    """Rank 0 has 3 batches, rank 1 has 7: multipliers as of one process, parameters equal."""
+    for has_buffers in (False, True):
+        torch.manual_seed(0)
+        layers = [nn.Linear(4, 4), nn.BatchNorm1d(4)] if has_buffers else []
+        model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(4, 2)))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        criterion, alone = make(), make(process_group=False)
+        n_batches = [3, 7]
+        seen = []
+        with Join([UnevenInputs(model, criterion)]):
+            for step in range(n_batches[rank]):
+                rows = torch.arange(8) + 16 * (step % 4) + 8 * rank
+                logits = model(X[rows])
+                seen.append(torch.cat([logits.detach(), rows[:, None]], dim=1))
+                optimizer.zero_grad()
+                criterion(logits, Y[rows], S[rows]).backward()
+                optimizer.step()
+        everything = [None, None]
+        distributed.all_gather_object(everything, (seen, list(model.parameters())))
+        for step in range(7):
+            batch = torch.cat([part[step] for part, _ in everything if step < len(part)])
+            rows = batch[:, 2].long()
+            alone(batch[:, :2].clone().requires_grad_(), Y[rows], S[rows])
+        torch.testing.assert_close(criterion.multipliers, alone.multipliers, atol=1e-6, rtol=0)
+        for first, second in zip(everything[0][1], everything[1][1], strict=True):
+            torch.testing.assert_close(first, second)
+    message = error_of(lambda: UnevenInputs(model, make(process_group=False)))
+    assert "criterion: expected to share its multipliers with the model's ranks [0, 1]" in message
+
+
+def error_of(call):
+    try:
+        call()
+    except (ValueError, RuntimeError) as error:
+        return str(error)
+    return "no error"
+
+
+def other_settings_are_refused(rank):
+    for name, values in {
+        "fairness_rate": (0.1, 0.2),
+        "measure": ("equalized_odds", "accuracy_parity"),
+        "error_memory": (0.0, 0.9),
+        "epsilon": (0.0, 0.1),
+        "reduction": ("mean", "sum"),
+        "negative_weights": (True, False),
+    }.items():
+        message = error_of(lambda: make(**{name: values[rank]}))  # noqa: B023 - called at once
+        expected = {"measure": "fairness_measure", "epsilon": "fairness_measure, epsilon"}
+        assert message.startswith(expected.get(name, name)), (name, message)
+        assert "pass the same to all processes" in message
+
+
+def frameworks_join_later(rank):
+    """As Lightning does it: the loss is made before there are processes."""
+    message = error_of(lambda: join_processes(make(process_group=False, fairness_rate=rank + 0.1)))
+    assert message.startswith("fairness_rate: rank"), message
+    late, early = make(process_group=False), make()
+    join_processes(late)
+    for criterion in (late, early):
+        criterion(X[rank : rank + 8, :2].clone().requires_grad_(), Y[:8], S[:8])
+    torch.testing.assert_close(late.multipliers, early.multipliers)
+
+
+def a_late_rank_is_named(rank):
+    processes.PATIENCE = 0.6
+    criterion = make()
+    if rank == 1:
+        time.sleep(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        criterion(X[:8, :2].clone().requires_grad_(), Y[:8], S[:8])
+    messages = [str(warning.message) for warning in caught]
+    processes.PATIENCE = 30.0
+    if rank == 0:
+        assert len(messages) == 1, messages
+        assert (
+            "rank 0 has waited 0.6 seconds in step 1 of a fair loss for rank(s) 1." in messages[0]
+        )
+    else:
+        assert not messages
+    assert criterion.multipliers.isfinite().all()
+
+
+def a_subgroup_is_not_forgotten(rank):
+    group = distributed.new_group([0, 1])  # the same ranks as the default group
+    batch = X[rank : rank + 8, :2].clone().requires_grad_(), Y[:8], S[:8]
+    file = io.BytesIO()
+    torch.save(make(process_group=group), file)
+    file.seek(0)
+    restored = torch.load(file, weights_only=False)
+    restored(*batch)
+    assert is_shared(restored)
+
+    some = make()  # as if its group were part of a larger one
+    some.state.processes.__class__ = SomeOfThem
+    lost = pickle.loads(pickle.dumps(some))  # noqa: S301 - our own
+    twin = pickle.loads(pickle.dumps(lost))  # noqa: S301 - our own
+    for criterion in (lost, twin):
+        assert "this loss was shared by the ranks [0, 2, 5]" in error_of(lambda: criterion(*batch))  # noqa: B023 - called at once
+        assert torch.equal(criterion.multipliers, make().multipliers)
+    join_processes(lost, group)
+    join_processes(twin, process_group=False)
+    for criterion in (lost, twin):
+        criterion(*batch)
+    assert is_shared(lost)
+    assert not torch.equal(lost.multipliers, twin.multipliers)
+
+
+class SomeOfThem(processes.Processes):
+    def __reduce__(self):
+        return processes._unpickled, ((0, 2, 5),)  # noqa: SLF001 - what a larger group would give
+
+
+def is_shared(criterion):
+    found = [torch.empty_like(criterion.multipliers) for _ in range(2)]
+    distributed.all_gather(found, criterion.multipliers)
+    return torch.equal(*found)
+
+
+if __name__ == "__main__":
+    main()

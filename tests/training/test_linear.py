@@ -1,0 +1,155 @@
+"""Linear models trained by whole compiled epochs, against the same by single steps."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from fairgrad.measures import MEASURES
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.torch import is_compiled
+from fairgrad.training import Member, TrainingPlan, TrainingTable, linear, train, trainer
+
+pytestmark = pytest.mark.skipif(not is_compiled, reason="no compiler when it was installed")
+
+FAIR = {"fairness_measure": "equalized_odds", "fairness_rate": 0.05, "learning_rate": 0.3}
+
+
+def by_steps():
+    return patch.object(trainer, "compiled_epochs", lambda *_: None)
+
+
+def assert_same(compiled, expected, atol):
+    for name, part in vars(expected.history).items():
+        np.testing.assert_allclose(getattr(compiled.history, name), part, atol=atol, err_msg=name)
+    assert list(compiled.kept) == list(expected.kept)
+    for epoch, state in expected.kept.items():
+        assert state.keys() == compiled.kept[epoch].keys()
+        for name, tensor in state.items():
+            torch.testing.assert_close(compiled.kept[epoch][name], tensor, atol=atol, rtol=atol)
+
+
+def draw_table(draw, rng):
+    n, n_features = draw(st.integers(30, 300)), draw(st.integers(1, 9))
+    n_labels, n_groups = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    s = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, n_features)) + 0.5 * s[:, None]
+    noisy = X.sum(1) + rng.normal(size=n)
+    y = np.searchsorted(np.quantile(noisy, np.arange(1, n_labels) / n_labels), noisy)
+    y[:n_labels] = np.arange(n_labels)
+    weight = rng.random(n) if draw(st.booleans()) else None
+    return TrainingTable.from_data(X, y, s, weight, dtype=torch.float64), n, n_labels
+
+
+def draw_member(draw, rng, n, n_labels):
+    names = [name for name in MEASURES if n_labels == 2 or name not in TWO_LABELS]
+    rows = rng.permutation(n)[: rng.integers(20, n + 1)] if draw(st.booleans()) else None
+    return Member(
+        rows=rows,
+        validation=rng.permutation(n)[: rng.integers(1, n + 1)] if draw(st.booleans()) else None,
+        seed=draw(st.integers(0, 2)),
+        learning_rate=draw(st.sampled_from([0.05, 0.5])),
+        weight_decay=draw(st.sampled_from([0.0, 0.1])),
+        clip_norm=draw(st.sampled_from([0.05, float("inf")])),
+        fairness_measure=draw(st.sampled_from([None, *names])),
+        epsilon=draw(st.sampled_from([0.0, 0.02])),
+        fairness_rate=draw(st.sampled_from([0.0, 0.05])),
+        proportional_rate=draw(st.sampled_from([0.0, 2.0])),
+        error_memory=draw(st.sampled_from([0.0, 0.9])),
+        negative_weights=draw(st.booleans()),
+    )
+
+
+TWO_LABELS = {"demographic_parity", "four_fifths_rule", "equality_of_opportunity"}
+
+
+@pytest.mark.filterwarnings("ignore:Constraints left out")
+@given(data=st.data(), seed=st.integers(0, 2**16))
+def test_compiled_epochs_are_those_of_single_steps(data, seed):
+    rng = np.random.default_rng(seed)
+    table, n, n_labels = draw_table(data.draw, rng)
+    n_members = data.draw(st.integers(1, 6))
+    members = [draw_member(data.draw, rng, n, n_labels) for _ in range(n_members)]
+    plan = TrainingPlan(
+        epochs=data.draw(st.integers(1, 5)),
+        batch_size=data.draw(st.sampled_from([7, 64, 1000])),
+        schedule=data.draw(st.sampled_from(["constant", "cosine"])),
+        average_last=data.draw(st.sampled_from([0.0, 0.4, 1.0])),
+        keep=data.draw(st.integers(1, 3)),
+    )
+    few = data.draw(st.booleans())  # as if there were too many counts to wait with the history
+    with patch.object(linear, "MAX_COUNTS", 1 if few else linear.MAX_COUNTS):
+        compiled = train(table, members, plan)
+    with by_steps():
+        expected = train(table, members, plan)
+    assert_same(compiled, expected, atol=1e-8)
+
+
+def test_features_in_single_precision(data):
+    table = TrainingTable.from_data(*data)
+    plan = TrainingPlan(epochs=5, average_last=0.5)
+    compiled = train(table, [Member(**FAIR)], plan)
+    with by_steps():
+        expected = train(table, [Member(**FAIR)], plan)
+    assert compiled.kept[4]["network.parameters"].dtype == torch.float32
+    assert_same(compiled, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])  # of the last, rows are copied and scaled
+def test_it_is_used_by_the_estimator(data, offset):
+    X, y, s = data
+    X = X.astype(np.float64) * 3 + offset
+    model = FairGradClassifier(
+        "demographic_parity", fairness_rate=0.05, compare_plain=False, random_state=0
+    )
+    with patch.object(trainer.Stack, "step", side_effect=AssertionError("a single step")):
+        compiled = model.fit(X, y, sensitive_features=s).coef_
+    with by_steps():
+        expected = model.fit(X, y, sensitive_features=s).coef_
+    np.testing.assert_allclose(compiled, expected, rtol=1e-7)
+
+
+def test_plain_model_is_logistic_regression(data):
+    """With large batches and many epochs it ends where the likelihood is the largest."""
+    X, y, _ = data
+    model = FairGradClassifier(None, max_iter=3000, batch_size=1000, learning_rate=1.0).fit(X, y)
+    exact = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, exact.intercept_, rtol=1e-3, atol=1e-3)
+
+
+def test_features_are_neither_copied_nor_changed(data):
+    X, y, s = data
+    X, before = X.copy(), X
+    X.setflags(write=False)  # as joblib's memory maps are
+    model = FairGradClassifier("demographic_parity", fairness_rate=0.05, compare_plain=False)
+    model.fit(X, y, sensitive_features=s)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_interruption_keeps_the_epochs_that_are_complete(table):
+    plan, short = TrainingPlan(epochs=9, keep=2), TrainingPlan(epochs=3, keep=2)
+    members = [Member(**FAIR), Member(seed=1, **FAIR)]
+    complete = train(table, members, short)
+    run_epoch, calls = linear.run_epoch, iter(range(100))
+
+    def interrupted(*arguments):
+        if next(calls) == 3 * 2 + 1:  # the second of two streams, in the fourth epoch
+            raise KeyboardInterrupt
+        return run_epoch(*arguments)
+
+    with patch.object(linear, "run_epoch", interrupted):
+        training = train(table, members, plan)
+    assert training.interrupted
+    assert_same(training, complete, atol=1e-12)
+
+
+def test_interruption_of_the_first_epoch_still_gives_a_model(data, table):
+    with patch.object(linear, "run_epoch", side_effect=KeyboardInterrupt):
+        training = train(table, [Member(**FAIR)], TrainingPlan(epochs=3))
+    assert training.interrupted
+    assert training.scores(training.select(), data[0]).shape == (300, 1)
