@@ -129,7 +129,9 @@ def main() -> None:
     parser.add_argument("--many", action="store_true")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore", message="The bounds are not kept|X does not have valid")
+    warnings.filterwarnings(
+        "ignore", message="The bounds are not kept|Every row is predicted|X does not have valid"
+    )
     if arguments.many:
         found = many_cells(arguments.repeats)
     else:

@@ -12,6 +12,7 @@ from fairgrad import fairness_levels
 from fairgrad.decisions import (
     ConstrainedCells,
     DecisionProblem,
+    added_scores,
     measured_apart,
     solve,
     solve_dual,
@@ -252,12 +253,31 @@ class TestSolve:
         assert a.error == pytest.approx(b.error)
         np.testing.assert_allclose(a.levels, b.levels, atol=1e-12)
 
+    def test_one_that_is_far_less_accurate_is_not_the_answer(self):
+        rows, probability = table(9, n=3000, n_groups=8)
+        found = solve(problem_of(rows, probability, "equalized_odds"))
+        assert found.constant is None
+        assert found.error < 0.4
+
+    def test_it_is_never_dominated_by_a_constant(self):
+        rows, _ = table(8, n=200, n_groups=3)
+        noise = np.random.default_rng(0).dirichlet(np.ones(6), 200).T.reshape(2, 3, 200)
+        problem = problem_of(rows, noise, "equalized_odds")
+        found = solve(problem)
+        for label in (0, 1):
+            assert found.beyond == 0 or found.error < (rows.label != label).mean()
+        constant = problem.decide_constant(1)
+        scores = problem.base + added_scores(noise, constant.pulls[0])
+        assert (scores.argmax(0) == 1).all()
+        assert constant.beyond == 0
+        assert constant.error == pytest.approx((rows.label != 1).mean())
+
     def test_what_it_cannot_keep_it_says(self):
-        y, s = np.tile([0, 1], 200), np.repeat([0, 1], 200)
+        s = np.repeat([0, 1], 200)  # all of group 0 have label 1; of group 1 nothing is known
+        y = np.where(s == 0, 1, np.tile([0, 1], 200))
         rows = group_rows(y, s)
-        probability = np.zeros((2, 2, 400))  # knows s, and y of one group alone
-        probability[:, 1] = 0.5 * (s == 1)
-        probability[0, 0], probability[1, 0] = (s == 0) * (y == 0), (s == 0) * (y == 1)
+        probability = np.zeros((2, 2, 400))
+        probability[1, 0], probability[:, 1] = s == 0, 0.5 * (s == 1)
         found = solve(problem_of(rows, probability, "accuracy_parity"))
         plain = problem_of(rows, probability, "accuracy_parity").decide(np.zeros(2))
         assert 0 < found.beyond <= plain.beyond

@@ -215,6 +215,8 @@ class Decision(NamedTuple):
         levels: (J,) of the labelled rows.
         error: the share of these rows that is decided wrongly.
         beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
+        constant: the index of the label that everybody gets, if that is as fair and as accurate as
+            the best that was found, and one of both is better; the multipliers are then 0.
     """
 
     multipliers: Floats
@@ -222,6 +224,7 @@ class Decision(NamedTuple):
     levels: Floats
     error: float
     beyond: float
+    constant: int | None = None
 
 
 class Figures(NamedTuple):
@@ -298,10 +301,20 @@ class DecisionProblem:
 
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""
-        wrong = self.wrong(self.scores(net))
+        return self._judged(net, self.pulls(net), self.wrong(self.scores(net)))
+
+    def decide_constant(self, label: int) -> Decision:
+        """One label for everybody, written as weights: all other labels get negative scores."""
+        pulls = tuple(np.zeros(part.probability.shape[:2]) for part in self.parts)
+        for other in range(len(pulls[0])):
+            pulls[0][other] = 0.0 if other == label else -2.0
+        wrong = np.where(self.label != label, self.weight, 0.0)
+        return self._judged(np.zeros(self.n_levels), pulls, wrong)._replace(constant=label)
+
+    def _judged(self, net: Floats, pulls: tuple[Floats, ...], wrong: Floats) -> Decision:
         error = wrong.sum()
         worst = self.figures(self.wrong_cells(wrong), np.array([error])).worst[0]
-        return Decision(net, self.pulls(net), self.levels(wrong), float(error), float(worst))
+        return Decision(net, pulls, self.levels(wrong), float(error), float(worst))
 
     @cached_property
     def pull_matrices(self) -> list[Floats]:

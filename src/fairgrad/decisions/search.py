@@ -44,7 +44,7 @@ FANS = ((10, 1.0), (5, 0.2), (5, 0.04))
 NEWTON_TEMPERATURES = (0.03, 0.01, 0.003)
 NEWTON_STEPS = 10
 
-ROUNDS = {True: 6, False: 2}
+ROUNDS = {True: 6, False: 1}
 """Sweeps at the end, in a plane and in larger spaces; fewer if the bounds are kept and two of them
 find nothing better."""
 
@@ -56,7 +56,8 @@ def solve(problem: DecisionProblem, near: Floats | None = None) -> Decision:
     """Multipliers whose decisions keep the bounds on the labelled rows, at the least error.
 
     If the plain decisions keep them, they are the answer. Otherwise it is the best that is found,
-    by the largest violation of a bound, then by the error. Nothing of it is random.
+    by the largest violation of a bound, then by the error. Nothing of it is random. If one label
+    for everybody is as fair and as accurate, and one of both is better, that is the answer.
 
     Args:
         problem: what to solve.
@@ -122,8 +123,14 @@ class _Search:
         self.chance = np.random.default_rng(0)
 
     def found(self) -> Decision:
-        """The best, judged as it is: not as the lines say."""
-        return self.problem.decide(self.best.multipliers)
+        """The best, judged as it is, not as the lines say; or a constant that dominates it."""
+        best = self.problem.decide(self.best.multipliers)
+        for label in range(len(self.problem.base)):
+            constant = self.problem.decide_constant(label)
+            as_good = constant.beyond <= best.beyond and constant.error <= best.error
+            if as_good and (constant.beyond, constant.error) != (best.beyond, best.error):
+                best = constant
+        return best
 
     def offer(self, net: Floats, worst: float, error: float) -> None:
         """Keeps these multipliers if they are the best so far, by violation, then by error."""

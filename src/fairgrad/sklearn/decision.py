@@ -274,6 +274,13 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if uses_desirable(self.fairness_measure):
             labels = classes.tolist()
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
+        if decision.constant is not None:
+            warnings.warn(
+                f"Every row is predicted as {classes[decision.constant]!r}: no other decisions "
+                "that were found are as fair and as accurate. Allow more with epsilon, or use "
+                "another estimator.",
+                stacklevel=4,
+            )
         if decision.beyond > TOLERANCE:
             _warn_of_violation(decision, measured)
 

@@ -51,7 +51,9 @@ def train_decisions(
         ]
         X, y, s = split.train
         with expected_warnings():
-            warnings.filterwarnings("ignore", message="The bounds are not kept")
+            warnings.filterwarnings(
+                "ignore", message="The bounds are not kept|Every row is predicted"
+            )
             fit_decisions(models, X, y, sensitive_features=s)
         for model, own in zip(models, combinations, strict=True):
             validation, test = (
