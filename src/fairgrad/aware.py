@@ -326,8 +326,13 @@ class AwareRouting:
     def get_metadata_routing(self) -> Any:
         """The requests, as scikit-learn wants to know them."""
         routing = super().get_metadata_routing()  # type: ignore[misc]  # of BaseEstimator
-        for method in AWARE_METHODS:
-            request = getattr(routing, method, None)
-            if request is not None and request.requests.get("sensitive_features", True) is None:
-                request.add_request(param="sensitive_features", alias=bool(self.use_sensitive))
-        return routing
+        return ask_for_values(routing, self.use_sensitive)
+
+
+def ask_for_values(routing: Any, use_sensitive: bool) -> Any:
+    """An estimator's own requests, with that of aware models where the user has said nothing."""
+    for method in AWARE_METHODS:
+        request = getattr(routing, method, None)
+        if request is not None and request.requests.get("sensitive_features", True) is None:
+            request.add_request(param="sensitive_features", alias=bool(use_sensitive))
+    return routing

@@ -12,6 +12,7 @@ grow with the number of cells, not with its square.
 from __future__ import annotations
 
 import hashlib
+import math
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -393,7 +394,7 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
 
 def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
     """(..., size) the sums of the values (..., E) that have the same index."""
-    flat = values.reshape(-1, values.shape[-1])
+    flat = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
     place = index if len(flat) == 1 else index + size * np.arange(len(flat))[:, None]
     sums = np.bincount(place.ravel(), flat.ravel(), minlength=size * len(flat))
     return sums.astype(np.float64).reshape(*values.shape[:-1], size)

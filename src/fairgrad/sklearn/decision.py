@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
 from fairgrad.columns import sensitive_columns
 from fairgrad.decisions import TOLERANCE, added_scores
 from fairgrad.measures import desirable_labels, uses_desirable
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from fairgrad.decisions import Decision, MeasuredAttributes
     from fairgrad.groups import Floats, GroupedRows, Groups
     from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
-
-PREDICTIONS = ("predict", "predict_proba", "decision_function", "score")
 
 
 class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -216,11 +215,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What this estimator and the one inside ask for, as scikit-learn wants to know it."""
-        own = self._get_metadata_request()
-        for method in PREDICTIONS:
-            request = getattr(own, method)
-            if request.requests.get("sensitive_features", True) is None:
-                request.add_request(param="sensitive_features", alias=bool(self.use_sensitive))
+        own = ask_for_values(self._get_metadata_request(), self.use_sensitive)
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(own)
         return router.add(estimator=self._estimator(), method_mapping=mapping)
@@ -316,10 +311,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """(L, n) the scores of the labels."""
         check_is_fitted(self, "classes_")
         if not self.use_sensitive and sensitive_features is not None:
-            raise ValueError(
-                "sensitive_features: this model does not look at them to predict; leave them out, "
-                "or fit it with use_sensitive=True."
-            )
+            raise ValueError(NOT_USED)
         if getattr(X, "ndim", 2) != 1:  # of which the estimator itself says what is wrong
             validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
@@ -338,12 +330,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _given(self, found: list[Floats], sensitive_features: Any, n: int) -> list[Floats]:
         if sensitive_features is None:
-            warnings.warn(
-                "sensitive_features: none are given, so all are taken as unknown. The model was "
-                "fitted with use_sensitive=True; pass them as in predict(X, "
-                "sensitive_features=...).",
-                stacklevel=4,
-            )
+            warnings.warn(NOT_GIVEN, stacklevel=4)
             return found
         columns = sensitive_columns(sensitive_features, n)
         assert self.groups_ is not None  # noqa: S101 - only plain models have none

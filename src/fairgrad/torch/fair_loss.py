@@ -315,8 +315,8 @@ class FairLoss(nn.Module):
         }
 
     @property
-    def fairness_function(self) -> FairnessMeasure:
-        """The measure as an object of fairgrad 0.2.0, see `fairgrad.fairness_functions`."""
+    def fairness_function(self) -> Any:
+        """The measure as an object of fairgrad 0.2.0, by ``fairgrad.fairness_functions``."""
         return FairnessMeasure.of(self.groups, self.fairness_measure, self.y_desirable)
 
     @property
