@@ -156,13 +156,6 @@ def test_categories_of_a_users_frame_are_categories(table):
     assert "code" in from_table(own, target="y", sensitive="sex").frame
 
 
-def test_predictions_that_share_no_value_with_the_target(table):
-    spelt = table.assign(h=table["y"].str.upper(), known=["yes", "maybe"] * 100)
-    with pytest.raises(ValueError, match=r"'h' holds NO, YES, none of which is a value of 'y'"):
-        ROLES.all_labels(spelt, "h")
-    assert ROLES.all_labels(spelt, "known") == ["maybe", "no", "yes"]
-
-
 @pytest.mark.parametrize(("groups", "in_test"), [([100, 100], 40), ([190, 9, 1], 40)])
 def test_split_is_stratified_and_disjoint(table, groups, in_test):
     names = np.repeat(["a", "b", "c"][: len(groups)], groups)

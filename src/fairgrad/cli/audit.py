@@ -156,7 +156,8 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     def held_out(frame: pd.DataFrame) -> pd.DataFrame:
         """The rows held out; of a cross-validation with the predictions that were kept."""
         rows, stored = held_out_rows(frame, given["subject"], table, model)
-        return rows if stored is None else rows.join(stored[["prediction", *kept]], rsuffix=STORED)
+        own = None if stored is None else stored[["prediction", *kept]].add_suffix(STORED)
+        return rows if own is None else rows.assign(**{str(n): own[n].to_numpy() for n in own})
 
     people = read_people(
         table,
@@ -170,11 +171,10 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     )
     if not given["held_out"] and same_data(table, model.provenance):
         people.notes.append(TRAINED_ON.format(table_name(table)))
-    is_stored = all(name in people.frame for name in kept) and given["held_out"]
+    is_stored = f"prediction{STORED}" in people.frame
     if is_stored:  # by models that were not kept
-        name = "prediction" + (STORED if f"prediction{STORED}" in people.frame else "")
-        predicted = people.frame[name].to_numpy(dtype=object)
-        scores = people.frame[kept].to_numpy(dtype=np.float64)
+        predicted = people.frame[f"prediction{STORED}"].to_numpy(dtype=object)
+        scores = people.frame[[f"{name}{STORED}" for name in kept]].to_numpy(dtype=np.float64)
     else:
         found = model_scores(model, people, given["missing"])
         predicted = model_predictions(model, found)

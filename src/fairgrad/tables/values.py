@@ -251,7 +251,8 @@ def numbers_rows(column: pd.Series) -> bool:
     """Whether the column counts the rows: 1, 2, 3, ..., or from any other whole number."""
     if len(column) <= _MOST_CODES or column_kind(column) != "number" or column.isna().any():
         return False
-    return bool((np.diff(column.to_numpy(dtype=np.float64)) == 1).all())
+    numbers = column.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(numbers).all() and (np.diff(numbers) == 1).all())
 
 
 def is_identifier(column: pd.Series) -> bool:
