@@ -180,14 +180,14 @@ def test_what_cannot_be_exported_is_said(rows):
     ],
     ids=["regression", "pipeline", "network", "LightGBM", "XGBoost"],
 )
-@pytest.mark.filterwarnings("ignore:The bounds are not kept")
+@pytest.mark.filterwarnings("ignore:The bounds are not kept", "ignore:Every row is predicted")
 def test_fair_decisions(rows, inner, cells, n_classes):
     X, score, s = rows
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = X.astype(np.float32).astype(np.float64)
     y = np.minimum(score, n_classes - 1)
     region = np.where(np.arange(len(X)) % 3, "N", None)  # mostly one group, the others unknown
-    model = fairgrad.sklearn.FairDecisionClassifier(inner, "equalized_odds", cells=cells).fit(
+    model = fairgrad.sklearn.FairDecisionClassifier(inner, "equalized_odds", 0.05, cells=cells).fit(
         X, y, sensitive_features={"sex": s, "region": np.where(s == "F", region, "S")}
     )
     assert np.ptp(model.cell_weights_) > 0

@@ -270,10 +270,10 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             labels = classes.tolist()
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
         if decision.constant is not None:
+            label = classes.tolist()[decision.constant]
             warnings.warn(
-                f"Every row is predicted as {classes[decision.constant]!r}: no other decisions "
-                "that were found are as fair and as accurate. Allow more with epsilon, or use "
-                "another estimator.",
+                f"Every row is predicted as {label!r}: no other decisions that were found are as "
+                "fair and as accurate. Allow more with epsilon, or use another estimator.",
                 stacklevel=4,
             )
         if decision.beyond > TOLERANCE:

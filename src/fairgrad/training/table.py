@@ -208,9 +208,10 @@ class TrainingPlan:
 
         ``(1 + cos(pi progress)) / 2`` for the cosine schedule.
         """
-        return (
-            0.5 * (1 + np.cos(np.pi * progress)) if self.schedule == "cosine" else 1 + 0 * progress
-        )
+        if self.schedule != "cosine":
+            return 1.0 + 0.0 * progress
+        factor = 0.5 * (1 + np.cos(np.pi * progress))
+        return factor if np.ndim(factor) else float(factor)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -75,6 +75,7 @@ def test_the_measure_as_in_0_2_0_of_groups_that_0_2_0_did_not_know(measure):
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("path", ["compiled", "numpy"])
 def test_threads_that_share_a_loss_lose_no_update(path):
     criterion, n_threads, n_steps = make(fairness_rate=1e-3), 4, 150
     criterion.state.is_compiled &= path == "compiled"
