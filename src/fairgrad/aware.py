@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.columns import UNKNOWN, encode, sensitive_columns
+from fairgrad.columns import UNKNOWN, codes_among, sensitive_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,18 +160,7 @@ class SensitiveEncoder:
         for name, column, values in zip(
             self.attributes, columns.values(), self.values, strict=True
         ):
-            given = encode(column, f"{argument} ({name})")
-            place = {value: index for index, value in enumerate(values.tolist())}
-            strangers = [value for value in given.values.tolist() if value not in place]
-            if strangers:
-                warnings.warn(
-                    f"{argument}: {name} has values that fit never saw, such as "
-                    f"{str(strangers[0])!r}; they are taken as unknown. The known ones are "
-                    f"{values.tolist()}.",
-                    stacklevel=4,
-                )
-            table = [place.get(value, UNKNOWN) for value in given.values.tolist()]
-            found.append(np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[given.codes])
+            found.append(codes_among(column, values, argument, name))
         return found
 
     def _has_unknown(self, attribute: int) -> bool:

@@ -8,6 +8,7 @@ than pandas go through narwhals, which is imported when the first one comes.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,6 +172,36 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     else:
         found = _encode_array(as_array(column), argument)
     return _integer_values(found, argument, unknown)
+
+
+def codes_among(column: Any, values: NDArray[Any], argument: str, name: str) -> NDArray[np.int64]:
+    """(n,) the place of each value among those that are known, -1 where it is missing.
+
+    A value that is not among them is taken as missing, with a warning.
+
+    Args:
+        column: as in `encode`.
+        values: the known ones.
+        argument: what to call the column's table in messages.
+        name: of the column.
+
+    Example:
+        >>> codes_among(["b", None, "a"], np.array(["a", "b"]), "s", "sex")
+        array([ 1, -1,  0])
+    """
+    given = encode(column, f"{argument} ({name})")
+    place = {value: index for index, value in enumerate(values.tolist())}
+    found = given.values.tolist()
+    strangers = [value for value in found if value not in place]
+    if strangers:
+        warnings.warn(
+            f"{argument}: {name} has values that were never seen, such as {str(strangers[0])!r}; "
+            f"they are taken as unknown. The known ones are {values.tolist()}.",
+            stacklevel=5,
+        )
+    table = np.array([*(place.get(value, UNKNOWN) for value in found), UNKNOWN], dtype=np.int64)
+    codes: NDArray[np.int64] = table[given.codes]
+    return codes
 
 
 def _encode_array(array: NDArray[Any], argument: str) -> Codes:

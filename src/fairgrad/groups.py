@@ -7,7 +7,6 @@ that do not look at the label, the group itself). Cells are numbered label by la
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairgrad.checks import check_number
-from fairgrad.columns import UNKNOWN, Codes, as_array, as_column, as_columns, encode
+from fairgrad.columns import (
+    UNKNOWN,
+    Codes,
+    as_array,
+    as_column,
+    as_columns,
+    codes_among,
+    encode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -286,18 +293,7 @@ class Groups:
         columns = self._same_attributes(s, argument)
         codes = []
         for (name, column), values in zip(columns.items(), self.values, strict=True):
-            found = encode(column, f"{argument} ({name})")
-            place = {value: index for index, value in enumerate(values.tolist())}
-            strangers = [value for value in found.values.tolist() if value not in place]
-            if strangers:
-                warnings.warn(
-                    f"{argument}: {name} has values that were never seen, such as "
-                    f"{str(strangers[0])!r}; they are taken as unknown. The known ones are "
-                    f"{values.tolist()}.",
-                    stacklevel=3,
-                )
-            table = [place.get(value, UNKNOWN) for value in found.values.tolist()]
-            codes.append(np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[found.codes])
+            codes.append(codes_among(column, values, argument, name))
         group, is_seen = self._look_up(codes)
         is_known = np.all([column != UNKNOWN for column in codes], axis=0)
         return np.where(is_seen & is_known, group, UNKNOWN)

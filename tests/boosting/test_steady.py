@@ -234,7 +234,7 @@ def test_unknown_values_are_learnt_and_never_fail(make, small_groups):
         np.testing.assert_array_equal(model.predict(X), unknown)
     strange = s.copy()
     strange[:5] = "z"
-    with pytest.warns(UserWarning, match="fit never saw, such as 'z'"):
+    with pytest.warns(UserWarning, match="never seen, such as 'z'"):
         found = model.predict_proba(X, sensitive_features=strange)
     np.testing.assert_array_equal(found[:5], model.predict_proba(X, sensitive_features=nobody)[:5])
 

@@ -186,7 +186,7 @@ def test_unknown_values_in_fit_are_a_category(table):
 def test_a_value_never_seen_is_unknown_with_a_warning(table):
     X, y, s = table
     model = aware().fit(X, y, sensitive_features=s)
-    with pytest.warns(UserWarning, match=r"s has values that fit never saw, such as 'd'"):
+    with pytest.warns(UserWarning, match=r"s has values that were never seen, such as 'd'"):
         strange = model.predict_proba(X[:2], sensitive_features=["d", "a"])
     expected = model.predict_proba(X[:2], sensitive_features=[None, "a"])
     np.testing.assert_array_equal(strange, expected)
