@@ -47,13 +47,7 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 @options.number_option(
     "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
 )
-@options.map_option
-@options.column_option("--weight", "Column of sample weights.")
-@options.judged_option
-@options.tolerance_option
-@options.min_group_option
-@options.confidence_option
-@click.option("--report", metavar="FILE", help="HTML file to write the report to.")
+@options.audited_options
 @click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
 @options.force_option
 @options.fail_on_option
@@ -138,14 +132,13 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
 
     from fairgrad.cli.folder import held_out_rows, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.provenance import same_data  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import measures_on, read_options  # noqa: PLC0415 - as above
     from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
         model_columns,
         model_predictions,
         model_scores,
         read_people,
     )
-    from fairgrad.measures import On  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import column_names, table_name  # noqa: PLC0415 - as above
 
     table, reading = given["table"], read_options(given)
@@ -181,12 +174,8 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
         scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
     judged: list[Any] = list(given["measure"])
     if not judged:
-        alone = model.settings["separate"] and len(columns.sensitive) > 1
-        judged = [
-            On(name, measure) if name else measure
-            for measure in model.measures
-            for name in (columns.sensitive if alone else ("",))
-        ]
+        separate = bool(model.settings["separate"])
+        judged = measures_on(model.measures, columns.sensitive, separate=separate)
     own = {} if given["score"] else {"y_score": scores}
     audit = people.audit(predicted, given, judged, **_options(people, given), **own)
     asked = {

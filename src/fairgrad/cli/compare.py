@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE", type=click.Path())
 @options.people_options(required=False)
 @options.reading_options()
-@options.map_option
-@options.column_option("--weight", "Column of sample weights.")
-@options.judged_option
-@options.tolerance_option
-@options.min_group_option
-@options.confidence_option
-@click.option("--report", metavar="FILE", help="HTML file to write the report to.")
+@options.audited_options
 @click.option("-o", "--out", metavar="FILE", help="JSON file to write the comparison to.")
 @options.force_option
 @options.json_option

@@ -314,6 +314,17 @@ map_option = click.option(
     help="Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
     "(repeatable).",
 )
+
+audited_options = together(
+    map_option,
+    column_option("--weight", "Column of sample weights."),
+    judged_option,
+    tolerance_option,
+    min_group_option,
+    confidence_option,
+    click.option("--report", metavar="FILE", help="HTML file to write the report to."),
+)
+"""What commands have in common that audit predictions of any system."""
 force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON instead of text and tables."

@@ -38,6 +38,13 @@ UNFAIR_CODE = 1
 """The exit code of --fail-on."""
 
 
+def measures_on(measures: Sequence[str], attributes: Sequence[str], *, separate: bool) -> list[Any]:
+    """Measures of all combinations of the attributes, or of each attribute by itself."""
+    if separate and len(attributes) > 1:
+        return [On(name, measure) for measure in measures for name in attributes]
+    return list(measures)
+
+
 @dataclass(frozen=True)
 class ModelSettings:
     """How to train.
@@ -121,9 +128,8 @@ class ModelSettings:
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
         """The measures as estimator and audit take them."""
-        if self.separate and len(attributes) > 1:
-            return [On(name, measure) for measure in self.measures for name in attributes]
-        return self.measures[0] if len(self.measures) == 1 else list(self.measures)
+        found = measures_on(self.measures, attributes, separate=self.separate)
+        return found[0] if len(found) == 1 else found
 
     def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
         """For people: what was asked."""
