@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 """The code of a missing value, and the integer that means "unknown" in sensitive columns."""
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What the texts begin with that spreadsheets take for formulas."""
+
 OURS = frozenset({"builtins", "numpy", "torch", "pandas", "scipy"})
 """Where the types come from that are taken as they are."""
 
@@ -85,6 +88,46 @@ def _pandas_column(column: Any, nw: Any) -> Any:
     made = nw.new_series(column.name or None, values, backend="pandas")
     # An Enum's values have no order that a model should learn from.
     return made.cast(kind).to_native().cat.as_unordered() if is_category else made.to_native()
+
+
+def without_formulas(frame: Any) -> Any:
+    """A frame of pandas for a CSV file: a text that a spreadsheet would compute is marked as text.
+
+    Such a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break, and is not a number;
+    an apostrophe is put before it, which spreadsheets take for "text" and do not show. Names of
+    columns likewise. `with_formulas` takes it away again.
+
+    Example:
+        >>> import pandas as pd
+        >>> without_formulas(pd.DataFrame({"name": ["=1+1", "-1", "a"]}))["name"].tolist()
+        ["'=1+1", '-1', 'a']
+    """
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"])
+    marked = {name: texts[name].map(_marked) for name in texts}
+    return frame.assign(**marked).rename(columns=_marked)
+
+
+def with_formulas(values: Any) -> Any:
+    """A column of pandas whose texts `without_formulas` has marked, as it was.
+
+    Example:
+        >>> import pandas as pd
+        >>> with_formulas(pd.Series(["'=1+1", "'quoted'"])).tolist()
+        ['=1+1', "'quoted'"]
+    """
+    return values.map(
+        lambda text: text[1:] if text[:1] == "'" and _marked(text[1:]) == text else text
+    )
+
+
+def _marked(text: Any) -> Any:
+    if not isinstance(text, str) or not text.startswith(FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def as_columns(data: Any, argument: str) -> dict[str, Any]:

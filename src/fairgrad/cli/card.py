@@ -16,6 +16,7 @@ from fairgrad.audit import words
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
 from fairgrad.cli.provenance import audit_json
+from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -207,9 +208,9 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
     write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
-    outcome.judged.to_frame().to_csv(folder / ROWS, index=False)
+    without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
     if outcome.trained.frontier is not None:
-        outcome.points.to_csv(folder / POINTS, index=False)
+        without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
         "Table": f"{table}, {len(outcome.prepared):,} rows",
