@@ -59,20 +59,29 @@ class FrontierJudge:
     classes: NDArray[Any]
     confidence: float
 
-    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
-        """Audits predictions by this measure, on the groups that training compares."""
+    def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
+        """Audits predictions by this measure, on the groups that training compares.
+
+        Args:
+            rows: to judge on.
+            predicted: one label per row.
+            **changed: what the audit is to have otherwise.
+        """
         measures = _on_groups(self.measure, tuple(rows.s))
+        usual: dict[str, Any] = {
+            # Each measure's intervals hold at once; sharing the error, so do all of them.
+            "confidence": 1 - (1 - self.confidence) / len(measures),
+            "min_group": 0,  # a frontier is judged by what it was trained for: all groups
+        }
         return Audit(
             rows.y,
             predicted,
             rows.s,
             measures=measures,
-            # Each measure's intervals hold at once; sharing the error, so do all of them.
-            confidence=1 - (1 - self.confidence) / len(measures),
-            min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
+            **{**usual, **changed},
         )
 
 
