@@ -208,7 +208,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         ([1, 0, -1], ['a', 'b'])
     """
     column = as_pandas(column)
-    if _is_series(column):
+    if _is_series(column) and column.dtype != object:  # objects may have no common order
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
         _check_one_kind(found.values, argument)
@@ -305,6 +305,11 @@ def _integer_values(found: Codes, argument: str, unknown: int | None) -> Codes:
     )
     if not is_integer:
         return found
+    if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
+        raise ValueError(
+            f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "
+            "give such long numbers as texts."
+        )
     values = values.astype(np.int64)
     keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
     renumbered = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)

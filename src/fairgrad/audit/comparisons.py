@@ -9,7 +9,7 @@ constraints on the error rates of the cells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
@@ -40,9 +40,9 @@ class GapToMean:
     factor: float = 1.0
 
     def levels(self, rate: Floats) -> Floats:
-        """(R * G,) the levels of these rates; NaN where they are not defined."""
-        x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
-        gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
+        """(..., R * G) the levels of these rates; NaN where they are not defined."""
+        x = self._known(rate)
+        gap = x - self.factor * (self.share * x).sum(axis=-1, keepdims=True)
         return self._defined(gap)
 
     def enclose(self, rate: Interval) -> Interval:
@@ -51,19 +51,25 @@ class GapToMean:
         A group's own rate counts once, with what is left of it:
         ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
         """
-        low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
+        low, high = (self._known(end) for end in rate)
         weight = self.factor * self.share
         others_low, others_high = (
-            (weight * end).sum(axis=1, keepdims=True) - weight * end for end in (low, high)
+            (weight * end).sum(axis=-1, keepdims=True) - weight * end for end in (low, high)
         )
         return Interval(
             self._defined((1 - weight) * low - others_high),
             self._defined((1 - weight) * high - others_low),
         )
 
+    def _known(self, rate: Floats) -> Floats:
+        """(..., R, G) the rates, 0 where there are no rows."""
+        by_group = rate.reshape(*rate.shape[:-1], *self.share.shape)
+        return np.where(self.share > 0, by_group, 0.0)
+
     def _defined(self, gap: Floats) -> Floats:
         gap = np.where(self.share > 0, gap, np.nan)
-        return np.where(self.applies[:, None], gap, 0.0).ravel()
+        gap = np.where(self.applies[:, None], gap, 0.0)
+        return gap.reshape(*gap.shape[:-2], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +85,36 @@ class MatrixMap:
     C: Floats
 
     def levels(self, rate: Floats) -> Floats:
-        """(J,) the levels."""
-        levels: Floats = self.c0 + self.C @ np.nan_to_num(rate)
+        """(..., J) the levels."""
+        levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
     def enclose(self, rate: Interval) -> Interval:
         """Its range: it rises with the rates of positive coefficients and falls with others."""
         rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
         return Interval(
-            self.c0 + rising @ rate.low + falling @ rate.high,
-            self.c0 + rising @ rate.high + falling @ rate.low,
+            self.c0 + rate.low @ rising.T + rate.high @ falling.T,
+            self.c0 + rate.high @ rising.T + rate.low @ falling.T,
         )
+
+
+class CellRates(NamedTuple):
+    """Which rates of a count table the cells of a comparison are.
+
+    Attributes:
+        rate: its name in `CountTable.rates`.
+        label: whose, if it is of one label alone; -1 for all.
+        are_errors: whether cells are what is missing of these rates to 1.
+    """
+
+    rate: str
+    label: int = -1
+    are_errors: bool = False
+
+    def of(self, table: CountTable) -> Proportion:
+        """(G,) or (L, G) of the groups of a table."""
+        found = table.rates[self.rate].row(self.label)
+        return found._replace(hits=found.total - found.hits) if self.are_errors else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +126,8 @@ class Comparison:
         names: (J,) what each level speaks of.
         group: (J,) the index of the group each level speaks of, -1 for none in particular.
         label: (J,) the index of the label each level speaks of, -1 for none.
-        cells: (K,) the proportions the levels are made of.
+        cells: (K,) the proportions the levels are made of, or (M, K) of many models.
+        source: which rates of the table they are.
         cell_group: (K,) the group each cell lies in.
         n_free: how many of the cells vary by themselves: the intervals share the error among them.
         map: the levels as a function of the cells' rates.
@@ -118,6 +144,7 @@ class Comparison:
     group: Ints
     label: Ints
     cells: Proportion
+    source: CellRates
     cell_group: Ints
     n_free: int
     map: GapToMean | MatrixMap
@@ -139,6 +166,17 @@ class Comparison:
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
+    def of_models(self, table: CountTable) -> Comparison:
+        """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
+
+        def by_model(part: Floats) -> Floats:
+            n_groups = int(self.cell_group.max()) + 1
+            by_group = part.reshape(*part.shape[:-1], -1, n_groups)
+            return np.moveaxis(by_group, -2, 0).reshape(by_group.shape[-2], -1)
+
+        found = self.source.of(table)
+        return replace(self, cells=Proportion(*(by_model(part) for part in found)))
+
     @property
     def valued(self) -> NDArray[np.bool_]:
         """(J,) the levels that say who is better off: not those of a label nobody wants."""
@@ -150,26 +188,26 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", table.rates["accuracy"])
+    return _between_groups(table, "accuracy", CellRates("accuracy"))
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", table.rates[POSITIVES])
+    return _between_groups(table, "recall", CellRates(POSITIVES))
 
 
 def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
+    return _between_groups(table, "recall", CellRates(POSITIVES), applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    rates = table.rates["selection_rate"]
+    rates = CellRates("selection_rate")
     return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
@@ -180,7 +218,7 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
             "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
             f"{table.groups.labels.tolist()}, got {len(desirable)}."
         )
-    rates = table.rates["selection_rate"].row(desirable[0])
+    rates = CellRates("selection_rate", desirable[0])
     found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
     return replace(found, only_label=desirable[0])
 
@@ -205,7 +243,7 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
 def _between_groups(
     table: CountTable,
     rate: str,
-    cells: Proportion,
+    source: CellRates,
     *,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
@@ -214,6 +252,7 @@ def _between_groups(
     good: Sequence[int] | None = None,
 ) -> Comparison:
     """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    cells = source.of(table)
     by_label = cells.total.ndim == 2
     total = np.atleast_2d(cells.total)
     n_rows, n_groups = total.shape
@@ -227,6 +266,7 @@ def _between_groups(
         group=np.tile(np.arange(n_groups), n_rows),
         label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=cells.flat(),
+        source=source,
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
         map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
@@ -243,8 +283,8 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
-    right = table.rates[POSITIVES if by_label else "accuracy"].flat()
-    cells = Proportion(right.total - right.hits, right.total, right.squares)
+    source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
+    cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
     nobody = np.full(len(asked.names), -1)
     return Comparison(
@@ -253,6 +293,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         group=nobody,
         label=nobody,
         cells=cells,
+        source=source,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
         map=MatrixMap(asked.c0, asked.C),

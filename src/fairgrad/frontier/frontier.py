@@ -15,7 +15,13 @@ from fairgrad.audit import Certificate, likeliest
 from fairgrad.audit.asked import DEFAULT_TOLERANCE
 from fairgrad.aware import to_predict
 from fairgrad.checks import check_count, check_number
-from fairgrad.frontier.judging import FrontierJudge, best_of_kind, hypervolume, report_data
+from fairgrad.frontier.judging import (
+    FrontierJudge,
+    ModelAudits,
+    best_of_kind,
+    hypervolume,
+    report_data,
+)
 from fairgrad.frontier.models import EstimatorTemplate
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
@@ -23,7 +29,6 @@ from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from fairgrad.audit import Audit
     from fairgrad.frontier.models import FittedModels, FrontierRows
     from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
@@ -76,7 +81,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
             fair, on the validation rows.
         estimators_: the fitted models, in the order of the points.
-        audits_: by "validation" and "test", the audit of each model.
+        audits_: by "validation" and "test", the audit of each model, a sequence.
         post_processing_: points of the post-processed models, if asked for.
         fairness_measure_: the measure in use.
         desirable_: the labels taken as desirable; none if the measure does not look at them.
@@ -169,9 +174,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: [
-                judge.audit(part, predicted) for one in fitted for predicted in one.predict(part)
-            ]
+            name: ModelAudits(judge, part, [p for one in fitted for p in one.predict(part)])
             for name, part in parts.items()
         }
         points = pd.DataFrame(
@@ -181,12 +184,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 "use_sensitive": np.repeat(list(kinds), len(seeds) * len(epsilons)),
             }
         )
-        self.points_ = _with_figures(points, judge, self.audits_)
+        self.points_ = _with_figures(points, self.audits_)
         self._template, self._judged_by = template, judge
         self._compared_on, self._fresh = replace(parts[PART], X=None), fresh
         self.certificate_: Certificate | None = None
         self.post_processing_: pd.DataFrame | None = None
-        self.post_processing_audits_: dict[str, list[Audit]] = {}
+        self.post_processing_audits_: dict[str, ModelAudits] = {}
         if self.post_processing:
             self._post_process(judge, training, parts)
         return self
@@ -443,9 +446,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         for name, part in parts.items():
             found = list(thresholds.predict(fitted.prepared(part)))
             slacks = [slack for slack, _ in found]
-            self.post_processing_audits_[name] = [judge.audit(part, p) for _, p in found]
+            self.post_processing_audits_[name] = ModelAudits(judge, part, [p for _, p in found])
         points = pd.DataFrame({"epsilon": slacks})
-        self.post_processing_ = _with_figures(points, judge, self.post_processing_audits_)
+        self.post_processing_ = _with_figures(points, self.post_processing_audits_)
 
     def _check_part(self, on: str) -> None:
         check_is_fitted(self, "points_")
@@ -453,13 +456,10 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
 
 
-def _with_figures(
-    points: pd.DataFrame, judge: FrontierJudge, audits: dict[str, list[Audit]]
-) -> pd.DataFrame:
+def _with_figures(points: pd.DataFrame, audits: dict[str, ModelAudits]) -> pd.DataFrame:
     """Adds what the audits of each part say, and which points nothing dominates."""
     for name, found in audits.items():
-        figures = pd.DataFrame([judge.figures(audit) for audit in found])
-        points = points.join(figures.add_prefix(f"{name}_"))
+        points = points.join(found.figures().add_prefix(f"{name}_"))
     return points.assign(on_frontier=best_of_kind(points, f"{PART}_"))
 
 
