@@ -4,6 +4,7 @@ from fairgrad.audit.audit import Audit
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
+    "AuditOverTime",
     "Change",
     "Finding",
     "Notice",
+    "period_starts",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.audit.counted import CountedRows, RowCounts
 from fairgrad.audit.intervals import (
     Interval,
     Proportion,
@@ -60,7 +61,7 @@ class CountTable:
 
     @classmethod
     def from_rows(cls, rows: GroupedRows, predicted: Ints) -> CountTable:
-        """Counts rows whose predicted labels are these."""
+        """Counts rows whose predicted labels are these; of `CountedRows` each stands for many."""
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
         cell = (group * n_labels + label) * n_labels + predicted
@@ -69,10 +70,11 @@ class CountTable:
             counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
             return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
-        number = count(None)
+        number = count(rows.times if isinstance(rows, CountedRows) else None)
         if rows.weight is None:
             return cls(rows.groups, number, number, number)
-        return cls(rows.groups, number, count(rows.weight), count(rows.weight**2))
+        squares = rows.squares if isinstance(rows, CountedRows) else rows.weight**2
+        return cls(rows.groups, number, count(rows.weight), count(squares))
 
     @property
     def n_labels(self) -> int:
@@ -164,10 +166,11 @@ def margins(table: Floats) -> Margins:
 
 def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any) -> GroupedRows:
     """True labels and sensitive values as integers; of at least two labels."""
+    counts = sample_weight if isinstance(sample_weight, RowCounts) else None
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
-        sample_weight,
+        sample_weight if counts is None else counts.mass,
         labels=labels,
         arguments=("y_true", "sensitive_features", "sample_weight"),
     )
@@ -177,7 +180,7 @@ def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: 
             f"y_true: expected at least two labels, got {known} alone; name all labels in labels= "
             "if the others happen not to occur."
         )
-    return rows
+    return rows if counts is None else counts.of(rows)
 
 
 def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
