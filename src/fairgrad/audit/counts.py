@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.audit.counted import CountedRows, RowCounts
 from fairgrad.audit.intervals import Proportion, largest_difference, smallest_ratio
 from fairgrad.columns import as_columns
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
@@ -59,7 +60,7 @@ class CountTable:
     def from_rows(
         cls, rows: GroupedRows, predicted: Ints, *, has_labels: bool = True
     ) -> CountTable:
-        """Counts rows whose predicted labels are these."""
+        """Counts rows whose predicted labels are these; of `CountedRows` each stands for many."""
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
         cell = (group * n_labels + label) * n_labels + predicted
@@ -68,11 +69,11 @@ class CountTable:
             counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
             return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
-        number = count(None)
+        number = count(rows.times if isinstance(rows, CountedRows) else None)
         if rows.weight is None:
             return cls(rows.groups, number, number, number, has_labels)
-        mass, squares = count(rows.weight), count(rows.weight**2)
-        return cls(rows.groups, number, mass, squares, has_labels)
+        squares = rows.squares if isinstance(rows, CountedRows) else rows.weight**2
+        return cls(rows.groups, number, count(rows.weight), count(squares), has_labels)
 
     @property
     def n_labels(self) -> int:
@@ -213,10 +214,11 @@ def read_rows(
 
     Without true labels `y_true` are the predicted ones, and `argument` says so.
     """
+    counts = sample_weight if isinstance(sample_weight, RowCounts) else None
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
-        sample_weight,
+        sample_weight if counts is None else counts.mass,
         labels=labels,
         arguments=(argument, "sensitive_features", "sample_weight"),
     )
@@ -226,7 +228,7 @@ def read_rows(
             f"{argument}: expected at least two labels, got {known} alone; name all labels in "
             "labels= if the others happen not to occur."
         )
-    return rows
+    return rows if counts is None else counts.of(rows)
 
 
 def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str, *, n_models: int = 1) -> Ints:

@@ -234,6 +234,12 @@ class Finding:
             found = more
 
     @property
+    def least_tolerance(self) -> float:
+        """The least tolerance of levels by which the verdict would be "fair"."""
+        rule = VerdictRule("level", 0.0)
+        return float(_excess_limits(self.comparison, rule, errors(self.alpha)[1]).high)
+
+    @property
     def unfairness(self) -> float:
         """Mean of |F| over the levels that are defined: the paper's unfairness."""
         return float(self._unfairness[0])
