@@ -1,6 +1,7 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
 from fairgrad.audit.audit import Audit
+from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
@@ -15,8 +16,11 @@ __all__ = [
     "Audit",
     "AuditComparison",
     "AuditOverTime",
+    "Candidacy",
+    "Certificate",
     "Change",
     "Finding",
     "Notice",
+    "likeliest",
     "period_starts",
 ]

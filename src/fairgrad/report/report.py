@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, AuditOverTime, Finding
+    from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
     from fairgrad.report.figure import ReportFigure
 
 MOST_SIDES = 40
@@ -49,6 +49,7 @@ class Report:
         over: audits of consecutive periods of the same rows, to show how levels move.
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
+        certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -67,8 +68,10 @@ class Report:
         over: AuditOverTime | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
-        self.audit, self.title, self.over = audit, title, over
+        self.audit, self.title = audit, title
+        self.over, self.certificate = over, certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -103,6 +106,7 @@ class Report:
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,
+            "certificate": self.certificate,
             "impact": _impact(audit),
             "sides": _sides(audit),
             "most_sides": MOST_SIDES,
@@ -209,7 +213,9 @@ def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]
         columns.append(("true_positive_rate", label, f"of those who are {label}"))
         if len(audit.labels) == 2:
             columns.append(("false_positive_rate", label, "of those who are not"))
-    return [*columns, ("accuracy", None, "predicted rightly")]
+    columns.append(("accuracy", None, "predicted rightly"))
+    known = {"rows", "impact", *audit.table.rates}
+    return [column for column in columns if column[0] in known]
 
 
 def _most_selected(audit: Audit, view: str) -> float | None:
