@@ -182,7 +182,7 @@ class Audit:
     def from_counts(
         cls,
         counts: Any,
-        target: str,
+        target: str | None,
         prediction: str,
         sensitive_features: str | Sequence[str],
         *,
@@ -201,7 +201,7 @@ class Audit:
         Args:
             counts: a frame of any library, one row per combination of values; a combination may
                 stand in several rows.
-            target: the column of true labels.
+            target: the column of true labels; None if they are not known.
             prediction: the column of predicted labels.
             sensitive_features: one column or several.
             count: the column that says how many rows have these values.
@@ -235,8 +235,9 @@ class Audit:
     def to_counts(self) -> pd.DataFrame:
         """The rows counted by sensitive values, label and prediction, for `from_counts`.
 
-        Columns are the sensitive attributes, the target, "prediction", "baseline" (if there is
-        one), "count", and with sample weights "weight" and "squared_weight".
+        Columns are the sensitive attributes, the target, "prediction" (without true labels it has
+        the name of the predictions), "baseline" (if there is one), "count", and with sample
+        weights "weight" and "squared_weight".
 
         Example:
             >>> y, s = [0, 1, 1, 1] * 50, ["F", "F", "M", "M"] * 50
@@ -290,6 +291,7 @@ class Audit:
         its = {**other._options, "attributes": other.attributes, "target": other.target}
         own |= {"weights": self.is_weighted, "a baseline": self.baseline is not None}
         its |= {"weights": other.is_weighted, "a baseline": other.baseline is not None}
+        own["true labels"], its["true labels"] = self.has_labels, other.has_labels
         differ = [name for name, value in own.items() if its[name] != value]
         if differ:
             name = differ[0]

@@ -70,8 +70,8 @@ class Report:
         asked: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
     ) -> None:
-        self.audit, self.title, self.over = audit, title, over
-        self.certificate = certificate
+        self.audit, self.title = audit, title
+        self.over, self.certificate = over, certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
