@@ -1,9 +1,11 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
 from fairgrad.audit.audit import Audit
+from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -13,7 +15,12 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
+    "AuditOverTime",
+    "Candidacy",
+    "Certificate",
     "Change",
     "Finding",
     "Notice",
+    "likeliest",
+    "period_starts",
 ]

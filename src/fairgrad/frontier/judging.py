@@ -59,20 +59,29 @@ class FrontierJudge:
     classes: NDArray[Any]
     confidence: float
 
-    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
-        """Audits predictions by this measure, on the groups that training compares."""
+    def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
+        """Audits predictions by this measure, on the groups that training compares.
+
+        Args:
+            rows: to judge on.
+            predicted: one label per row.
+            **changed: what the audit is to have otherwise.
+        """
         measures = _on_groups(self.measure, tuple(rows.s))
+        usual: dict[str, Any] = {
+            # Sharing the error, the intervals of all measures hold at once.
+            "confidence": 1 - (1 - self.confidence) / len(measures),
+            "min_group": 0,  # a frontier is judged by what it was trained for: all groups
+        }
         return Audit(
             rows.y,
             predicted,
             rows.s,
             measures=measures,
-            # Each measure's intervals hold at once; sharing the error, so do all of them.
-            confidence=1 - (1 - self.confidence) / len(measures),
-            min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
+            **{**usual, **changed},
         )
 
 
@@ -114,8 +123,8 @@ class ModelAudits(Sequence[Audit]):
     def figures(self) -> pd.DataFrame:
         """Accuracy and unfairness of each model, each with its ends.
 
-        The interval of the accuracy is Clopper and Pearson's. That of the unfairness encloses the
-        mean of |F| when every rate lies in its own such interval, all at once.
+        The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
+        `fairgrad.audit.Finding.unfairness_interval`.
         """
         first = self._made[0]
         counts = ModelCounts.from_rows(first.rows, self._predicted)
