@@ -213,11 +213,12 @@ static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t n_ar
 }
 
 /* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
-   remembered rows, errors, multipliers, factors) -> the weight of the rows counted; below 0:
-   -1 - 2 * row if the row's label was never seen, -2 - 2 * row if its sensitive value was not.
-   Then nothing has changed. */
+   remembered rows, errors, multipliers, factors, losses, plain) -> the weight of the rows counted;
+   below 0: -1 - 2 * row if the row's label was never seen, -2 - 2 * row if its sensitive value was
+   not. Then nothing has changed. If losses are given, the sum of those counted and their weight are
+   written to `plain`. */
 static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 14) return PyErr_Format(PyExc_TypeError, "expected 14 arguments, got %zd", n_args);
+    if (n_args != 16) return PyErr_Format(PyExc_TypeError, "expected 16 arguments, got %zd", n_args);
     Problem *p = PyCapsule_GetPointer(args[0], NULL);
     if (!p) return NULL;
     int64_t n = PyLong_AsLongLong(args[1]), n_classes = PyLong_AsLongLong(args[5]);
@@ -229,6 +230,8 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     double *kept = POINTER(double, args[10]), *errors = POINTER(double, args[11]);
     double *multipliers = POINTER(double, args[12]), total = 0;
     float *factor = POINTER(float, args[13]);
+    const float *losses = POINTER(const float, args[14]);
+    double *plain = POINTER(double, args[15]), sum = 0;
     if (PyErr_Occurred()) return NULL;
     if (!scores && !wrong && n > 0) /* tensors that are not what they seem have no memory */
         return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
@@ -251,7 +254,9 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
         int is_wrong = scores ? best_class(scores + i * n_classes, n_classes) != label[i] : wrong[i];
         p->counts[is_wrong * p->n_cells + p->cells[i]] += weight;
         total += weight;
+        if (losses) sum += weight * losses[i];
     }
+    if (losses) plain[0] = sum, plain[1] = total;
     if (updates) estimate_errors(p, p->counts, kept, errors);
     if (updates || p->has_proportional) find_levels(p, errors);
     ascend(p, multipliers, updates);

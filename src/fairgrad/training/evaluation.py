@@ -126,8 +126,9 @@ class Evaluation:
         found = {id(part): table.frequencies(part) for part in rows}
         groups = [found[id(part)] for part in rows for _ in range(per_stream)]
         # How fair a model is does not depend on the slack it was given.
+        exact = member_constraints(members, groups, fairness.exact, with_slack=False)
         self.constraints: dict[int, tuple[Constraints, list[int]]] = {}
-        for m, part in enumerate(member_constraints(members, groups, with_slack=False)):
+        for m, part in enumerate(exact):
             if part is not None:
                 self.constraints.setdefault(id(part), (part, []))[1].append(m)
         self.n_levels = max([1, *(len(part.c0) for part, _ in self.constraints.values())])

@@ -166,12 +166,12 @@ class LinearStream:
 
         self.counts = empty(n_pending, self.n_members, 2, n_cells)
         self.loss = empty(n_pending, self.n_members)
-        self.multipliers = empty(n_pending, *self.shapes["multipliers"])
+        self.multipliers = np.zeros((n_pending, *self.shapes["multipliers"]))
         self.slots = empty(n_slots, n_state)
         ignores = fairness.ignores_labels
         optimizer = stack.optimizer
         weight, (offset, scale) = table.weight, table.scaling
-        self.multipliers_now = start["multipliers"]
+        self.multipliers_now = start["multipliers"].numpy()
         sizes = (
             self.n_features,
             self.shapes["parameters"][2],
@@ -233,7 +233,7 @@ class LinearStream:
         Counting starts anew then.
         """
         sign = np.array([1.0, -1.0])[: self.n_sides, None]
-        net = (sign * self.multipliers[:n].numpy()).sum(1)
+        net = (sign * self.multipliers[:n]).sum(1)
         counts, loss = (part[:n].numpy().copy() for part in (self.counts, self.loss))
         self.counts.zero_()
         self.loss.zero_()
