@@ -149,7 +149,9 @@ def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
     n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
     n_training, n_validation = prepared.n_training, n_rest - prepared.n_training
-    if outcome.settings.grows_trees and outcome.trained.frontier is None:
+    settings = outcome.settings
+    none_chosen = settings.grows_trees or settings.method == "decision"
+    if none_chosen and settings.method != "auto" and outcome.trained.frontier is None:
         n_training, n_validation = n_rest, 0
     test = f"{n_test:,} for the test (the audit below)"
     if prepared.from_file:

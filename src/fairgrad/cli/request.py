@@ -109,7 +109,6 @@ class ModelSettings:
             "--grid paper": self.paper_grid,
         }
         unfit = [option for option, value in for_networks.items() if value]
-        unfit += [f"--method {self.method}"] if self.method != "gradient" else []
         if self.grows_trees and unfit:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
         if self.method != "gradient" and self.paper_grid:
@@ -151,9 +150,8 @@ class ModelSettings:
         return words
 
     def _model(self) -> str:
-        if self.grows_trees:
-            return "boosted trees (LightGBM)"
         kind = f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        kind = "boosted trees (LightGBM)" if self.grows_trees else kind
         return kind if self.method == "gradient" else f"{kind}, {METHODS[self.method]}"
 
     def _asked(self) -> str:
