@@ -5,6 +5,7 @@ from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -14,10 +15,12 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
+    "AuditOverTime",
     "Candidacy",
     "Certificate",
     "Change",
     "Finding",
     "Notice",
     "likeliest",
+    "period_starts",
 ]

@@ -228,7 +228,7 @@ class Certificate:
         """The least tolerance, rounded up, that would have passed; None if levels do not decide."""
         if any(finding.tolerance.kind != "level" for finding in self.audit.asked):
             return None
-        most = max(finding.judgement.high for finding in self.audit.asked)
+        most = max(finding.least_tolerance for finding in self.audit.asked)
         return float(np.ceil(1000 * most) / 1000)
 
     def to_dict(self) -> dict[str, Any]:
