@@ -3,7 +3,9 @@
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
+from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -15,5 +17,8 @@ __all__ = [
     "AuditComparison",
     "Change",
     "Finding",
+    "ImpactTable",
     "Notice",
+    "audit_schema",
+    "bias_and_risks",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from fairgrad.cli.subject import AuditedPeople
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
+LL144 = "fairgrad.ll144"
 TRAINED_ON = (
     "{} is the table that this model was trained on: it knows most of these rows, and the figures "
     "are better than for new people. Use --held-out to audit it on the rows held out."
@@ -48,7 +50,21 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
     "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
 )
 @options.audited_options
-@click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["audit", "ll144"]),
+    default="audit",
+    show_default=True,
+    help="The whole audit, or the table of selection rates and impact ratios that New York's Local "
+    "Law 144 asks for (with --score and without --prediction: scoring rates).",
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    help="File to write the audit to, as JSON; of --format ll144 as CSV, if it ends in .csv.",
+)
 @options.force_option
 @options.fail_on_option
 @options.json_option
@@ -59,6 +75,10 @@ def audit(**given: Any) -> int:
       fairgrad audit model/ new.csv
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
       fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
+      fairgrad audit decided.csv --prediction decision --sensitive sex
+
+    Without --target the audit is about who is selected: demographic parity and the four-fifths
+    rule. Measures that compare predictions with the truth need it.
 
     For a model, the target and the sensitive columns are those it was fitted with, unless
     --sensitive names others. The verdict, and --fail-on, are about the measures it was trained
@@ -74,6 +94,8 @@ def audit(**given: Any) -> int:
         for name in ("out", "report")
         if given[name] is not None
     }
+    if given["shape"] == "ll144":
+        return _impact(given, targets)
     if _is_model(given):
         source = Provenance.of(given["table"])
         found, people, asked = _audit_model(given)
@@ -176,7 +198,7 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     if not judged:
         separate = bool(model.settings["separate"])
         judged = measures_on(model.measures, columns.sensitive, separate=separate)
-    own = {} if given["score"] else {"y_score": scores}
+    own: dict[str, Any] = {} if given["score"] else {"y_score": scores}
     audit = people.audit(predicted, given, judged, **_options(people, given), **own)
     asked = {
         "Table": people.table,
@@ -192,18 +214,23 @@ def _audit_table(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
 
     by_score = given["score"] and given["threshold"] is not None
-    for name in ("target", "prediction", "sensitive"):
+    for name in ("prediction", "sensitive", "target"):
         if not given[name] and not (name == "prediction" and by_score):
+            if name == "target" and given["prediction"]:
+                continue  # who is selected can be said without it
             raise ValueError(
                 f"--{name} is missing; to audit a table with predictions: fairgrad audit "
                 "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN (or --score "
-                "COLUMN --threshold NUMBER in place of --prediction)"
+                "COLUMN --threshold NUMBER in place of --prediction; without --target only "
+                "selection rates are audited)"
             )
     if given["threshold"] is not None and not given["score"]:
         raise ValueError("--threshold needs --score, the column it is a threshold of")
+    has_labels = bool(given["target"])
+    columns = read_columns({**given, "target": given["target"] or given["prediction"]})
     people = read_people(
         _files(given),
-        read_columns(given),
+        columns,
         _further(given),
         value_map=given["value_map"],
         reading=read_options(given),
@@ -214,9 +241,66 @@ def _audit_table(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
         score = people.numbers(given["score"], "--score")
         predicted = people.above(score, given["threshold"])
     # What another system was trained for is not known, so no threshold is expected of it.
-    own = {"threshold": given["threshold"]}
+    own = {"threshold": given["threshold"], "has_labels": has_labels}
     found = people.audit(predicted, given, given["measure"], **_options(people, given), **own)
     return found, people, {"Table": people.table}
+
+
+def _impact(given: Mapping[str, Any], targets: Mapping[str, Path]) -> int:
+    """The table of impact ratios, of decisions or of scores."""
+    from fairgrad.audit import ImpactTable  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.audit.impact import MIN_SHARE  # noqa: PLC0415 - as above
+    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import Provenance  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+
+    if "report" in targets:
+        raise ValueError("--report shows the whole audit; leave out --format ll144")
+    # By default the rule's own share: 30 people, the audit's default, are no part of it.
+    share = given["min_group"] if given["min_group"] < 1 else MIN_SHARE
+    how = {"min_group": share, "confidence": given["confidence"]}
+    is_scored = bool(given["score"]) and not given["prediction"] and given["threshold"] is None
+    if _is_model(given) or not is_scored:
+        audit_of = _audit_model if _is_model(given) else _audit_table
+        found, people, _ = audit_of(given)
+        table = ImpactTable.from_audit(found, min_group=share)
+    else:
+        if not given["sensitive"]:
+            raise ValueError("--sensitive is missing; name the columns of the categories")
+        people = read_people(
+            _files(given),
+            read_columns({**given, "target": given["score"]}),
+            {},
+            labels=[],
+            reading=read_options(given),
+        )
+        score = people.numbers(given["score"], "--score")
+        table = ImpactTable.from_scores(score, people.columns.groups(people.frame), **how)
+    remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
+    terminal.notes([*people.notes, *remarks])
+    source = Provenance.of(given["table"] if _is_model(given) else _files(given))
+    values = {
+        "schema": LL144,
+        "schema_version": 1,
+        **table.to_dict(),
+        "provenance": source.to_dict(),
+    }
+    if "out" in targets:
+        targets["out"].parent.mkdir(parents=True, exist_ok=True)
+        if targets["out"].suffix == ".csv":
+            table.to_csv(targets["out"])
+        else:
+            said = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+            write_whole(targets["out"], said)
+    if given["as_json"]:
+        terminal.show_json(values)
+    else:
+        terminal.screen().print(table)
+        for path in targets.values():
+            terminal.progress(f"Written: {path}")
+    return 0
 
 
 def _further(given: Mapping[str, Any]) -> dict[str, str]:
