@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit import text, words
+from fairgrad.audit.counted import CountedRows
 from fairgrad.audit.verdicts import UNDECIDED, UNFAIR
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def record(audit: Audit) -> dict[str, Any]:
     digest.update(json.dumps([list(map(str, labels)), audit.table.groups.names]).encode())
     rows = audit.rows
     columns = [rows.label if audit.has_labels else None, audit.predicted, rows.group, rows.weight]
+    if isinstance(rows, CountedRows):
+        columns.append(rows.times)
     for column in columns:
         if column is not None:
             plain = np.ascontiguousarray(column, dtype="<f8" if column.dtype.kind == "f" else "<i8")
             digest.update(plain.tobytes())
-    data = {"name": "rows of the audit", "sha256": digest.hexdigest(), "rows": len(rows)}
+    data = {"name": "rows of the audit", "sha256": digest.hexdigest(), "rows": audit.table.n_rows}
     made = {"date": made_at(), "versions": used_versions(), "command": "", "test": []}
     return {**audit.to_dict(), "provenance": {"data": [data], **made}}
 

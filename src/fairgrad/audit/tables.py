@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairgrad.audit import words
 from fairgrad.audit.changes import change_interval
+from fairgrad.audit.counted import how_many
 from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
 
@@ -119,7 +120,8 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
     if not audit.has_labels:
         frame["true"] = "not known"
-    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
+    frame["rows"] = how_many(audit.rows, changed).astype(np.int64)
+    counted = frame.groupby(columns)["rows"].sum().reset_index()
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 

@@ -13,12 +13,14 @@ import numpy as np
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, tables, words
 from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
+from fairgrad.audit.over_time import EACH
 from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
 from fairgrad.report.audit_figures import MOST_GROUPS, change_figures, level_figure, rate_figures
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
+from fairgrad.report.over_time import over_time_figures
 from fairgrad.report.page import render
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, Finding
+    from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
     from fairgrad.report.figure import ReportFigure
 
 MOST_SIDES = 40
@@ -45,8 +47,10 @@ class Report:
             boosted trees do not); or a frame with the columns epoch, quantity ("level",
             "multiplier", "weight"), name and value.
         chosen: position in the frontier of the model that was chosen.
+        over: audits of consecutive periods of the same rows, to show how levels move.
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
+        certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -62,10 +66,13 @@ class Report:
         frontier: Any = None,
         history: Any = None,
         chosen: int | None = None,
+        over: AuditOverTime | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
-        self.audit, self.title = audit, title
+        self.audit, self.title, self.over = audit, title, over
+        self.certificate = certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -77,6 +84,8 @@ class Report:
         figures |= {f"rates {view}": rate_figures(audit, view) for view in audit.views}
         if audit.baseline is not None:
             figures |= {f"changes {view}": change_figures(audit, view) for view in audit.views}
+        if self.over is not None:
+            figures["over_time"] = over_time_figures(self.over)
         if self.frontier is not None:
             figures["frontier"] = frontier_figures(self.frontier)
         if self.history is not None:
@@ -98,6 +107,7 @@ class Report:
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,
+            "certificate": self.certificate,
             "impact": _impact(audit),
             "sides": _sides(audit),
             "most_sides": MOST_SIDES,
@@ -107,6 +117,8 @@ class Report:
             "ratio_heads": [head.lower() for head in IMPACT_HEADS],
             "named": _named_figures(audit),
             "frontier": self.frontier,
+            "over": self.over,
+            "over_note": EACH,
             "figures": self._by_section,
             "most_groups": MOST_GROUPS,
             "classes": CLASSES,

@@ -172,7 +172,7 @@ class StackedFairness:
 
 
 def member_constraints(
-    members: Sequence[Member], groups: Sequence[Groups]
+    members: Sequence[Member], groups: Sequence[Groups], *, with_slack: bool = True
 ) -> list[Constraints | None]:
     """What each member's measure asks of the cells of its groups; None without a measure."""
     exact: dict[tuple[int, int, str], Constraints] = {}  # often members differ in epsilon alone
@@ -185,7 +185,7 @@ def member_constraints(
         key = (id(measure), id(own), repr(desirable))
         if key not in exact:
             exact[key] = constraints_of(measure, own, y_desirable=desirable)
-        found.append(exact[key].slacken(member.epsilon))
+        found.append(exact[key].slacken(member.epsilon) if with_slack else exact[key])
     return found
 
 
@@ -200,8 +200,10 @@ def _member_constants(
         return dual.make_constants(constraints, groups, fairness_rate=0.0)
     own, defined = constraints.coefficients, constraints.is_defined
     _check_cells(own.n_cells, groups, constraints.by_label)
-    own = own.only(defined)
     n_more = n_levels - len(defined)
+    if n_more == 0 and defined.all():
+        return _constants_of(member, constraints, groups, by_label)
+    own = own.only(defined)
     # A measure that does not look at the label reads its groups off the first label's cells.
     own = replace(
         own,
@@ -215,8 +217,14 @@ def _member_constants(
         lower=np.append(np.where(defined, constraints.lower, 0.0), np.zeros(n_more)),
         upper=np.append(np.where(defined, constraints.upper, 0.0), np.zeros(n_more)),
     )
+    return _constants_of(member, filled, groups, by_label)
+
+
+def _constants_of(
+    member: Member, constraints: Constraints, groups: Groups, by_label: bool
+) -> dual.Constants:
     constants = dual.make_constants(
-        filled,
+        constraints,
         groups,
         fairness_rate=member.fairness_rate,
         proportional_rate=member.proportional_rate,
