@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import UNDECIDED, UNFAIR, Notice
 from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
@@ -255,9 +256,10 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
     return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
 
 
-def usual_measures(desirable: str | None) -> list[str]:
+def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
     """The audit's own measures, without the one that needs a desirable label if there is none."""
-    return [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
+    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
+    return [n for n in known if desirable is not None or not uses_desirable(n)]
 
 
 def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
