@@ -210,8 +210,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
         def metrics(scores: Any, matrix: Any) -> list[tuple[str, float]]:
             label, weight = matrix.get_label().astype(np.int64), matrix.get_weight()
-            wrong = predicted_labels(np.asarray(scores)) != label
-            found = sets.fairness(label, wrong, weight if len(weight) else None)
+            predicted = predicted_labels(np.asarray(scores))
+            found = sets.fairness(label, predicted, weight if len(weight) else None)
             return [(name, found[name]) for name in own if found]
 
         return others, metrics if own else None

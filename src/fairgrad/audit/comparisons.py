@@ -1,9 +1,8 @@
 """What each measure compares: which rates of which groups, and how levels follow from them.
 
-The library's own measures are read off the count table directly. That serves any number of labels
-(also for demographic parity, which as a constraint on errors needs two) and makes the intervals
-narrower: a selection rate is one proportion, not a sum of two. Any other measure is taken as
-constraints on the error rates of the cells.
+The library's own measures are read off the count table directly. That makes the intervals
+narrower: a selection rate is one proportion, not a sum of several. Any other measure is taken as
+constraints on the error rates of the cells, or on the rates of the labels predicted there.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields a
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from fairgrad.constraints import Constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +94,33 @@ class MatrixMap:
 
 
 @dataclass(frozen=True, eq=False)
+class JoinedMap:
+    """Levels of several strata, one after the other, each of rates of its own.
+
+    Attributes:
+        maps: of each stratum.
+        sizes: how many rates each has.
+    """
+
+    maps: tuple[GapToMean | MatrixMap | JoinedMap, ...]
+    sizes: tuple[int, ...]
+
+    def levels(self, rate: Floats) -> Floats:
+        """(J,) the levels."""
+        return np.concatenate([own.levels(part) for own, part in self._split(rate)])
+
+    def enclose(self, rate: Interval) -> Interval:
+        """The range of each level when every rate lies anywhere in its own interval."""
+        ends = zip(self._split(rate.low), self._split(rate.high), strict=True)
+        found = [own.enclose(Interval(low, high)) for (own, low), (_, high) in ends]
+        return Interval(*(np.concatenate(side) for side in zip(*found, strict=True)))
+
+    def _split(self, rate: Floats) -> list[tuple[GapToMean | MatrixMap | JoinedMap, Floats]]:
+        parts = np.split(rate, np.cumsum(self.sizes)[:-1], axis=-1)
+        return list(zip(self.maps, parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """A measure on given data.
 
@@ -111,6 +139,11 @@ class Comparison:
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         only_label: the one label whose selection rates are compared; -1 for all labels.
+        hits: (R, L, L) of R rows of cells, one cell per group, which predicted labels (last axis)
+            of which true labels count as having the property; None where the rate says it.
+        cell_label: (K,) the index of the label each cell speaks of; None where the rate says it.
+        parts: of groups compared within strata, the comparison in each, and which groups it is of.
+        left_out: names of strata in which there is nothing to compare.
     """
 
     rate: str
@@ -120,13 +153,17 @@ class Comparison:
     cells: Proportion
     cell_group: Ints
     n_free: int
-    map: GapToMean | MatrixMap
+    map: GapToMean | MatrixMap | JoinedMap
     lower: Floats
     upper: Floats
     good: Floats
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
     only_label: int = -1
+    hits: NDArray[np.bool_] | None = None
+    cell_label: Ints | None = None
+    parts: tuple[tuple[Comparison, Ints], ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
@@ -174,15 +211,67 @@ def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Compariso
 
 
 def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
-    """Selection rates of the desirable label; a level is the rate less 0.8 of the overall rate."""
-    if len(desirable) != 1:
-        raise ValueError(
-            "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
-            f"{table.groups.labels.tolist()}, got {len(desirable)}."
+    """Selection rates of the desirable labels; a level is a group's less 0.8 of another's."""
+    if not desirable or len(desirable) == table.n_labels:
+        measures.four_fifths_rule(  # raises the library's one error
+            table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    rates = table.rates["selection_rate"].row(desirable[0])
-    found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
-    return replace(found, only_label=desirable[0])
+    cells, hits = _selected(table, desirable)
+    n, names = len(cells.total), table.groups.names
+    own, other = np.nonzero(~np.eye(n, dtype=bool))
+    C = np.zeros((len(own), n))
+    C[np.arange(len(own)), own] = 1.0
+    C[np.arange(len(own)), other] -= 0.8
+    undefined = (cells.total[own] <= 0) | (cells.total[other] <= 0)
+    found = _of_rates(
+        table,
+        "selection rate",
+        cells,
+        hits,
+        MatrixMap(np.where(undefined, np.nan, 0.0), C),
+        [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)],
+        upper=np.inf,
+    )
+    only = desirable[0] if len(desirable) == 1 else -1
+    return replace(
+        found,
+        group=own,
+        good=np.ones(n),
+        ratio_row=slice(0, n),
+        only_label=only,
+        hits=None if only >= 0 else hits,
+    )
+
+
+def equalized_odds_all(table: CountTable, _desirable: Sequence[int]) -> Comparison:
+    """The rates of every predicted label, one per predicted label, true label and group."""
+    n_labels = table.n_labels
+    if n_labels == 2:
+        return equalized_odds(table, _desirable)
+    mass, squares = (part.transpose(2, 1, 0) for part in (table.mass, table.squares))  # (h, y, G)
+    total, square = (np.tile(part.sum(axis=0), (n_labels, 1)) for part in (mass, squares))
+    cells = Proportion(mass.reshape(total.shape), total, square)
+    predicted = np.repeat(np.arange(n_labels), n_labels)
+    hits = np.zeros((n_labels**2, n_labels, n_labels), dtype=bool)
+    hits[np.arange(len(hits)), np.arange(len(hits)) % n_labels, predicted] = True
+    # Of L rates of a cell L - 1 say everything.
+    n_free = (n_labels - 1) * int((total[:n_labels] > 0).sum())
+    own = [index * n_labels + index for index in range(n_labels)]  # to be right is good
+    found = _between_groups(table, "prediction rate", cells, n_free=n_free, good=own)
+    n_groups, labels = table.groups.n_groups, table.groups.labels
+    label = np.repeat(predicted, n_groups)
+    return replace(
+        found,
+        names=tuple(
+            f"{labels[h]} predicted, {name}"
+            for h in range(n_labels)
+            for name in table.groups.cell_names(by_label=True)
+        ),
+        label=label,
+        cell_label=label,
+        hits=hits,
+        ratio_row=None,
+    )
 
 
 BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
@@ -191,11 +280,94 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
     "equality_of_opportunity": equality_of_opportunity,
     "demographic_parity": demographic_parity,
     "four_fifths_rule": four_fifths_rule,
+    "equalized_odds_all": equalized_odds_all,
 }
+
+
+def compare_within(
+    measure: Any,
+    table: CountTable,
+    desirable: Sequence[int],
+    compared: Sequence[str],
+    strata: Sequence[str],
+    everyone: Sequence[str],
+) -> Comparison:
+    """What a measure compares within each stratum, of a table by both sets of attributes.
+
+    Of all strata, by name, those in which fewer than two groups have rows are left out.
+
+    Raises:
+        ValueError: if none remains.
+    """
+    groups, size = table.groups, table.size
+    stratum, found = groups.parents(*strata), []
+    left_out = dict.fromkeys(everyone)
+    for index, name in enumerate(groups.marginal(*strata).names):
+        inside = (stratum == index) & (size > 0)
+        if inside.sum() > 1:
+            left_out.pop(name)
+            # Within a stratum the groups are those of the compared attributes alone.
+            own = table.take(inside).view(*compared)
+            place = np.flatnonzero(inside)
+            place = place[np.argsort(table.take(inside).groups.parents(*compared))]
+            comparison = compare(measure, own, desirable)
+            names = tuple(f"{level} in {name}" for level in comparison.names)
+            found.append((replace(comparison, names=names), place))
+    if not found:
+        raise ValueError(
+            f"measures: no value of {' x '.join(strata)} has rows of two groups of "
+            f"{' x '.join(compared)} to compare (with min_group rows each)."
+        )
+    return replace(_joined(found), left_out=tuple(left_out))
+
+
+def _joined(parts: list[tuple[Comparison, Ints]]) -> Comparison:
+    """Several comparisons as one; each with its groups, by number."""
+    own = [comparison for comparison, _ in parts]
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(one, name) for one in own])
+
+    definitions = [
+        (one.lower, one.upper) if one.definition is None else one.definition for one in own
+    ]
+    return replace(
+        own[0],
+        names=tuple(name for one in own for name in one.names),
+        group=np.concatenate([np.where(c.group < 0, -1, place[c.group]) for c, place in parts]),
+        label=joined("label"),
+        cells=Proportion(
+            *(np.concatenate(p) for p in zip(*(one.cells for one in own), strict=True))
+        ),
+        cell_group=np.concatenate([place[c.cell_group] for c, place in parts]),
+        n_free=sum(one.n_free for one in own),
+        map=JoinedMap(tuple(one.map for one in own), tuple(len(one.cells.total) for one in own)),
+        lower=joined("lower"),
+        upper=joined("upper"),
+        good=joined("good"),
+        definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
+        ratio_row=None,
+        cell_label=np.concatenate([_labels_of_cells(one) for one in own]),
+        parts=tuple(parts),
+    )
+
+
+def _labels_of_cells(comparison: Comparison) -> Ints:
+    """(K,) the index of the label each cell speaks of, -1 for none."""
+    if comparison.cell_label is not None:
+        return comparison.cell_label
+    n_groups = int(comparison.cell_group.max()) + 1
+    row = np.arange(len(comparison.cell_group)) // n_groups
+    if comparison.only_label >= 0:
+        return np.full(len(row), comparison.only_label)
+    return row if row.max() > 0 else np.full(len(row), -1)
 
 
 def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """What a single measure compares on the groups of a table, by indices of desirable labels."""
+    measure = measures.as_measure(measure)
+    if isinstance(measure, (measures.AtLeast, measures.AtMost)):
+        return _bounded(measure, table, desirable)
     name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
@@ -237,12 +409,87 @@ def _between_groups(
     )
 
 
+def _selected(table: CountTable, labels: Sequence[int]) -> tuple[Proportion, Any]:
+    """(G,) how often one of these labels is predicted, and (1, L, L) what counts as that."""
+    everyone = table.rates["selection_rate"].row(labels[0])
+    hits = np.zeros((1, table.n_labels, table.n_labels), dtype=bool)
+    hits[:, :, list(labels)] = True
+    return everyone._replace(hits=table.rates["selection_rate"].hits[list(labels)].sum(0)), hits
+
+
+def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
+    """A rate of each group, less its bound."""
+    groups = table.groups
+    wanted = groups.labels[list(desirable)] if len(desirable) else None
+    asked = measures.constraints_of(measure, groups, y_desirable=wanted)  # raises what there is
+    labels = list(desirable)
+    if measure.labels is not None:
+        labels = list(measures.desirable_labels(groups.labels, measure.labels))
+    L = table.n_labels
+    label = np.full(groups.n_groups, labels[0] if len(labels) == 1 else -1)
+    if measure.rate == "accuracy":
+        cells, hits = table.rates["accuracy"], np.eye(L, dtype=bool)[None]
+        label = np.full(groups.n_groups, -1)
+    elif measure.rate == "recall":
+        cells = Proportion(*(part[labels] for part in table.rates[POSITIVES])).flat()
+        hits = np.zeros((len(labels), L, L), dtype=bool)
+        hits[np.arange(len(labels)), labels, labels] = True
+        label = np.repeat(labels, groups.n_groups)
+    elif measure.rate == "selection_rate":
+        cells, hits = _selected(table, labels)
+    else:
+        others = ~np.isin(np.arange(L), labels)
+        parts = (table.mass[:, others], table.squares[:, others])
+        cells = Proportion(
+            parts[0][:, :, labels].sum((1, 2)), *(part.sum((1, 2)) for part in parts)
+        )
+        hits = np.outer(others, ~others)[None]
+    lower, upper = asked.definition
+    n, sign = len(cells.total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0
+    c0 = np.where(cells.total > 0, -measure.bound, np.nan)
+    rate = measure.rate.replace("_", " ")
+    found = _of_rates(table, rate, cells, hits, MatrixMap(c0, np.eye(n)), asked.names)
+    return replace(
+        found, lower=lower, upper=upper, cell_label=label, label=label, good=np.full(n, sign)
+    )
+
+
+def _of_rates(
+    table: CountTable,
+    rate: str,
+    cells: Proportion,
+    hits: Any,
+    own: MatrixMap,
+    names: Sequence[str],
+    upper: float = 0.0,
+) -> Comparison:
+    """Levels that are linear in rates of the groups, a row of rates for each of the hits."""
+    n, n_groups = len(names), table.groups.n_groups
+    group = np.tile(np.arange(n_groups), len(cells.total) // n_groups)
+    return Comparison(
+        rate=rate,
+        names=tuple(names),
+        group=group if len(group) == n else np.full(n, -1),
+        label=np.full(n, -1),
+        cells=cells,
+        cell_group=group,
+        n_free=max(int((cells.total > 0).sum()), 1),
+        map=own,
+        lower=np.zeros(n),
+        upper=np.full(n, upper),
+        good=np.zeros(len(cells.total)),
+        hits=hits,
+    )
+
+
 def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Constraints on errors, with the frequencies of these data."""
     groups = table.groups
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
+    if asked.n_outcomes > 1:
+        return _on_outcomes(asked, table)
     right = table.rates[POSITIVES if by_label else "accuracy"].flat()
     cells = Proportion(right.total - right.hits, right.total, right.squares)
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
@@ -260,4 +507,23 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         upper=np.asarray(asked.upper),
         definition=asked.definition,
         good=-used.astype(np.float64),
+    )
+
+
+def _on_outcomes(asked: Constraints, table: CountTable) -> Comparison:
+    """Constraints on the rates of the predicted labels in the cells."""
+    every = equalized_odds_all(table, ())
+    used = np.isin(np.arange(len(every.names)), asked.coefficients.cell) & (every.cells.total > 0)
+    nobody = np.full(len(asked.names), -1)
+    return replace(
+        every,
+        names=asked.names,
+        group=nobody,
+        label=nobody,
+        n_free=max(int(used.sum()), 1),
+        map=MatrixMap(asked.c0, asked.C),
+        lower=np.asarray(asked.lower),
+        upper=np.asarray(asked.upper),
+        definition=asked.definition,
+        good=np.zeros(len(used)),
     )

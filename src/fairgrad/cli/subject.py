@@ -10,7 +10,13 @@ import pandas as pd
 
 from fairgrad.audit import Audit
 from fairgrad.audit.words import conjoined, n_of
-from fairgrad.cli.request import guessed_desirable, read_tolerance, usual_measures
+from fairgrad.cli.request import (
+    guessed_desirable,
+    measures_on,
+    read_tolerance,
+    usual_measures,
+)
+from fairgrad.measures import On
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.encoding import Oddities
 from fairgrad.tables.matching import match_labels, matched_column
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
-    from fairgrad.measures import On
     from fairgrad.tables.reading import TableSource
 
 
@@ -118,11 +123,14 @@ class AuditedPeople:
         """Audits predictions; the verdict is about `judged`, or all usual measures if empty."""
         usual = usual_measures(self.desirable)
         truth = self.truth()
+        measures: list[Any] = list(judged) or usual
+        if given["given"] and not any(isinstance(measure, On) for measure in measures):
+            measures = measures_on(measures, self.columns.sensitive, given=given["given"])
         return Audit(
             truth,
             predicted,
             self.columns.groups(self.frame),
-            measures=list(judged) or usual,
+            measures=measures,
             others=usual if judged else (),
             tolerance=read_tolerance(given),
             confidence=given["confidence"],
