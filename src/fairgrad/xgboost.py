@@ -15,7 +15,7 @@ from fairgrad.boosting.estimator import (
     FairBoostingMixin,
     fairness_file,
     kept_rounds,
-    read_fairness_file,
+    read_model,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -282,11 +282,11 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
         ...     bool((load(path).predict(X) == model.predict(X)).all())
         True
     """
-    notes = read_fairness_file(path, FairGradXGBClassifier.file_format)
+    notes, trees = read_model(path, FairGradXGBClassifier.file_format)
     model = FairGradXGBClassifier(
         notes["fairness_measure"], epsilon=notes["epsilon"], use_sensitive="sensitive" in notes
     )
-    model.load_model(bytearray(Path(path).read_bytes()))
+    model.load_model(bytearray(trees))
     if model.n_classes_ != notes["n_classes"]:
         raise ValueError(
             f"{path}: the trees know {model.n_classes_} classes, {fairness_file(path).name} "

@@ -74,6 +74,9 @@ def test_a_model_of_a_newer_version_or_no_model(program, fitted, adult, tmp_path
     shutil.copytree(fitted[0], folder)
     known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
     (folder / "fairgrad.json").write_text(json.dumps({**known, "schema_version": 99}))
+    program("predict", folder, adult).refused("damaged", "checksum")
+    del known["sealed"], known["checksum"]
+    (folder / "fairgrad.json").write_text(json.dumps({**known, "schema_version": 99}))
     program("predict", folder, adult).refused("newer", "upgrade")
     program("predict", tmp_path, adult).refused("fairgrad.json", "fairgrad fit")
 

@@ -1,6 +1,7 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
 from fairgrad.audit.audit import Audit
+from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
@@ -13,7 +14,10 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
+    "Candidacy",
+    "Certificate",
     "Change",
     "Finding",
     "Notice",
+    "likeliest",
 ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairgrad.audit.comparisons import CellHits
 from fairgrad.audit.counts import merged
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
@@ -106,9 +107,9 @@ class Moves:
             return np.concatenate(found, axis=1)
         right, selected = self._tables(people=people)
         n_groups, _, n_labels = right.shape
-        if comparison.hits is not None:
-            moved = self.moved if people else self.moved_mass
-            found_hits: Floats = np.einsum("gwyl,ryl->wrg", moved, comparison.hits.astype(float))
+        if isinstance(comparison.source, CellHits):
+            moved, hits = self.moved if people else self.moved_mass, comparison.source.hits
+            found_hits: Floats = np.einsum("gwyl,ryl->wrg", moved, hits.astype(np.float64))
             return found_hits.reshape(2, -1)
         if comparison.rate == "selection rate":
             if comparison.only_label >= 0:

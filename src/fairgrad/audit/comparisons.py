@@ -8,7 +8,7 @@ constraints on the error rates of the cells, or on the rates of the labels predi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
@@ -41,9 +41,9 @@ class GapToMean:
     factor: float = 1.0
 
     def levels(self, rate: Floats) -> Floats:
-        """(R * G,) the levels of these rates; NaN where they are not defined."""
-        x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
-        gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
+        """(..., R * G) the levels of these rates; NaN where they are not defined."""
+        x = self._known(rate)
+        gap = x - self.factor * (self.share * x).sum(axis=-1, keepdims=True)
         return self._defined(gap)
 
     def enclose(self, rate: Interval) -> Interval:
@@ -52,19 +52,25 @@ class GapToMean:
         A group's own rate counts once, with what is left of it:
         ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
         """
-        low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
+        low, high = (self._known(end) for end in rate)
         weight = self.factor * self.share
         others_low, others_high = (
-            (weight * end).sum(axis=1, keepdims=True) - weight * end for end in (low, high)
+            (weight * end).sum(axis=-1, keepdims=True) - weight * end for end in (low, high)
         )
         return Interval(
             self._defined((1 - weight) * low - others_high),
             self._defined((1 - weight) * high - others_low),
         )
 
+    def _known(self, rate: Floats) -> Floats:
+        """(..., R, G) the rates, 0 where there are no rows."""
+        by_group = rate.reshape(*rate.shape[:-1], *self.share.shape)
+        return np.where(self.share > 0, by_group, 0.0)
+
     def _defined(self, gap: Floats) -> Floats:
         gap = np.where(self.share > 0, gap, np.nan)
-        return np.where(self.applies[:, None], gap, 0.0).ravel()
+        gap = np.where(self.applies[:, None], gap, 0.0)
+        return gap.reshape(*gap.shape[:-2], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +86,55 @@ class MatrixMap:
     C: Floats
 
     def levels(self, rate: Floats) -> Floats:
-        """(J,) the levels."""
-        levels: Floats = self.c0 + self.C @ np.nan_to_num(rate)
+        """(..., J) the levels."""
+        levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
     def enclose(self, rate: Interval) -> Interval:
         """Its range: it rises with the rates of positive coefficients and falls with others."""
         rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
         return Interval(
-            self.c0 + rising @ rate.low + falling @ rate.high,
-            self.c0 + rising @ rate.high + falling @ rate.low,
+            self.c0 + rate.low @ rising.T + rate.high @ falling.T,
+            self.c0 + rate.high @ rising.T + rate.low @ falling.T,
+        )
+
+
+class CellRates(NamedTuple):
+    """Which rates of a count table the cells of a comparison are.
+
+    Attributes:
+        rate: its name in `CountTable.rates`.
+        label: whose, if it is of one label alone; -1 for all.
+        are_errors: whether cells are what is missing of these rates to 1.
+    """
+
+    rate: str
+    label: int = -1
+    are_errors: bool = False
+
+    def of(self, table: CountTable) -> Proportion:
+        """(G,) or (L, G) of the groups of a table."""
+        found = table.rates[self.rate].row(self.label)
+        return found._replace(hits=found.total - found.hits) if self.are_errors else found
+
+
+class CellHits(NamedTuple):
+    """The cells of a comparison by what counts as having the property, R rows of one per group.
+
+    Attributes:
+        hits: (R, L, L) which predicted labels (last axis) of which true labels count. The rate is
+            among the rows of all true labels of which some do.
+    """
+
+    hits: NDArray[np.bool_]
+
+    def of(self, table: CountTable) -> Proportion:
+        """(R, G) of the groups of a table."""
+        within = self.hits.any(axis=-1).astype(np.float64)
+        return Proportion(
+            np.einsum("gyl,ryl->rg", table.mass, self.hits.astype(np.float64)),
+            within @ table.mass.sum(axis=2).T,
+            within @ table.squares.sum(axis=2).T,
         )
 
 
@@ -106,14 +151,14 @@ class JoinedMap:
     sizes: tuple[int, ...]
 
     def levels(self, rate: Floats) -> Floats:
-        """(J,) the levels."""
-        return np.concatenate([own.levels(part) for own, part in self._split(rate)])
+        """(..., J) the levels."""
+        return np.concatenate([own.levels(part) for own, part in self._split(rate)], axis=-1)
 
     def enclose(self, rate: Interval) -> Interval:
         """The range of each level when every rate lies anywhere in its own interval."""
         ends = zip(self._split(rate.low), self._split(rate.high), strict=True)
         found = [own.enclose(Interval(low, high)) for (own, low), (_, high) in ends]
-        return Interval(*(np.concatenate(side) for side in zip(*found, strict=True)))
+        return Interval(*(np.concatenate(side, axis=-1) for side in zip(*found, strict=True)))
 
     def _split(self, rate: Floats) -> list[tuple[GapToMean | MatrixMap | JoinedMap, Floats]]:
         parts = np.split(rate, np.cumsum(self.sizes)[:-1], axis=-1)
@@ -129,7 +174,8 @@ class Comparison:
         names: (J,) what each level speaks of.
         group: (J,) the index of the group each level speaks of, -1 for none in particular.
         label: (J,) the index of the label each level speaks of, -1 for none.
-        cells: (K,) the proportions the levels are made of.
+        cells: (K,) the proportions the levels are made of, or (M, K) of many models.
+        source: which rates of the table they are.
         cell_group: (K,) the group each cell lies in.
         n_free: how many of the cells vary by themselves: the intervals share the error among them.
         map: the levels as a function of the cells' rates.
@@ -139,10 +185,9 @@ class Comparison:
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         only_label: the one label whose selection rates are compared; -1 for all labels.
-        hits: (R, L, L) of R rows of cells, one cell per group, which predicted labels (last axis)
-            of which true labels count as having the property; None where the rate says it.
         cell_label: (K,) the index of the label each cell speaks of; None where the rate says it.
         parts: of groups compared within strata, the comparison in each, and which groups it is of.
+        n_groups: of these the number of all groups; 0 for others.
         left_out: names of strata in which there is nothing to compare.
     """
 
@@ -151,6 +196,7 @@ class Comparison:
     group: Ints
     label: Ints
     cells: Proportion
+    source: CellRates | CellHits
     cell_group: Ints
     n_free: int
     map: GapToMean | MatrixMap | JoinedMap
@@ -160,9 +206,9 @@ class Comparison:
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
     only_label: int = -1
-    hits: NDArray[np.bool_] | None = None
     cell_label: Ints | None = None
     parts: tuple[tuple[Comparison, Ints], ...] = ()
+    n_groups: int = 0
     left_out: tuple[str, ...] = ()
 
     def gaps(self, level: Interval) -> Interval:
@@ -176,6 +222,26 @@ class Comparison:
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
+    def of_models(self, table: CountTable) -> Comparison:
+        """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
+        if self.parts:
+            found_parts = []
+            for part, place in self.parts:
+                own = (np.arange(0, len(table.rows), self.n_groups)[:, None] + place).ravel()
+                parts = (getattr(table, name)[own] for name in ("rows", "mass", "squares"))
+                found_parts.append(part.of_models(CountTable(table.groups, *parts)).cells)
+            columns = zip(*found_parts, strict=True)
+            joined = Proportion(*(np.concatenate(column, axis=1) for column in columns))
+            return replace(self, cells=joined)
+
+        def by_model(part: Floats) -> Floats:
+            n_groups = int(self.cell_group.max()) + 1
+            by_group = part.reshape(*part.shape[:-1], -1, n_groups)
+            return np.moveaxis(by_group, -2, 0).reshape(by_group.shape[-2], -1)
+
+        found = self.source.of(table)
+        return replace(self, cells=Proportion(*(by_model(part) for part in found)))
+
     @property
     def valued(self) -> NDArray[np.bool_]:
         """(J,) the levels that say who is better off: not those of a label nobody wants."""
@@ -187,26 +253,26 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", table.rates["accuracy"])
+    return _between_groups(table, "accuracy", CellRates("accuracy"))
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", table.rates[POSITIVES])
+    return _between_groups(table, "recall", CellRates(POSITIVES))
 
 
 def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
+    return _between_groups(table, "recall", CellRates(POSITIVES), applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    rates = table.rates["selection_rate"]
+    rates = CellRates("selection_rate")
     return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
@@ -216,18 +282,18 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
         measures.four_fifths_rule(  # raises the library's one error
             table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    cells, hits = _selected(table, desirable)
-    n, names = len(cells.total), table.groups.names
+    source = CellHits(_hits_of(table.n_labels, [desirable]))
+    n, names = table.groups.n_groups, table.groups.names
     own, other = np.nonzero(~np.eye(n, dtype=bool))
     C = np.zeros((len(own), n))
     C[np.arange(len(own)), own] = 1.0
     C[np.arange(len(own)), other] -= 0.8
-    undefined = (cells.total[own] <= 0) | (cells.total[other] <= 0)
+    total = source.of(table).total[0]
+    undefined = (total[own] <= 0) | (total[other] <= 0)
     found = _of_rates(
         table,
         "selection rate",
-        cells,
-        hits,
+        source,
         MatrixMap(np.where(undefined, np.nan, 0.0), C),
         [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)],
         upper=np.inf,
@@ -239,7 +305,7 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
         good=np.ones(n),
         ratio_row=slice(0, n),
         only_label=only,
-        hits=None if only >= 0 else hits,
+        cell_label=np.full(n, only),
     )
 
 
@@ -248,28 +314,23 @@ def equalized_odds_all(table: CountTable, _desirable: Sequence[int]) -> Comparis
     n_labels = table.n_labels
     if n_labels == 2:
         return equalized_odds(table, _desirable)
-    mass, squares = (part.transpose(2, 1, 0) for part in (table.mass, table.squares))  # (h, y, G)
-    total, square = (np.tile(part.sum(axis=0), (n_labels, 1)) for part in (mass, squares))
-    cells = Proportion(mass.reshape(total.shape), total, square)
-    predicted = np.repeat(np.arange(n_labels), n_labels)
+    predicted, true = np.divmod(np.arange(n_labels**2), n_labels)
     hits = np.zeros((n_labels**2, n_labels, n_labels), dtype=bool)
-    hits[np.arange(len(hits)), np.arange(len(hits)) % n_labels, predicted] = True
+    hits[np.arange(len(hits)), true, predicted] = True
     # Of L rates of a cell L - 1 say everything.
-    n_free = (n_labels - 1) * int((total[:n_labels] > 0).sum())
-    own = [index * n_labels + index for index in range(n_labels)]  # to be right is good
-    found = _between_groups(table, "prediction rate", cells, n_free=n_free, good=own)
-    n_groups, labels = table.groups.n_groups, table.groups.labels
-    label = np.repeat(predicted, n_groups)
+    n_free = (n_labels - 1) * int((table.mass.sum(axis=2) > 0).sum())
+    right = np.flatnonzero(predicted == true).tolist()  # to be right is good
+    found = _between_groups(table, "prediction rate", CellHits(hits), n_free=n_free, good=right)
+    label = np.repeat(predicted, table.groups.n_groups)
     return replace(
         found,
         names=tuple(
-            f"{labels[h]} predicted, {name}"
-            for h in range(n_labels)
+            f"{label} predicted, {name}"
+            for label in table.groups.labels
             for name in table.groups.cell_names(by_label=True)
         ),
         label=label,
         cell_label=label,
-        hits=hits,
         ratio_row=None,
     )
 
@@ -318,7 +379,7 @@ def compare_within(
             f"measures: no value of {' x '.join(strata)} has rows of two groups of "
             f"{' x '.join(compared)} to compare (with min_group rows each)."
         )
-    return replace(_joined(found), left_out=tuple(left_out))
+    return replace(_joined(found), left_out=tuple(left_out), n_groups=groups.n_groups)
 
 
 def _joined(parts: list[tuple[Comparison, Ints]]) -> Comparison:
@@ -377,7 +438,7 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
 def _between_groups(
     table: CountTable,
     rate: str,
-    cells: Proportion,
+    source: CellRates | CellHits,
     *,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
@@ -386,6 +447,7 @@ def _between_groups(
     good: Sequence[int] | None = None,
 ) -> Comparison:
     """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    cells = source.of(table)
     by_label = cells.total.ndim == 2
     total = np.atleast_2d(cells.total)
     n_rows, n_groups = total.shape
@@ -399,6 +461,7 @@ def _between_groups(
         group=np.tile(np.arange(n_groups), n_rows),
         label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=cells.flat(),
+        source=source,
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
         map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
@@ -409,76 +472,64 @@ def _between_groups(
     )
 
 
-def _selected(table: CountTable, labels: Sequence[int]) -> tuple[Proportion, Any]:
-    """(G,) how often one of these labels is predicted, and (1, L, L) what counts as that."""
-    everyone = table.rates["selection_rate"].row(labels[0])
-    hits = np.zeros((1, table.n_labels, table.n_labels), dtype=bool)
-    hits[:, :, list(labels)] = True
-    return everyone._replace(hits=table.rates["selection_rate"].hits[list(labels)].sum(0)), hits
+def _hits_of(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """(R, L, L) that one of each set of labels is predicted, whatever the true one."""
+    chosen = np.array([np.isin(np.arange(n_labels), labels) for labels in sets])
+    return np.repeat(chosen[:, None], n_labels, axis=1)
 
 
 def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """A rate of each group, less its bound."""
-    groups = table.groups
+    groups, n_labels = table.groups, table.n_labels
     wanted = groups.labels[list(desirable)] if len(desirable) else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)  # raises what there is
     labels = list(desirable)
     if measure.labels is not None:
         labels = list(measures.desirable_labels(groups.labels, measure.labels))
-    L = table.n_labels
-    label = np.full(groups.n_groups, labels[0] if len(labels) == 1 else -1)
+    only = labels[0] if len(labels) == 1 else -1
     if measure.rate == "accuracy":
-        cells, hits = table.rates["accuracy"], np.eye(L, dtype=bool)[None]
-        label = np.full(groups.n_groups, -1)
+        hits, of_rows = np.eye(n_labels, dtype=bool)[None], [-1]
     elif measure.rate == "recall":
-        cells = Proportion(*(part[labels] for part in table.rates[POSITIVES])).flat()
-        hits = np.zeros((len(labels), L, L), dtype=bool)
+        hits, of_rows = np.zeros((len(labels), n_labels, n_labels), dtype=bool), labels
         hits[np.arange(len(labels)), labels, labels] = True
-        label = np.repeat(labels, groups.n_groups)
-    elif measure.rate == "selection_rate":
-        cells, hits = _selected(table, labels)
     else:
-        others = ~np.isin(np.arange(L), labels)
-        parts = (table.mass[:, others], table.squares[:, others])
-        cells = Proportion(
-            parts[0][:, :, labels].sum((1, 2)), *(part.sum((1, 2)) for part in parts)
-        )
-        hits = np.outer(others, ~others)[None]
+        hits, of_rows = _hits_of(n_labels, [labels]), [only]
+        if measure.rate == "false_positive_rate":
+            hits = hits & ~np.isin(np.arange(n_labels), labels)[None, :, None]
+    source = CellHits(hits)
+    total = source.of(table).total.ravel()
+    own = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
+    found = _of_rates(table, measure.rate.replace("_", " "), source, own, asked.names)
+    label = np.repeat(of_rows, groups.n_groups)
+    good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
     lower, upper = asked.definition
-    n, sign = len(cells.total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0
-    c0 = np.where(cells.total > 0, -measure.bound, np.nan)
-    rate = measure.rate.replace("_", " ")
-    found = _of_rates(table, rate, cells, hits, MatrixMap(c0, np.eye(n)), asked.names)
-    return replace(
-        found, lower=lower, upper=upper, cell_label=label, label=label, good=np.full(n, sign)
-    )
+    return replace(found, lower=lower, upper=upper, cell_label=label, label=label, good=good)
 
 
 def _of_rates(
     table: CountTable,
     rate: str,
-    cells: Proportion,
-    hits: Any,
+    source: CellHits,
     own: MatrixMap,
     names: Sequence[str],
     upper: float = 0.0,
 ) -> Comparison:
-    """Levels that are linear in rates of the groups, a row of rates for each of the hits."""
-    n, n_groups = len(names), table.groups.n_groups
-    group = np.tile(np.arange(n_groups), len(cells.total) // n_groups)
+    """Levels that are linear in rates of the groups."""
+    cells, n, n_groups = source.of(table).flat(), len(names), table.groups.n_groups
+    group = np.tile(np.arange(n_groups), len(source.hits))
     return Comparison(
         rate=rate,
         names=tuple(names),
         group=group if len(group) == n else np.full(n, -1),
         label=np.full(n, -1),
         cells=cells,
+        source=source,
         cell_group=group,
         n_free=max(int((cells.total > 0).sum()), 1),
         map=own,
         lower=np.zeros(n),
         upper=np.full(n, upper),
-        good=np.zeros(len(cells.total)),
-        hits=hits,
+        good=np.zeros(len(group)),
     )
 
 
@@ -490,8 +541,8 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     by_label = asked.by_label
     if asked.n_outcomes > 1:
         return _on_outcomes(asked, table)
-    right = table.rates[POSITIVES if by_label else "accuracy"].flat()
-    cells = Proportion(right.total - right.hits, right.total, right.squares)
+    source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
+    cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
     nobody = np.full(len(asked.names), -1)
     return Comparison(
@@ -500,6 +551,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         group=nobody,
         label=nobody,
         cells=cells,
+        source=source,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
         map=MatrixMap(asked.c0, asked.C),

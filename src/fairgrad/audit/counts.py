@@ -138,6 +138,45 @@ class CountTable:
         }
 
 
+class ModelCounts(NamedTuple):
+    """Rows by model, group, true label and predicted label: predictions of M models for them.
+
+    Attributes:
+        groups: who the groups are.
+        parts: as in `CountTable`: rows, masses and squares, each (M, G, L, L).
+    """
+
+    groups: Groups
+    parts: tuple[Floats, ...]
+
+    @classmethod
+    def from_rows(cls, rows: GroupedRows, predicted: Ints) -> ModelCounts:
+        """Counts rows whose predicted labels are these, (M, N)."""
+        n_models, groups = len(predicted), rows.groups
+        first = np.arange(n_models)[:, None] * groups.n_groups
+        every = GroupedRows(
+            replace(groups, mass=np.tile(groups.mass, n_models)),
+            np.tile(rows.label, n_models),
+            (first + rows.group).ravel(),
+            None if rows.weight is None else np.tile(rows.weight, n_models),
+        )
+        found = CountTable.from_rows(every, predicted.ravel())
+        shape = (n_models, groups.n_groups, *found.rows.shape[1:])
+        parts = (part.reshape(shape) for part in (found.rows, found.mass, found.squares))
+        return cls(groups, tuple(parts))
+
+    def view(self, *attributes: str) -> CountTable:
+        """As `CountTable.view`, with the groups of all models, one model after the other."""
+        by_group = (part.swapaxes(0, 1) for part in self.parts)
+        groups, *found = merged(self.groups, attributes, *by_group)
+        shape = (-1, *self.parts[0].shape[2:])
+        return CountTable(groups, *(part.swapaxes(0, 1).reshape(shape) for part in found))
+
+    def together(self) -> CountTable:
+        """All rows of each model as one group."""
+        return CountTable(self.groups, *(part.sum(axis=1) for part in self.parts))
+
+
 def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[Any, ...]:
     """The groups that some of the attributes make, and sums of (G, ...) tables over them.
 
@@ -180,14 +219,14 @@ def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: 
     return rows
 
 
-def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
-    """(N,) the index of each row's predicted label."""
+def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str, *, n_models: int = 1) -> Ints:
+    """(N,) the index of each row's predicted label; of several models one after the other."""
     try:
         index = rows.groups.label_index(y_pred, argument)
     except ValueError as wrong:
         hint = "If y_true happens not to have some label, name all labels in labels=."
         raise ValueError(f"{wrong} {hint}") from wrong
-    if len(index) != len(rows):
+    if len(index) != n_models * len(rows):
         raise ValueError(
             f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(index)}."
         )

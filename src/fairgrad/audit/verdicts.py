@@ -118,6 +118,18 @@ def _ratio(comparison: Comparison, rate: Interval) -> tuple[float, float, float]
     return float(np.nanmin(values) / np.nanmax(values)), float(low), float(high)
 
 
+def unfairness_of(comparison: Comparison, alpha: float) -> tuple[Floats, Interval]:
+    """The mean of |F| over the levels that are defined, and where it lies with that confidence.
+
+    One number each, or (M,) if the comparison is of many models. Of a measure with one bound only,
+    such as the four-fifths rule: the mean of what its levels break that bound by.
+    """
+    levels = comparison.map.levels(comparison.cells.value)
+    found = unfairness(comparison.gaps(Interval(levels, levels)).low)
+    low, high = comparison.gaps(comparison.map.enclose(rate_intervals(comparison, alpha)))
+    return found, Interval(unfairness(low), unfairness(high))
+
+
 @dataclass(frozen=True, eq=False)
 class Finding:
     """How fair the predictions are by one measure.
@@ -159,20 +171,19 @@ class Finding:
 
     @property
     def unfairness(self) -> float:
-        """Mean of |F| over the levels that are defined: the paper's unfairness.
-
-        Of a measure with one bound only, such as the four-fifths rule: the mean of what its levels
-        break that bound by.
-        """
-        return float(unfairness(self.comparison.gaps(Interval(self.levels, self.levels)).low))
+        """Mean of |F| over the levels that are defined: the paper's unfairness."""
+        return float(self._unfairness[0])
 
     @property
     def unfairness_interval(self) -> Interval:
         """Where the unfairness lies, with the audit's confidence."""
         if not self.n_defined:
             return Interval(np.asarray(0.0), np.asarray(1.0))
-        low, high = self.comparison.gaps(self.level_intervals)
-        return Interval(unfairness(low), unfairness(high))
+        return self._unfairness[1]
+
+    @cached_property
+    def _unfairness(self) -> tuple[Floats, Interval]:
+        return unfairness_of(self.comparison, self.alpha)
 
     @property
     def n_defined(self) -> int:

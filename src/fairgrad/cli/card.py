@@ -14,8 +14,9 @@ import numpy as np
 
 from fairgrad.audit import words
 from fairgrad.audit.text import escape
-from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
 from fairgrad.cli.provenance import audit_json
+from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
+
+NOT_CERTIFIED = "fairgrad.not_certified"
+"""The schema of a folder that holds what was found about a model, and not the model."""
 
 HUB_TASK = "tabular-classification"
 
@@ -35,6 +39,12 @@ USE = """\
   audit says who gained and who lost.
 - Sensitive data is protected by law in many places. This model needed it for training and for the
   audit; check that you may use it for that.
+"""
+
+ONCE = """\
+The certificate holds for this model, for people like those in the table, and because nothing had
+looked at these rows before. Another run on the same rows, with another seed or tolerance until one
+passes, would not be one look: it needs new rows.
 """
 
 TABLES = """\
@@ -58,6 +68,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
+        *_certified(outcome),
         "## Use it with care",
         USE.rstrip(),
         "## What was asked",
@@ -126,6 +137,14 @@ def _opening(outcome: AuditedModel, table: str) -> str:
     return " ".join(part for part in said if part)
 
 
+def _certified(outcome: AuditedModel) -> list[str]:
+    """What was certified, on which rows."""
+    certificate = outcome.certificate
+    if certificate is None:
+        return []
+    return ["## Certificate", escape(certificate.sentence), ONCE.rstrip()]
+
+
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
     n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
@@ -169,7 +188,16 @@ def _audited_on(outcome: AuditedModel) -> str:
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes the model, its card and all that was found."""
+    """Writes the model, its card and all that was found.
+
+    A model that was to be certified and is not is not written.
+    """
+    certificate = outcome.certificate
+    if certificate is not None and not certificate.is_certified:
+        write_findings(outcome, folder, table, title)
+        known = {"settings": outcome.model.settings}
+        write_mark(folder, NOT_CERTIFIED, 1, known)
+        return
     outcome.model.save(folder)
     (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
     write_findings(outcome, folder, table, title)
@@ -179,10 +207,10 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
     """Writes the audit, the report, and the frontier if there is one."""
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
-    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source))
-    outcome.judged.to_frame().to_csv(folder / ROWS, index=False)
+    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
+    without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
     if outcome.trained.frontier is not None:
-        outcome.points.to_csv(folder / POINTS, index=False)
+        without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
         "Table": f"{table}, {len(outcome.prepared):,} rows",
@@ -199,5 +227,6 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
         chosen=trained.chosen,
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
+        certificate=outcome.certificate,
     )
     report.save(folder / REPORT)

@@ -296,6 +296,12 @@ tolerance_option = click.option(
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
     "parity.",
 )
+certify_option = click.option(
+    "--certify",
+    is_flag=True,
+    help="Train several models and keep one only if it is certified, with 95 % confidence, to be "
+    "fair within --tolerance on new people; else no model is written, and the exit code is 1.",
+)
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["unfair", "undecided"]),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fairgrad.audit import Audit
+    from fairgrad.audit import Audit, Certificate
     from fairgrad.tables.reading import TableSource
 
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
@@ -98,9 +98,11 @@ def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
     return {**audit.to_dict(), "provenance": source.to_dict()}
 
 
-def audit_json(audit: Audit, source: Provenance) -> str:
-    """The same as JSON."""
+def audit_json(audit: Audit, source: Provenance, certificate: Certificate | None = None) -> str:
+    """The same as JSON, with the certificate that rests on it, if there is one."""
     found = audit_values(audit, source)
+    if certificate is not None:
+        found["certificate"] = certificate.to_dict()
     return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 

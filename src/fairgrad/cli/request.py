@@ -76,6 +76,7 @@ class ModelSettings:
         epsilon: slack of its constraints; None for exact fairness, or where a bound chooses it.
         max_unfairness: take the most accurate of several models with at most this unfairness.
         min_accuracy: take the fairest of several models with at least this accuracy.
+        certify: take a model only if it is certified to be fair within the tolerance.
         separate: constrain each sensitive column by itself, instead of their combinations.
         given: sensitive columns within whose values the groups of the others are compared.
         model: "network", or "lightgbm" for boosted trees.
@@ -94,6 +95,7 @@ class ModelSettings:
     epsilon: float | None = None
     max_unfairness: float | None = None
     min_accuracy: float | None = None
+    certify: bool = False
     separate: bool = False
     given: tuple[str, ...] = ()
     model: str = "network"
@@ -117,6 +119,7 @@ class ModelSettings:
             "--epsilon": self.epsilon,
             "--max-unfairness": self.max_unfairness,
             "--min-accuracy": self.min_accuracy,
+            "--certify": self.certify or None,
         }
         given = [name for name, value in bounds.items() if value is not None]
         given += ["--grid paper"] if self.paper_grid and self.by_frontier else []
@@ -135,7 +138,7 @@ class ModelSettings:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
         if self.method != "gradient" and self.paper_grid:
             raise ValueError(f"--grid paper trains by gradient; leave out --method {self.method}")
-        if self.method == "auto" and self.by_frontier:
+        if self.method == "auto" and self.by_frontier and not self.certify:
             raise ValueError(
                 "--method auto: a frontier is of one method; name gradient or decision"
             )
@@ -148,7 +151,8 @@ class ModelSettings:
     @property
     def by_frontier(self) -> bool:
         """Whether the model is chosen among those of a frontier."""
-        return self.max_unfairness is not None or self.min_accuracy is not None
+        bounds = (self.max_unfairness, self.min_accuracy)
+        return self.certify or any(bound is not None for bound in bounds)
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
         """The measures as estimator and audit take them."""
@@ -183,6 +187,8 @@ class ModelSettings:
             return f"the most accurate model with an unfairness of at most {self.max_unfairness:g}"
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
+        if self.certify:
+            return "the most accurate model that is certified to be fair within the tolerance"
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
@@ -219,9 +225,12 @@ def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
         raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
     if asked["--folds"] == 1:
         raise ValueError("--folds is 1; two are the least, and 0 means none")
+    certify = given.get("certify", False)
+    if asked["--folds"] and certify:
+        raise ValueError("--certify judges one model on test rows; leave out --folds")
     if given["test"] is not None:
         table_files(given["test"])  # that it is there
-    is_open = not named and "folds" in given
+    is_open = not named and "folds" in given and not certify
     return JudgingPlan(
         given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, Finding
+    from fairgrad.audit import Audit, Certificate, Finding
     from fairgrad.report.figure import ReportFigure
 
 MOST_SIDES = 40
@@ -46,6 +46,7 @@ class Report:
         chosen: position in the frontier of the model that was chosen.
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
+        certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -63,8 +64,9 @@ class Report:
         chosen: int | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
-        self.audit, self.title = audit, title
+        self.audit, self.title, self.certificate = audit, title, certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -97,6 +99,7 @@ class Report:
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,
+            "certificate": self.certificate,
             "impact": _impact(audit),
             "sides": _sides(audit),
             "most_sides": MOST_SIDES,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Ints
     from fairgrad.training.fairness import StackedFairness
     from fairgrad.training.networks import Network
@@ -142,8 +143,12 @@ class Evaluation:
         per_stream = self.n_members // self.n_streams
         found = {id(part): table.frequencies(part) for part in rows}
         groups = [found[id(part)] for part in rows for _ in range(per_stream)]
-        self.constraints = member_constraints(members, groups)
-        self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
+        # How fair a model is does not depend on the slack it was given.
+        self.constraints: dict[int, tuple[Constraints, list[int]]] = {}
+        for m, part in enumerate(member_constraints(members, groups, with_slack=False)):
+            if part is not None:
+                self.constraints.setdefault(id(part), (part, []))[1].append(m)
+        self.n_levels = max([1, *(len(part.c0) for part, _ in self.constraints.values())])
         piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
         self.streams = Streams(rows, [0] * self.n_streams, piece)
 
@@ -199,13 +204,11 @@ class Evaluation:
         rates = counts[:, :, 1:] / np.maximum(counts.sum(2, keepdims=True), dual.NOTHING)
         rates = rates.reshape(*rates.shape[:2], -1)
         levels, gaps = np.full((2, len(counts), self.n_members, self.n_levels), np.nan)
-        for m, part in enumerate(self.constraints):
-            if part is not None:
-                n = len(part.c0)
-                # A measure that does not look at the label finds its groups in the first cells.
-                n_rates = part.coefficients.n_cells
-                levels[:, m, :n] = part.levels(rates[:, m, :n_rates])
-                gaps[:, m, :n] = part.gaps(levels[:, m, :n])
+        for part, own in self.constraints.values():
+            n = len(part.c0)
+            # A measure that does not look at the label finds its groups in the first cells.
+            found = part.levels(rates[:, own, : part.coefficients.n_cells])
+            levels[:, own, :n], gaps[:, own, :n] = found, part.gaps(found)
         return levels, gaps
 
 

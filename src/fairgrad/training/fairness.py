@@ -222,7 +222,7 @@ class StackedFairness:
 
 
 def member_constraints(
-    members: Sequence[Member], groups: Sequence[Groups]
+    members: Sequence[Member], groups: Sequence[Groups], *, with_slack: bool = True
 ) -> list[Constraints | None]:
     """What each member's measure asks of the cells of its groups; None without a measure."""
     exact: dict[tuple[int, int, str], Constraints] = {}  # often members differ in epsilon alone
@@ -237,7 +237,7 @@ def member_constraints(
             exact[key] = constraints_of(measure, own, y_desirable=desirable)
             if member.cost_matrix is not None:
                 exact[key] = on_outcomes(exact[key], own)
-        found.append(exact[key].slacken(member.epsilon))
+        found.append(exact[key].slacken(member.epsilon) if with_slack else exact[key])
     return found
 
 
@@ -280,8 +280,10 @@ def _member_constants(
         )
     own, defined = constraints.coefficients, constraints.is_defined
     _check_cells(constraints.n_cells, groups, constraints.by_label)
-    own = own.only(defined)
     n_more = n_levels - len(defined)
+    if n_more == 0 and defined.all():
+        return _constants_of(member, constraints, groups, by_label)
+    own = own.only(defined)
     # A measure that does not look at the label reads its groups off the first label's cells.
     own = replace(
         own,
@@ -296,8 +298,14 @@ def _member_constants(
         upper=np.append(np.where(defined, constraints.upper, 0.0), np.zeros(n_more)),
         n_outcomes=constraints.n_outcomes,
     )
+    return _constants_of(member, filled, groups, by_label)
+
+
+def _constants_of(
+    member: Member, constraints: Constraints, groups: Groups, by_label: bool
+) -> dual.Constants:
     constants = dual.make_constants(
-        filled,
+        constraints,
         groups,
         fairness_rate=member.fairness_rate,
         proportional_rate=member.proportional_rate,
