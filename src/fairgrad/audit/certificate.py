@@ -103,13 +103,8 @@ def best_candidate(accuracy: Floats, chance: Floats) -> int:
 def chance_to_pass(findings: Iterable[Finding], n_rows: int, n_fresh: int) -> float:
     """About how likely the findings on fresh rows are to be fair within tolerance, all of them.
 
-    With the figure f on the rows at hand, the limit t and the reach d of the interval of f towards
-    t, which shrinks by ``q = sqrt(n_rows / n_fresh)`` on the fresh rows, the chance is
-
-        Phi((t - f - q d) / (d / z * sqrt(1 + q^2))),      z = Phi^-1(1 - alpha / 2),
-
-    as both figures vary, the one at hand and the one to come. It only helps to choose; the
-    certificate does not rest on it.
+    The least of their chances, by `passing`. It only helps to choose; the certificate does not rest
+    on it.
 
     Args:
         findings: those that decide, on the rows at hand.
@@ -123,8 +118,25 @@ def chance_to_pass(findings: Iterable[Finding], n_rows: int, n_fresh: int) -> fl
         room, reach = (value - limit, value - low) if is_ratio else (limit - value, high - value)
         if np.isnan(value):
             return 0.0
-        noise = max(reach, 1e-9) / ndtri(1.0 - finding.alpha / 2) * np.sqrt(1.0 + q**2)
-        chance = min(chance, float(ndtr((room - q * reach) / noise)))
+        chance = min(chance, float(passing(room, reach, q, finding.alpha)))
+    return chance
+
+
+def passing(room: Any, reach: Any, q: float, alpha: float) -> Floats:
+    """About how likely a figure is to pass on fresh rows.
+
+        Phi((room - q reach) / (reach / z * sqrt(1 + q^2))),      z = Phi^-1(1 - alpha / 2),
+
+    as both figures vary, the one at hand and the one to come.
+
+    Args:
+        room: by how much the figure at hand is fairer than the limit.
+        reach: how far its interval goes towards the limit.
+        q: by how much intervals shrink on the fresh rows: the root of the ratio of rows.
+        alpha: 1 - confidence.
+    """
+    noise = np.maximum(reach, 1e-9) / ndtri(1.0 - alpha / 2) * np.sqrt(1.0 + q**2)
+    chance: Floats = ndtr((room - q * reach) / noise)
     return chance
 
 

@@ -58,12 +58,12 @@ def rates_frame(audit: Audit) -> pd.DataFrame:
 
 
 def levels_frame(audit: Audit) -> pd.DataFrame:
-    """The levels of every measure with their simultaneous intervals."""
+    """The levels of every measure with their intervals, and whether they surely are beyond."""
     return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
 
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
-    """Differences and ratios by their known names, with simultaneous intervals."""
+    """Differences and ratios by their known names, with intervals."""
     rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
     frame = pd.DataFrame(rows, columns=["attribute", "figure", "label", "value", "low", "high"])
     labels = [audit.label_value(index) for index in frame["label"]]
@@ -117,12 +117,16 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     label, group = audit.rows.label[changed], audit.rows.group[changed]
     cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    if not audit.has_labels:
+        frame["true"] = "not known"
     counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
 def side(row: Mapping[Any, Any]) -> str:
     """Whether the new prediction of a row of `sides_frame` is right."""
+    if row["true"] == "not known":
+        return "not known"
     if row["to"] == row["true"]:
         return "right now"
     return "wrong now" if row["from"] == row["true"] else "still wrong"
@@ -201,6 +205,7 @@ def _levels(finding: Finding) -> pd.DataFrame:
             "level": finding.levels,
             "low": low,
             "high": high,
+            "beyond": finding.beyond,
         }
     )
 
@@ -217,6 +222,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "desirable": audit.desirable,
         "confidence": audit.confidence,
         "weighted": audit.is_weighted,
+        "has_labels": audit.has_labels,
         "min_group": audit.min_group,
         "verdict": audit.verdict,
         "conclusion": audit.conclusion,
@@ -230,6 +236,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "figures": words.FIGURES,
             "figures_note": words.FIGURES_NOTE,
             "intervals": words.intervals(audit),
+            "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
     for kind, frame in FRAMES.items():

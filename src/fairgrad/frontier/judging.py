@@ -69,7 +69,7 @@ class FrontierJudge:
         """
         measures = _on_groups(self.measure, tuple(rows.s))
         usual: dict[str, Any] = {
-            # Each measure's intervals hold at once; sharing the error, so do all of them.
+            # Sharing the error, the intervals of all measures hold at once.
             "confidence": 1 - (1 - self.confidence) / len(measures),
             "min_group": 0,  # a frontier is judged by what it was trained for: all groups
         }
@@ -123,8 +123,8 @@ class ModelAudits(Sequence[Audit]):
     def figures(self) -> pd.DataFrame:
         """Accuracy and unfairness of each model, each with its ends.
 
-        The interval of the accuracy is Clopper and Pearson's. That of the unfairness encloses the
-        mean of |F| when every rate lies in its own such interval, all at once.
+        The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
+        `fairgrad.audit.Finding.unfairness_interval`.
         """
         first = self._made[0]
         counts = ModelCounts.from_rows(first.rows, self._predicted)

@@ -204,7 +204,9 @@ def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]
         columns.append(("true_positive_rate", label, f"of those who are {label}"))
         if len(audit.labels) == 2:
             columns.append(("false_positive_rate", label, "of those who are not"))
-    return [*columns, ("accuracy", None, "predicted rightly")]
+    columns.append(("accuracy", None, "predicted rightly"))
+    known = {"rows", "impact", *audit.table.rates}
+    return [column for column in columns if column[0] in known]
 
 
 def _most_selected(audit: Audit, view: str) -> float | None:
