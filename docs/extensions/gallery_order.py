@@ -14,6 +14,7 @@ ORDER = (
     "plot_read_audit",
     "plot_frontier",
     "plot_several_attributes",
+    "plot_conditional",
     "plot_own_measure",
     "plot_negative_weights",
     "plot_small_groups",

@@ -4,6 +4,8 @@ import importlib
 from typing import Any
 
 _NAMES = {
+    "AtLeast": "fairgrad.measures",
+    "AtMost": "fairgrad.measures",
     "Audit": "fairgrad.audit",
     "Constraints": "fairgrad.constraints",
     "FairGradClassifier": "fairgrad.sklearn",
@@ -15,6 +17,8 @@ _NAMES = {
     "fairness_levels": "fairgrad.evaluate",
 }
 __all__ = [
+    "AtLeast",
+    "AtMost",
     "Audit",
     "Constraints",
     "FairGradClassifier",

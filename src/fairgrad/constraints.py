@@ -7,6 +7,10 @@ Every definition compares the rate of each group with the mean of that rate over
 
 where R has few entries in each row. `Coefficients` hold R, the blocks and the shares, so that costs
 grow with the number of cells, not with its square.
+
+Constraints may also be on the *outcomes* of the cells, the rates at which each label is predicted:
+``F = c0 + C q``, ``q[k, l] = P(h = l | cell k)``. Errors are the special case
+``e_k = 1 - q[k, y_k]``, and of two labels every constraint can be written with errors.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Floats, Groups, Ints
 
+
+VECTORS = ("c0", "lower", "upper", "slack")
+"""What constraints have one number each of."""
 
 MOST_NAMES = 20
 """Constraints that a warning names one by one."""
@@ -148,6 +155,11 @@ class Constraints:
         lower: (J,) lower bounds of the definition, ``-inf`` for none.
         upper: (J,) upper bounds of the definition, ``inf`` for none.
         slack: (J,) by how much levels may lie beyond these bounds.
+        n_outcomes: 1 for constraints on error rates. The number of labels for constraints on
+            outcomes: C then has a column for every predicted label and (label, group) cell,
+            ``predicted label * K + cell``.
+        lonely: names of strata in which fewer than two groups have rows, so that nothing can be
+            compared; their constraints are not defined.
 
     Attributes:
         lower: (J,) lower bounds, slack included.
@@ -174,6 +186,8 @@ class Constraints:
         lower: Any = 0.0,
         upper: Any = 0.0,
         slack: Any = 0.0,
+        n_outcomes: int = 1,
+        lonely: Sequence[str] = (),
     ) -> None:
         if not isinstance(C, Coefficients):
             C = _numbers(C, "C")
@@ -184,7 +198,13 @@ class Constraints:
             C = Coefficients.from_dense(C)
         n = len(C.block)
         self.coefficients: Coefficients = C
-        self.by_label = by_label
+        self.by_label, self.n_outcomes = by_label, n_outcomes
+        if C.n_cells % n_outcomes or (n_outcomes > 1 and not by_label):
+            raise ValueError(
+                f"n_outcomes: expected a column for each of {n_outcomes} predicted labels and each "
+                f"(label, group) cell, by_label=True; got {C.n_cells} columns, {by_label=}."
+            )
+        self.lonely = tuple(lonely)
         self.names = tuple(names) or tuple(f"constraint {j}" for j in range(n))
         if len(self.names) != n:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
@@ -205,7 +225,8 @@ class Constraints:
 
     def _arguments(self) -> dict[str, Any]:
         lower, upper = self.definition
-        kept = {name: getattr(self, name) for name in ("c0", "by_label", "names", "slack")}
+        names = ("c0", "by_label", "names", "slack", "n_outcomes", "lonely")
+        kept = {name: getattr(self, name) for name in names}
         return {**kept, "lower": lower, "upper": upper}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -224,9 +245,10 @@ class Constraints:
 
     def __repr__(self) -> str:
         own = self.coefficients
+        of = "cells" if self.n_outcomes == 1 else f"cells x {self.n_outcomes} predicted labels"
         arrays = (self.c0, *self.definition, self.slack, own.cell, own.value, own.share)
         digest = hashlib.blake2b(b"".join(map(np.ndarray.tobytes, arrays)), digest_size=6)
-        return f"<Constraints: {len(self.names)} on {self.n_cells} cells, {digest.hexdigest()}>"
+        return f"<Constraints: {len(self.names)} on {self.n_cells} {of}, {digest.hexdigest()}>"
 
     @cached_property
     def C(self) -> Floats:  # noqa: N802 - the paper's name
@@ -236,7 +258,14 @@ class Constraints:
     @property
     def n_cells(self) -> int:
         """K."""
-        return self.coefficients.n_cells
+        return self.coefficients.n_cells // self.n_outcomes
+
+    def weight_names(self, groups: Groups) -> tuple[str, ...]:
+        """What the weights speak of: (K,) the cells, or (L * K,) every predicted label in each."""
+        names = groups.cell_names(self.by_label)
+        if self.n_outcomes == 1:
+            return names
+        return tuple(f"{label} predicted, {name}" for label in groups.labels for name in names)
 
     @property
     def is_defined(self) -> NDArray[np.bool_]:
@@ -244,7 +273,10 @@ class Constraints:
         return ~np.isnan(self.c0)
 
     def levels(self, errors: Floats) -> Floats:
-        """``F = c0 + C e``: (..., J); the error of an empty cell, NaN, is never used."""
+        """``F = c0 + C e``: (..., J); the error of an empty cell, NaN, is never used.
+
+        Of constraints on outcomes these are the rates of the predicted labels, (..., L * K).
+        """
         levels: Floats = self.c0 + self.coefficients.times(np.nan_to_num(errors))
         return levels
 
@@ -268,11 +300,10 @@ class Constraints:
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
         kept = self._arguments()
-        names = tuple(np.asarray(kept.pop("names"), dtype=object)[rows])
-        by_label = kept.pop("by_label")
-        chosen = {name: vector[rows] for name, vector in kept.items()}
+        chosen = {name: kept[name][rows] for name in VECTORS}
+        names = tuple(np.asarray(self.names, dtype=object)[rows])
         return Constraints(
-            C=self.coefficients.select(rows), by_label=by_label, names=names, **chosen
+            **{**kept, **chosen, "names": names, "C": self.coefficients.select(rows)}
         )
 
     def drop_undefined(self) -> Constraints:
@@ -304,19 +335,32 @@ def warn_of_undefined(problems: Sequence[Constraints]) -> None:
         ValueError: if a problem has no constraint that is defined.
     """
     missing: dict[str, None] = {}
+    lonely: dict[str, None] = {}
     for part in problems:
         names = [name for name, ok in zip(part.names, part.is_defined, strict=True) if not ok]
         if len(names) == len(part.names):
             raise ValueError(
-                f"fairness_measure: no constraint is defined on these data; {names} have no rows."
+                f"fairness_measure: no constraint is defined on these data; {names} have no rows"
+                f"{' of two groups to compare' if part.lonely else ''}."
             )
-        missing.update(dict.fromkeys(names))
+        lonely.update(dict.fromkeys(part.lonely))
+        missing.update(dict.fromkeys(n for n in names if not n.endswith(part.lonely)))
     if missing:
-        more = f"; and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
-        shown = "; ".join(list(missing)[:MOST_NAMES])
         warnings.warn(
-            f"Constraints left out because they have no rows: {shown}{more}.", stacklevel=3
+            f"Constraints left out because they have no rows: {_listed(missing)}.", stacklevel=3
         )
+    if lonely:
+        n = len(lonely)
+        warnings.warn(
+            f"{n} {'stratum' if n == 1 else 'strata'} left out because fewer than two groups have "
+            f"rows there: {_listed(lonely)}.",
+            stacklevel=3,
+        )
+
+
+def _listed(names: dict[str, None]) -> str:
+    more = f"; and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return "; ".join(list(names)[:MOST_NAMES]) + more
 
 
 def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -> Constraints:
@@ -336,16 +380,17 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
     Raises:
         ValueError: if there is not one coefficient per cell of `coarse`.
     """
-    by_label = constraints.by_label
+    by_label, n_outcomes = constraints.by_label, constraints.n_outcomes
     coarse_mass, fine_mass = coarse.cell_mass(by_label), fine.cell_mass(by_label)
-    if constraints.n_cells != len(coarse_mass):
+    if constraints.n_cells != len(coarse_mass) or n_outcomes not in {1, len(fine.labels)}:
         raise ValueError(
             f"C: expected one column per cell ({len(coarse_mass)}: "
-            f"{list(coarse.cell_names(by_label))}), got {constraints.n_cells}."
+            f"{list(coarse.cell_names(by_label))}), got {constraints.n_cells}"
+            f"{f' of {n_outcomes} predicted labels' if n_outcomes > 1 else ''}."
         )
     own = constraints.coefficients
     undefined = np.isnan(constraints.c0)
-    is_empty = (coarse_mass[own.cell] == 0) & (own.value != 0)
+    is_empty = (coarse_mass[own.cell % len(coarse_mass)] == 0) & (own.value != 0)
     undefined[own.row[is_empty | np.isnan(own.value)]] = True
     if own.share[undefined].any():  # a mean that leans on a rate that is not defined
         in_block = np.zeros(own.n_blocks, dtype=bool)
@@ -355,9 +400,20 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
     parent = np.where(member < 0, -1, labels[:, None] * coarse.n_groups + member).ravel()
     cell = np.flatnonzero((parent >= 0) & (fine_mass > 0))
     share = fine_mass[cell] / coarse_mass[parent[cell]]
-    return constraints.replaced(
-        C=own.only(~undefined).spread(cell, share, parent[cell], len(fine_mass)),
-        c0=np.where(undefined, np.nan, constraints.c0),
+    spread = _spread(constraints, own.only(~undefined), cell, share, parent[cell], len(fine_mass))
+    return constraints.replaced(C=spread, c0=np.where(undefined, np.nan, constraints.c0))
+
+
+def _spread(
+    constraints: Constraints, own: Coefficients, cell: Ints, share: Floats, coarse: Ints, n: int
+) -> Coefficients:
+    """`Coefficients.spread` of cells, which of outcomes is the same for every predicted label."""
+    outcome = np.arange(constraints.n_outcomes)[:, None]
+    return own.spread(
+        (outcome * n + cell).ravel(),
+        np.tile(share, len(outcome)),
+        (outcome * constraints.n_cells + coarse).ravel(),
+        len(outcome) * n,
     )
 
 
@@ -372,6 +428,34 @@ def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
     return constraints.replaced(C=spread, by_label=True)
 
 
+def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
+    """Constraints on errors as constraints on outcomes, by ``e_k = 1 - q[k, y_k]``.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
+        >>> errors = np.array([0.1, 0.2, 0.3, 0.4])  # of the cells (0, 0), (0, 1), (1, 0), (1, 1)
+        >>> outcomes = np.array([0.9, 0.8, 0.3, 0.4, 0.1, 0.2, 0.7, 0.6])  # of 0, then of 1
+        >>> on_outcomes(accuracy_parity(groups), groups).levels(outcomes).round(4)
+        array([ 0.05, -0.05])
+        >>> split_by_label(accuracy_parity(groups), groups).levels(errors).round(4)
+        array([ 0.05, -0.05])
+    """
+    if constraints.n_outcomes > 1:
+        return constraints
+    constraints = split_by_label(constraints, groups)
+    own, n_labels = constraints.coefficients, len(groups.labels)
+    C = replace(
+        own,
+        cell=own.cell // groups.n_groups * own.n_cells + own.cell,  # of its own label
+        value=-own.value,
+        n_cells=n_labels * own.n_cells,
+    )
+    c0 = constraints.c0 + own.times(np.ones(own.n_cells))
+    return constraints.replaced(C=C, c0=c0, n_outcomes=n_labels)
+
+
 def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     """Several sets of constraints on the cells of the same groups, as one.
 
@@ -382,15 +466,18 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         >>> stack([accuracy_parity(groups), equalized_odds(groups)], groups).C.shape
         (6, 4)
     """
-    if any(part.by_label for part in parts):
+    if any(part.n_outcomes > 1 for part in parts):
+        parts = [on_outcomes(part, groups) for part in parts]
+    elif any(part.by_label for part in parts):
         parts = [split_by_label(part, groups) for part in parts]
     arguments = [part._arguments() for part in parts]  # noqa: SLF001 - of the same class
-    vectors = ("c0", "lower", "upper", "slack")
     return Constraints(
         C=Coefficients.concatenate([part.coefficients for part in parts]),
         by_label=parts[0].by_label,
         names=tuple(name for part in parts for name in part.names),
-        **{name: np.concatenate([own[name] for own in arguments]) for name in vectors},
+        n_outcomes=parts[0].n_outcomes,
+        lonely=tuple(dict.fromkeys(name for part in parts for name in part.lonely)),
+        **{name: np.concatenate([own[name] for own in arguments]) for name in VECTORS},
     )
 
 

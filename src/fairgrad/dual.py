@@ -21,9 +21,16 @@ in the number of cells (`fairgrad.constraints` says how).
 A stack of models is one large problem whose cells and levels stand side by side, so there is no
 second version for it.
 
-What is counted of a batch are the *outcomes* in each cell: right and wrong. The levels may be
-linear in the rates of any outcomes but the first, such as those of each predicted label; errors are
-the case of two.
+What is counted of a batch are the *outcomes* in each cell: right and wrong. For constraints on the
+rates of each predicted label, ``F = c0 + C q``, ``q[k, l] = P(h = l | cell k)``, they are the
+predicted labels. The Lagrangian then puts a cost on every label in every cell,
+
+    a[k, l] = cost[y_k, l] + (C' (lambda - delta))[k, l] / p_k,
+
+where the cost of a mistake is 1, or what a user says. The loss of a row in cell k is ``sum_l
+t[k, l] (-log p_l)`` with weights ``t[k, l] = max_m a[k, m] - a[k, l]``, never negative: its best
+probabilities are in proportion to the weights a row can expect, so that the most probable label is
+the one of the least cost. With all multipliers at 0 it is the cross-entropy.
 """
 
 from __future__ import annotations
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Groups
+    from fairgrad.groups import Floats, Groups
 
 NEVER = 1e6
 """Stands for an infinite bound: levels are at most a few units, so it is never reached."""
@@ -82,7 +89,8 @@ class Constants:
         error_memory: share of earlier batches kept in the estimates, from 0 (the paper) to below
             1. One number or (K,).
         least_weight: what weights are clipped at, one number or (K,); None for no clipping.
-        n_outcomes: O, how many outcomes have rates; 1 for errors.
+        n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
+        cost: (O * K,) what predicting each label costs in each cell; None for errors.
     """
 
     c0: Array
@@ -102,6 +110,7 @@ class Constants:
     error_memory: Array
     least_weight: Array | None
     n_outcomes: int = 1
+    cost: Array | None = None
 
     def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
@@ -135,6 +144,7 @@ def make_constants(
     proportional_rate: float = 0.0,
     error_memory: float = 0.0,
     negative_weights: bool = True,
+    cost_matrix: Any = None,
 ) -> Constants:
     """Constants of one problem, as NumPy arrays.
 
@@ -144,7 +154,13 @@ def make_constants(
         fairness_rate: step size of the multipliers.
         proportional_rate: how strongly weights react to what is broken now.
         error_memory: share of earlier batches kept in the estimates.
-        negative_weights: whether weights may be negative; if not they are clipped at 0.
+        negative_weights: whether weights may be negative; if not they are clipped at 0. Weights of
+            predicted labels never are.
+        cost_matrix: (L, L) what it costs to predict each label (columns) where each is true
+            (rows); by default 1 for every mistake. Then the constraints are to be on outcomes.
+
+    Raises:
+        ValueError: if weights of predicted labels are to be clipped, or the costs do not fit.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -160,6 +176,16 @@ def make_constants(
     floor = np.zeros((n_sides, len(exact)))
     floor[0, exact] = -np.inf
     mass = groups.cell_mass(constraints.by_label)
+    n_outcomes = constraints.n_outcomes
+    cost = None
+    if n_outcomes > 1:
+        if not negative_weights:
+            raise ValueError(
+                "negative_weights: measures of what is predicted give a weight to every label, "
+                "none of them negative; there is nothing to clip."
+            )
+        costs = check_costs(cost_matrix, len(groups.labels))
+        cost = np.repeat(costs.T, groups.n_groups, axis=1).ravel()  # [l, (y, r)]
     return Constants(
         c0=constraints.c0,
         **_parts(constraints.coefficients),
@@ -172,7 +198,35 @@ def make_constants(
         proportional_rate=float(proportional_rate),
         error_memory=float(error_memory),
         least_weight=None if negative_weights else 0.0,
+        n_outcomes=n_outcomes,
+        cost=cost,
     )
+
+
+def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
+    """(L, L) the cost of each prediction (columns) of each true label (rows), checked.
+
+    Raises:
+        ValueError: if the costs are no such matrix, not finite, or a mistake costs less than being
+            right.
+    """
+    if cost_matrix is None:
+        return 1.0 - np.eye(n_labels)
+    try:
+        costs = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"cost_matrix: expected numbers, got {cost_matrix!r}.") from None
+    if costs.shape != (n_labels, n_labels) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"cost_matrix: expected finite numbers, a row per true label and a column per "
+            f"predicted label ({n_labels} of each); got shape {costs.shape}."
+        )
+    if not (costs >= np.diag(costs)[:, None]).all() or not (costs > np.diag(costs)[:, None]).any():
+        raise ValueError(
+            "cost_matrix: expected mistakes that cost at least what the right prediction costs "
+            f"(the diagonal), and one of them more; got {costs.tolist()}."
+        )
+    return costs
 
 
 def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
@@ -181,8 +235,10 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     It has as many sides as the problem that has the most, and at least `n_sides`.
     """
     own = [
-        Coefficients(c.row, c.cell, c.value, c.block, c.share, len(c.per_share)) for c in problems
+        Coefficients(c.row, c.cell, c.value, c.block, c.share, c.n_outcomes * len(c.per_share))
+        for c in problems
     ]
+    n_outcomes = problems[0].n_outcomes
     n_sides = max(n_sides, *(len(c.sign) for c in problems))
     n_levels = sum(len(c.c0) for c in problems)
     bound, floor, first = np.full((n_sides, n_levels), NEVER), np.zeros((n_sides, n_levels)), 0
@@ -201,7 +257,7 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),
-        **_parts(Coefficients.concatenate(own, apart=True)),
+        **_parts(_outcomes_first(Coefficients.concatenate(own, apart=True), len(own), n_outcomes)),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=bound,
         floor=None if np.isneginf(floor).all() else floor,
@@ -213,7 +269,22 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         least_weight=None
         if np.isneginf(least).all()
         else np.repeat(least, [len(c.per_share) for c in problems]),
+        n_outcomes=n_outcomes,
+        cost=None
+        if n_outcomes == 1
+        else np.concatenate(
+            [np.asarray(c.cost).reshape(n_outcomes, -1) for c in problems], axis=1
+        ).ravel(),
     )
+
+
+def _outcomes_first(own: Coefficients, n_problems: int, n_outcomes: int) -> Coefficients:
+    """Cells numbered by outcome, then problem, where they were by problem, then outcome."""
+    if n_outcomes == 1:
+        return own
+    n_cells = own.n_cells // (n_problems * n_outcomes)
+    problem, outcome, cell = np.unravel_index(own.cell, (n_problems, n_outcomes, n_cells))
+    return replace(own, cell=(outcome * n_problems + problem) * n_cells + cell)
 
 
 def _parts(own: Coefficients) -> dict[str, Any]:
@@ -249,10 +320,10 @@ def step(constants: Constants, state: State, counts: Array) -> tuple[State, Arra
         constants: of the problem.
         state: before the batch.
         counts: (2, K) rows of each cell predicted rightly, and wrongly, or the sums of their
-            sample weights; (1 + O, K) of other outcomes.
+            sample weights; (1 + O, K) of O predicted labels, the first row for any others.
 
     Returns:
-        The state after the batch, and the weights (K,), or (O * K,).
+        The state after the batch, and the weights (K,), or, of each predicted label, (O * K,).
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -330,15 +401,23 @@ def cell_weights(constants: Constants, multipliers: Array) -> Array:
 
 
 def net_weights(constants: Constants, net: Array) -> Array:
-    """The weights (K,) that the net multipliers (J,) give."""
+    """The weights (K,) that the net multipliers (J,) give; of predicted labels (O * K,)."""
+    if constants.cost is not None:
+        cost = (constants.cost + net_pulls(constants, net)).reshape(constants.n_outcomes, -1)
+        return (_largest(cost) - cost).reshape(-1)
+    weights = 1 + net_pulls(constants, net)
+    return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
+
+
+def net_pulls(constants: Constants, net: Array) -> Array:
+    """``(C' net)_k / p_k``: what the net multipliers add to the costs, (K,) or (O * K,)."""
     total = _take(_sum_by(constants.block, net, constants.n_blocks), constants.block)
     pull = _take(net - constants.share * total, constants.row) * constants.value
     n_rates = constants.n_outcomes * constants.per_share.shape[0]
     pull = _sum_by(constants.cell, pull, n_rates)
     if constants.n_outcomes > 1:
         pull = pull.reshape(constants.n_outcomes, -1)
-    weights = 1 + (pull * constants.per_share).reshape(-1)
-    return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
+    return (pull * constants.per_share).reshape(-1)
 
 
 def _with_proportional(constants: Constants, multipliers: Array, violation: Array) -> Array:
@@ -357,6 +436,11 @@ def _sum_by(index: Array, values: Array, size: int) -> Array:
 
 def _take(values: Array, index: Array) -> Array:
     return values[index] if type(values) is np.ndarray else values.index_select(0, index)
+
+
+def _largest(values: Array) -> Array:
+    """(K,) the largest of each column."""
+    return values.max(0) if type(values) is np.ndarray else values.amax(0)
 
 
 def _at_least(floor: Array | None, values: Array) -> Array:

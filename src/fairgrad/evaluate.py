@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.columns import as_array, as_column
-from fairgrad.groups import Floats, GroupedRows, group_rows
+from fairgrad.columns import UNKNOWN, as_array, as_column
+from fairgrad.groups import Floats, GroupedRows, Ints, group_rows
 from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 
 if TYPE_CHECKING:
@@ -120,10 +120,17 @@ def fairness_levels(
         >>> levels.unfairness
         0.25
     """
-    rows = group_rows(y_true, s, sample_weight, arguments=("y_true", "s", "sample_weight"))
+    arguments = ("y_true", "s", "sample_weight")
+    rows = group_rows(y_true, s, sample_weight, arguments=arguments)
     constraints = constraints_of(fairness_measure, rows.groups, y_desirable=y_desirable)
-    wrong = is_wrong(rows, y_pred)
-    levels = levels_of(constraints, cell_errors(rows, wrong, constraints.by_label))
+    predicted = predicted_index(rows, y_pred)
+    if (predicted < 0).any():  # labels that are predicted, but true of nobody here
+        everything = np.concatenate([rows.groups.labels, as_array(as_column(y_pred))])
+        wider = group_rows(y_true, s, sample_weight, labels=everything, arguments=arguments)
+        found = constraints_of(fairness_measure, wider.groups, y_desirable=y_desirable)
+        if found.n_outcomes > 1:
+            rows, constraints, predicted = wider, found, predicted_index(wider, y_pred)
+    levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
     labels = rows.groups.labels.tolist()
     if not uses_desirable(fairness_measure):
         return levels
@@ -138,8 +145,8 @@ def levels_of(constraints: Constraints, errors: Floats) -> Levels:
     return Levels(constraints.names, values, constraints.gaps(values))
 
 
-def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
-    """(N,) which rows are predicted wrongly.
+def predicted_index(rows: GroupedRows, y_pred: Any) -> Ints:
+    """(N,) the index of each row's predicted label, -1 if it is none of the rows' labels.
 
     Raises:
         ValueError: if there is not one prediction per row.
@@ -150,8 +157,39 @@ def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
             f"y_pred: expected one prediction per row of y_true ({len(rows)}), "
             f"got shape {predicted.shape}."
         )
-    wrong: NDArray[np.bool_] = predicted != rows.groups.labels[rows.label]
+    index = np.full(len(rows), UNKNOWN)
+    for i, label in enumerate(rows.groups.labels):
+        index[predicted == label] = i
+    return index
+
+
+def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
+    """(N,) which rows are predicted wrongly.
+
+    Raises:
+        ValueError: if there is not one prediction per row.
+    """
+    wrong: NDArray[np.bool_] = predicted_index(rows, y_pred) != rows.label
     return wrong
+
+
+def cell_rates(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> Floats:
+    """What the constraints are on: the cells' error rates, or the rates of each predicted label.
+
+    Args:
+        constraints: on the cells of the rows' groups.
+        rows: with their labels, groups and weights.
+        predicted: (N,) the index of each row's predicted label, -1 for none of them.
+
+    Returns:
+        (K,) error rates, or (L * K,) outcomes; NaN where a cell has no rows.
+    """
+    if constraints.n_outcomes == 1:
+        return cell_errors(rows, predicted != rows.label, constraints.by_label)
+    labels = range(constraints.n_outcomes)
+    return np.concatenate(
+        [cell_errors(rows, predicted == label, by_label=True) for label in labels]
+    )
 
 
 def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
@@ -159,7 +197,7 @@ def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
 
     Args:
         rows: with their labels, groups and weights.
-        wrong: (N,) which of them are predicted wrongly.
+        wrong: (N,) which of them are predicted wrongly (or have any other property).
         by_label: whether cells are (label, group) pairs or groups.
     """
     mass = rows.groups.cell_mass(by_label)

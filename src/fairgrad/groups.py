@@ -567,7 +567,7 @@ def _check_length(got: int, expected: int, argument: str, other: str) -> None:
 
 def _plain_array(values: Sequence[Any]) -> NDArray[Any]:
     """Integers as an integer array, anything else as objects, so that None stays None."""
-    if all(isinstance(value, (int, np.integer)) and abs(value) < 2**63 for value in values):
+    if all(isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63 for value in values):
         return np.asarray(values, dtype=np.int64)
     array = np.empty(len(values), dtype=object)
     array[:] = values

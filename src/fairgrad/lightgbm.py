@@ -259,11 +259,11 @@ def _metric(name: str, sets: EvalSets) -> Any:
 
     def metric(y_true: Any, y_pred: Any, weight: Any) -> list[tuple[str, float, bool]]:
         label = np.asarray(y_true).astype(np.int64)
-        wrong = predicted_labels(y_pred) != label
+        predicted = predicted_labels(y_pred)
         if name in FAIRNESS_METRICS:
-            value = sets.fairness(label, wrong, weight).get(name)  # None: its groups are unknown
+            value = sets.fairness(label, predicted, weight).get(name)  # None: groups are unknown
         else:
-            losses = _log_losses(y_pred, label) if name == "logloss" else wrong
+            losses = _log_losses(y_pred, label) if name == "logloss" else predicted != label
             value = float(np.average(losses, weights=weight))
         return [] if value is None else [(name, value, False)]  # higher is not better
 

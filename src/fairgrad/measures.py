@@ -4,24 +4,64 @@ Every definition compares a rate of each group with the mean of that rate over a
 
     F_r = rate_r - mean_r' rate_r',     rate = rate0 + R e,
 
-where e are the error rates of the cells. Only the rate differs from measure to measure, and
-`gaps_to_mean` makes constraints of it. A measure of your own is any function from `Groups` (those
-whose attributes are known) to `Constraints`.
+where e are the error rates of the cells, or the rates at which each label is predicted there
+(`fairgrad.rates`). Only the rate differs from measure to measure, and `gaps_to_mean` makes
+constraints of it. `AtLeast` and `AtMost` bound a rate itself. A measure of your own is any function
+from `Groups` (those whose attributes are known) to `Constraints`. A measure that is to be known by
+its name is a function here, and its words in `fairgrad.definitions`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fairgrad.columns import as_array
-from fairgrad.constraints import Coefficients, Constraints, lift, stack
-from fairgrad.groups import Floats, Groups, Ints
+from fairgrad.checks import check_number
+from fairgrad.columns import UNKNOWN, as_array
+from fairgrad.constraints import Constraints, lift, stack
+from fairgrad.definitions import BOUND, BOUNDED_RATES, DEFINITIONS
+from fairgrad.groups import Groups
+from fairgrad.rates import (
+    Rates,
+    accuracies,
+    false_alarm_rates,
+    gaps_of_pairs,
+    gaps_to_mean,
+    label_of,
+    prediction_rates,
+    recalls,
+    selection_rates,
+)
+
+__all__ = [
+    "ALIASES",
+    "BOUNDED_RATES",
+    "MEASURES",
+    "AtLeast",
+    "AtMost",
+    "MeasureFunction",
+    "On",
+    "Rates",
+    "accuracy_parity",
+    "as_measure",
+    "check_several_groups",
+    "constraints_of",
+    "demographic_parity",
+    "desirable_labels",
+    "equality_of_opportunity",
+    "equalized_odds",
+    "equalized_odds_all",
+    "four_fifths_rule",
+    "gaps_to_mean",
+    "label_of",
+    "measure_name",
+    "uses_desirable",
+]
 
 MeasureFunction = Callable[[Groups], Constraints]
 
@@ -37,15 +77,15 @@ def accuracy_parity(groups: Groups) -> Constraints:
         array([[-0.7,  0.7],
                [ 0.3, -0.3]])
     """
-    return gaps_to_mean(_accuracies(groups.mass.sum(axis=0)), by_label=False, names=groups.names)
+    return gaps_to_mean(accuracies(groups.mass.sum(axis=0)), by_label=False, names=groups.names)
 
 
 def equalized_odds(groups: Groups) -> Constraints:
     """Within each label, the chance of predicting it is the same in every group.
 
     ``F_(l,r) = P(h = l | y = l, s = r) - P(h = l | y = l)``, one constraint per label and group.
-    With more than two labels this constrains each label's recall only, not which of the other
-    labels a mistake falls on.
+    With more than two labels this constrains each label's recall only, as the paper does, not which
+    of the other labels a mistake falls on: that is `equalized_odds_all`.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -57,7 +97,7 @@ def equalized_odds(groups: Groups) -> Constraints:
     """
     names = groups.cell_names(by_label=True)
     return gaps_to_mean(
-        _accuracies(groups.mass.ravel()), by_label=True, names=names, block=label_of(groups)
+        accuracies(groups.mass.ravel()), by_label=True, names=names, block=label_of(groups)
     )
 
 
@@ -84,13 +124,38 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constrai
     return odds.replaced(c0=np.where(rows, odds.c0, 0.0), C=odds.coefficients.only(rows))
 
 
-def demographic_parity(groups: Groups) -> Constraints:
-    """Each label is predicted at the same rate in every group. Two labels only.
+def equalized_odds_all(groups: Groups) -> Constraints:
+    """Within each true label, the chance of predicting any label is the same in every group.
 
-    ``F_(l,r) = P(h = l | s = r) - P(h = l)``, one constraint per label and group.
+    ``F_(l',l,r) = P(h = l' | y = l, s = r) - P(h = l' | y = l)``, one constraint per predicted
+    label, true label and group. With two labels it is `equalized_odds`.
+
+    Example:
+        >>> rows = {(y, s): 10 for y in ("no", "maybe", "yes") for s in ("a", "b")}
+        >>> equalized_odds_all(Groups.from_counts(rows)).names[:2]
+        ('maybe predicted, y=maybe, s=a', 'maybe predicted, y=maybe, s=b')
+        >>> len(equalized_odds_all(Groups.from_counts(rows)).names)
+        18
+    """
+    if len(groups.labels) <= 2:
+        return equalized_odds(groups)
+    names = [
+        f"{label} predicted, {cell}"
+        for label in groups.labels
+        for cell in groups.cell_names(by_label=True)
+    ]
+    block = np.arange(len(names)) // groups.n_groups
+    return gaps_to_mean(prediction_rates(groups), by_label=True, names=names, block=block)
+
+
+def demographic_parity(groups: Groups) -> Constraints:
+    """Each label is predicted at the same rate in every group.
+
+    ``F_(l,r) = P(h = l | s = r) - P(h = l)``, one constraint per label and group. With two labels
+    these are constraints on errors, with more on outcomes.
 
     Raises:
-        ValueError: if there are not two labels.
+        ValueError: if there is one label only.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -100,35 +165,36 @@ def demographic_parity(groups: Groups) -> Constraints:
         >>> measure.c0 + measure.C @ [0.0, 0.0, 1.0, 0.0]  # a's people with label 1 are missed
         array([ 0.375, -0.375, -0.375,  0.375])
     """
-    _require_binary(groups, "demographic_parity")
-    rates = Rates.concatenate([_selection_rates(groups, label) for label in (0, 1)])
+    n_labels = len(groups.labels)
+    if n_labels < 2:
+        raise ValueError(
+            f"y: demographic_parity needs at least two labels, got {groups.labels.tolist()}."
+        )
+    rates = Rates.concatenate([selection_rates(groups, [label]) for label in range(n_labels)])
     names = groups.cell_names(by_label=True)
     return gaps_to_mean(rates, by_label=True, names=names, block=label_of(groups))
 
 
 def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
-    """Each group's selection rate is at least 0.8 of the overall one. Two labels only.
+    """Each group's selection rate is at least 0.8 of every other's, and so of the highest.
 
-    ``F_r = P(h = 1 | s = r) - 0.8 P(h = 1) >= 0``, one one-sided constraint per group, where 1
-    stands for the desirable label.
+    ``F_(r,r') = P(h = 1 | s = r) - 0.8 P(h = 1 | s = r') >= 0``, one one-sided constraint per pair
+    of groups, where 1 stands for the desirable label, or for any of them.
 
     Raises:
-        ValueError: if there are not two labels, or not exactly one of them is desirable.
+        ValueError: if there are more than two labels and none is named as desirable, all of them
+            are, or there are more than 1,000 groups.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
         >>> rule = four_fifths_rule(groups)
+        >>> rule.names
+        ('s=a against s=b', 's=b against s=a')
         >>> rule.c0, rule.lower, rule.upper
-        (array([-0.15,  0.35]), array([0., 0.]), array([inf, inf]))
+        (array([-0.35,  0.55]), array([0., 0.]), array([inf, inf]))
     """
-    _require_binary(groups, "four_fifths_rule")
-    desirable = _required_labels(groups, y_desirable, "four_fifths_rule")
-    if len(desirable) != 1:
-        raise ValueError(
-            f"y_desirable: four_fifths_rule needs exactly one label, got {len(desirable)}."
-        )
-    rates = _selection_rates(groups, desirable[0])
-    return gaps_to_mean(rates, by_label=True, names=groups.names, ratio=0.8, upper=np.inf)
+    desirable = _some_labels(groups, y_desirable, "four_fifths_rule")
+    return gaps_of_pairs(selection_rates(groups, desirable), groups.names, ratio=0.8)
 
 
 def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
@@ -160,37 +226,171 @@ def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
     return tuple(sorted({known.index(label) for label in wanted}))
 
 
-MEASURES: dict[str, Callable[..., Constraints]] = {
-    "accuracy_parity": accuracy_parity,
-    "equalized_odds": equalized_odds,
-    "equality_of_opportunity": equality_of_opportunity,
-    "demographic_parity": demographic_parity,
-    "four_fifths_rule": four_fifths_rule,
-}
+MEASURES: dict[str, Callable[..., Constraints]] = {name: globals()[name] for name in DEFINITIONS}
+"""Those that have a name: the functions here that `fairgrad.definitions` has words for."""
+
 ALIASES = {"equal_odds": "equalized_odds", "equal_opportunity": "equality_of_opportunity"}
 
 
 @dataclass(frozen=True)
+class _Bound:
+    """A bound on a rate of every group: a measure by itself, or one of a list.
+
+    Attributes:
+        rate: "accuracy"; "recall", ``P(h = l | y = l, s = r)`` of each of the labels l;
+            "selection_rate", ``P(h in labels | s = r)``; "false_positive_rate",
+            ``P(h in labels | y not in labels, s = r)``.
+        bound: from 0 to 1.
+        labels: one label or several; by default the desirable ones.
+    """
+
+    rate: str
+    bound: float
+    labels: Any = None
+
+    def __post_init__(self) -> None:
+        if self.rate not in BOUNDED_RATES:
+            why = (
+                " Precision and other rates among those with the same prediction are no linear "
+                "function of the predictions, as their denominators change with them: they cannot "
+                "be constrained."
+                if self.rate in {"precision", "false_discovery_rate", "predictive_parity"}
+                else ""
+            )
+            raise ValueError(
+                f"rate: expected one of {list(BOUNDED_RATES)}, got {self.rate!r}.{why}"
+            )
+        check_number("bound", self.bound)
+        if self.bound > 1:
+            raise ValueError(f"bound: expected a rate from 0 to 1, got {self.bound}.")
+
+    @property
+    def uses_desirable(self) -> bool:
+        """Whether the labels it speaks of are the desirable ones."""
+        return self.rate != "accuracy" and self.labels is None
+
+    def rates(self, groups: Groups, y_desirable: Any = None) -> tuple[Rates, bool, Sequence[str]]:
+        """The rates, whether they are of (label, group) cells, and their names."""
+        if self.rate == "accuracy":
+            own = accuracies(groups.mass.sum(axis=0))
+            return replace(own, r0=own.r0 + 1.0), False, groups.names
+        wanted = y_desirable if self.labels is None else self.labels
+        if self.rate == "recall":
+            labels = _required_labels(groups, wanted, self.rate)
+            said = [
+                f"{groups.label_name}={groups.labels[label]}, {name}"
+                for label in labels
+                for name in groups.names
+            ]
+            return recalls(groups, labels), True, said
+        labels = _some_labels(groups, wanted, self.rate)
+        made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
+        return made(groups, labels), True, groups.names
+
+    def _constraints(
+        self, groups: Groups, y_desirable: Any, lower: float, upper: float
+    ) -> Constraints:
+        rates, by_label, names = self.rates(groups, y_desirable)
+        less = replace(rates, r0=rates.r0 - self.bound)
+        said = [f"{self.rate.replace('_', ' ')}, {name}" for name in names]
+        return gaps_to_mean(
+            less, by_label=by_label, names=said, ratio=0.0, lower=lower, upper=upper
+        )
+
+
+class AtLeast(_Bound):
+    """A rate of every group is at least so high: ``F_r = rate_r - bound >= 0``.
+
+    Args:
+        rate: "accuracy"; "recall", ``P(h = l | y = l, s = r)`` of each of the labels l;
+            "selection_rate", ``P(h in labels | s = r)``; "false_positive_rate",
+            ``P(h in labels | y not in labels, s = r)``.
+        bound: from 0 to 1.
+        labels: one label or several; by default the desirable ones.
+
+    Raises:
+        ValueError: if the rate is another one, or the bound is no rate.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> least = constraints_of(AtLeast("recall", 0.8), groups)
+        >>> least.names
+        ('recall, y=1, s=a', 'recall, y=1, s=b')
+        >>> least.levels(np.array([0.0, 0.0, 0.1, 0.3])).round(4)  # recalls of 90 % and 70 %
+        array([ 0.1, -0.1])
+    """
+
+    def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
+        """The constraints on these groups."""
+        return self._constraints(groups, y_desirable, 0.0, np.inf)
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.rate} at least {self.bound:g}"
+
+
+class AtMost(_Bound):
+    """A rate of every group is at most so high: ``F_r = rate_r - bound <= 0``.
+
+    Arguments as for `AtLeast`.
+
+    Raises:
+        ValueError: if the rate is another one, or the bound is no rate.
+
+    Example:
+        >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
+        >>> most = constraints_of([AtMost("selection_rate", 0.3), AtLeast("recall", 0.8)], groups)
+        >>> most.levels(np.zeros(4)).round(4)  # all predictions are right
+        array([-0.05,  0.45,  0.2 ,  0.2 ])
+    """
+
+    def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
+        """The constraints on these groups."""
+        return self._constraints(groups, y_desirable, -np.inf, 0.0)
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.rate} at most {self.bound:g}"
+
+
+@dataclass(frozen=True)
 class On:
-    """A measure for some of the attributes only, with its own slack.
+    """A measure for some of the attributes only, with its own slack, or within strata.
 
     A list of these constrains several attributes separately, or by several measures at once.
 
     Attributes:
         attributes: names of sensitive attributes; their combinations are the groups.
-        measure: a name, a function, or matrices.
+        measure: a name, a bound, a function, or matrices.
         epsilon: the slack of these constraints.
+        given: names of further attributes whose combinations are the strata: groups are compared
+            within each stratum, with its own mean, and not across strata. Rows whose stratum is
+            unknown are in no constraint. Strata where fewer than two groups have rows are left out,
+            with a warning.
 
     Example:
         >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
         >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
         ...                groups).names
         ('sex=0', 'sex=1', 'race=0', 'race=1')
+        >>> constraints_of(On("sex", "accuracy_parity", given="race"), groups).names
+        ('sex=0 in race=0', 'sex=1 in race=0', 'sex=0 in race=1', 'sex=1 in race=1')
     """
 
     attributes: str | tuple[str, ...]
     measure: Any
     epsilon: float = 0.0
+    given: str | tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The names of the attributes whose groups are compared."""
+        return (self.attributes,) if isinstance(self.attributes, str) else tuple(self.attributes)
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The names of the attributes within whose values they are; none for everyone together."""
+        return (self.given,) if isinstance(self.given, str) else tuple(self.given)
 
 
 def constraints_of(
@@ -202,8 +402,9 @@ def constraints_of(
     `Constraints.drop_undefined` leaves them out.
 
     Args:
-        measure: a name; a function from `Groups` to `Constraints`; `Constraints`, or a pair
-            (c0, C) for the cells by label and group; an `On`; or a list of any of these.
+        measure: a name; `AtLeast` or `AtMost`, or such a bound as a text, "recall>=0.8"; a
+            function from `Groups` to `Constraints`; `Constraints`, or a pair (c0, C) for the cells
+            by label and group; an `On`; or a list of any of these.
         groups: of the training set, or of an evaluation set.
         epsilon: slack of all constraints, or one per constraint.
         y_desirable: the desirable labels, for measures that ask for them; by default the second
@@ -224,19 +425,84 @@ def constraints_of(
         parts = [constraints_of(part, groups, y_desirable=y_desirable) for part in measure]
         return stack(parts, groups).slacken(epsilon)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
-    attributes = (on.attributes,) if isinstance(on.attributes, str) else tuple(on.attributes)
-    coarse = groups.marginal(*attributes)
+    function = _as_function(on.measure, y_desirable)
+    found = _within_strata(on, function, groups) if on.strata else None
+    if found is None:
+        every = np.ones(groups.n_groups, dtype=bool)
+        found = _compared(on.compared, function, groups, every)
+    return found.slacken(on.epsilon).slacken(epsilon)
+
+
+def _compared(
+    attributes: tuple[str, ...], function: MeasureFunction, groups: Groups, part: Any
+) -> Constraints:
+    """The constraints of a measure among a part of the groups, (G,), on the cells of all."""
+    among = replace(groups, codes=groups.codes[part], mass=groups.mass[:, part])
+    coarse = among.marginal(*attributes)
     if not coarse.is_known.any():
         raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
-    constraints = _as_function(on.measure, y_desirable)(coarse.known())
+    constraints = function(coarse.known())
     if not isinstance(constraints, Constraints):
         raise TypeError(
             "fairness_measure: expected a function that gives Constraints, "
             f"got {type(constraints).__name__}."
         )
     known_index = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, -1)
-    member = known_index[groups.parents(*attributes)]
-    return lift(constraints, coarse.known(), groups, member).slacken(on.epsilon).slacken(epsilon)
+    member = np.full(groups.n_groups, -1)
+    member[part] = known_index[among.parents(*attributes)]
+    return lift(constraints, coarse.known(), groups, member)
+
+
+def _within_strata(on: On, function: MeasureFunction, groups: Groups) -> Constraints:
+    """The constraints of a measure within each stratum, one after the other."""
+    twice = [name for name in on.strata if name in on.compared]
+    if twice:
+        raise ValueError(
+            f"given: {twice[0]!r} is also the attribute whose groups are compared; within one of "
+            "its values there is nothing to compare."
+        )
+    strata = groups.marginal(*on.strata)
+    stratum = groups.parents(*on.strata)
+    own = groups.marginal(*on.compared)
+    group = np.where(own.is_known, np.arange(own.n_groups), UNKNOWN)[groups.parents(*on.compared)]
+    rows = groups.mass.sum(axis=0)
+    parts, lonely = [], []
+    for i, name in enumerate(strata.names):
+        inside = stratum == i
+        if not strata.is_known[i] or not (inside & (group != UNKNOWN)).any():
+            continue
+        found = _compared(on.compared, function, groups, inside)
+        alone = len(np.unique(group[inside & (group != UNKNOWN) & (rows > 0)])) < 2
+        if alone:
+            lonely.append(name)
+        parts.append(
+            found.replaced(
+                names=[f"{own} in {name}" for own in found.names],
+                c0=np.full(len(found.c0), np.nan) if alone else found.c0,
+                C=found.coefficients.only(np.full(len(found.c0), not alone)),
+            )
+        )
+    if not parts:
+        raise ValueError(f"s: no row has a known value of {' and '.join(on.strata)}.")
+    return stack(parts, groups).replaced(lonely=lonely)
+
+
+def as_measure(measure: Any) -> Any:
+    """A measure that is named, by its one name, or the bound that a text stands for.
+
+    Anything else, and names that are not known, are given back as they are.
+
+    Example:
+        >>> as_measure("equal_odds"), as_measure("recall >= 0.8")
+        ('equalized_odds', AtLeast(rate='recall', bound=0.8, labels=None))
+    """
+    if not isinstance(measure, str):
+        return measure
+    bound = BOUND.fullmatch(measure.strip())
+    if bound is None:
+        return ALIASES.get(measure, measure)
+    rate, sign, number = bound.groups()
+    return (AtLeast if sign == ">=" else AtMost)(rate, float(number))
 
 
 def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
@@ -246,7 +512,7 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
         ValueError: if the measure is one of `MEASURES` and fewer than two groups are known.
     """
     known = groups.known().names
-    if isinstance(measure, str) and len(known) < 2:
+    if isinstance(as_measure(measure), str) and len(known) < 2:
         raise ValueError(
             f"{argument}: fairness compares at least two groups with known values, "
             f"got {list(known)}."
@@ -259,8 +525,11 @@ def uses_desirable(measure: Any) -> bool:
         return any(uses_desirable(part) for part in measure)
     if isinstance(measure, On):
         return uses_desirable(measure.measure)
+    measure = as_measure(measure)
+    if isinstance(measure, _Bound):
+        return measure.uses_desirable
     if isinstance(measure, str):
-        measure = MEASURES.get(ALIASES.get(measure, measure))
+        measure = MEASURES.get(measure)
     return callable(measure) and "y_desirable" in inspect.signature(measure).parameters
 
 
@@ -271,13 +540,12 @@ def measure_name(measure: Any) -> str:
         >>> measure_name("equal_odds"), measure_name(On("sex", "demographic_parity"))
         ('equalized_odds', 'demographic_parity on sex')
     """
+    measure = as_measure(measure)
     if isinstance(measure, str):
-        return ALIASES.get(measure, measure)
+        return measure
     if isinstance(measure, On):
-        attributes = (
-            [measure.attributes] if isinstance(measure.attributes, str) else measure.attributes
-        )
-        return f"{measure_name(measure.measure)} on {' x '.join(attributes)}"
+        within = f" given {' x '.join(measure.strata)}" if measure.strata else ""
+        return f"{measure_name(measure.measure)} on {' x '.join(measure.compared)}{within}"
     if isinstance(measure, list):
         return " and ".join(measure_name(part) for part in measure)
     return str(getattr(measure, "__name__", "user-defined"))
@@ -289,111 +557,19 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
     if isinstance(measure, tuple) and len(measure) == 2:
         c0, C = measure
         return lambda _: Constraints(c0=as_array(c0), C=as_array(C), by_label=True)
-    if isinstance(measure, str) and ALIASES.get(measure, measure) in MEASURES:
-        measure = MEASURES[ALIASES.get(measure, measure)]
+    measure = as_measure(measure)
+    if isinstance(measure, str) and measure in MEASURES:
+        measure = MEASURES[measure]
     if not callable(measure):
         raise ValueError(  # noqa: TRY004 - mostly a name that is not known
-            f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a "
-            "function from Groups to Constraints, Constraints, a pair (c0, C), or a list of these."
+            f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a bound "
+            "such as 'recall>=0.8', a "
+            "function from Groups to Constraints, AtLeast, AtMost, Constraints, a pair (c0, C), an "
+            "On, or a list of these."
         )
-    if uses_desirable(measure):
+    if "y_desirable" in inspect.signature(measure).parameters:
         return partial(measure, y_desirable=y_desirable)
     return measure  # type: ignore[no-any-return]  # whatever it gives is checked by the caller
-
-
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """J rates ``r = r0 + R e``, one per group (or per label and group), by the entries of R.
-
-    Attributes:
-        r0: (J,) constants.
-        cell: (J, W) the cells each rate depends on.
-        value: (J, W) their coefficients.
-        mass: (J,) the rows each rate is a rate of: its weight in the mean, and 0 if there are none.
-
-    Example:
-        >>> rates = Rates(  # the accuracies 1 - e of two groups, of 30 and 70 rows
-        ...     r0=np.ones(2),
-        ...     cell=np.array([[0], [1]]),
-        ...     value=np.array([[-1.0], [-1.0]]),
-        ...     mass=np.array([30.0, 70.0]),
-        ... )
-        >>> rates.r0 + rates.value[:, 0] * np.array([0.1, 0.3])  # where e is 10 % and 30 %
-        array([0.9, 0.7])
-    """
-
-    r0: Floats
-    cell: Ints
-    value: Floats
-    mass: Floats
-
-    @staticmethod
-    def concatenate(parts: Sequence[Rates]) -> Rates:
-        """Several lots of rates, one after the other."""
-        names = ("r0", "cell", "value", "mass")
-        return Rates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def gaps_to_mean(
-    rates: Rates,
-    *,
-    by_label: bool,
-    names: Sequence[str],
-    block: Ints | None = None,
-    ratio: float = 1.0,
-    upper: float = 0.0,
-) -> Constraints:
-    """Constraints on ``F_j = r_j - ratio * (mean of r over the block of j)``.
-
-    The mean is weighted by the rates' rows. A rate of no rows is not defined: its c0 is NaN.
-
-    Args:
-        rates: of the groups.
-        by_label: whether their cells are (label, group) pairs or groups.
-        names: (J,) what each level speaks of.
-        block: (J,) which levels have a mean in common; by default all.
-        ratio: what share of the mean is subtracted.
-        upper: the upper bound of all levels; the lower one is 0.
-
-    Example:
-        >>> rates = Rates(np.zeros(2), np.array([[0], [1]]), -np.ones((2, 1)), np.array([30, 70]))
-        >>> gaps_to_mean(rates, by_label=False, names=["a", "b"]).C
-        array([[-0.7,  0.7],
-               [ 0.3, -0.3]])
-    """
-    n = len(rates.r0)
-    block = np.zeros(n, dtype=np.int64) if block is None else block
-    total = np.bincount(block, rates.mass)[block]
-    share = ratio * rates.mass / np.where(total > 0, total, 1.0)
-    mean = np.bincount(block, share * rates.r0)[block]
-    c0 = np.where(rates.mass > 0, rates.r0 - mean, np.nan)
-    row = np.repeat(np.arange(n), rates.cell.shape[1])
-    n_cells = int(rates.cell.max()) + 1
-    C = Coefficients(row, rates.cell.ravel(), rates.value.ravel(), block, share, n_cells)
-    return Constraints(c0=c0, C=C, by_label=by_label, names=names, lower=0.0, upper=upper)
-
-
-def label_of(groups: Groups) -> Ints:
-    """(K,) the label index of each (label, group) cell."""
-    return np.repeat(np.arange(len(groups.labels)), groups.n_groups)
-
-
-def _accuracies(mass: Floats) -> Rates:
-    """``-e_k``: the accuracy less 1, which no gap sees, so that c0 is exactly 0."""
-    n = len(mass)
-    return Rates(np.zeros(n), np.arange(n)[:, None], -np.ones((n, 1)), mass)
-
-
-def _selection_rates(groups: Groups, label: int) -> Rates:
-    """``P(h = label | s = r)`` for two labels: hits in it and misses in the other.
-
-    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``.
-    """
-    total = groups.mass.sum(axis=0)
-    share = groups.mass / np.where(total > 0, total, 1.0)
-    group = np.arange(groups.n_groups)
-    cell = np.stack([label * groups.n_groups + group, (1 - label) * groups.n_groups + group], 1)
-    return Rates(share[label], cell, np.stack([-share[label], share[1 - label]], 1), total)
 
 
 def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[int, ...]:
@@ -406,9 +582,12 @@ def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[in
     return found
 
 
-def _require_binary(groups: Groups, measure: str) -> None:
-    if len(groups.labels) != 2:
+def _some_labels(groups: Groups, wanted: Any, measure: str) -> tuple[int, ...]:
+    """As above, of which at least one is not wanted: else everyone would be selected."""
+    found = _required_labels(groups, wanted, measure)
+    if len(found) == len(groups.labels):
         raise ValueError(
-            f"fairness_measure: {measure} is defined for two labels, got {len(groups.labels)}: "
+            f"y_desirable: {measure} needs at least one label that is not desirable, got all of "
             f"{groups.labels.tolist()}."
         )
+    return found

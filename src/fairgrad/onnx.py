@@ -17,6 +17,8 @@ from onnx import helper, numpy_helper
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.decisions import as_costs
+from fairgrad.dual import check_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.training.layers import EPS
 
@@ -384,6 +386,10 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
     """
     if model.use_sensitive:
         raise ValueError("model: decisions that look at sensitive values are not exported.")
+    if model.fairness_measure is None and model.cost_matrix is not None:
+        costs = graph.constant(-check_costs(model.cost_matrix, len(model.classes_)))
+        scores = graph.add("MatMul", _doubled(model.label_model_, graph, x), costs)
+        return _margin(graph, scores, len(model.classes_))
     if model.fairness_measure is None:
         scores = graph.scores(model.label_model_, x, DOUBLE)
         return graph.cast(scores, _precision(model.label_model_), DOUBLE)
@@ -391,6 +397,9 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
     label = None if model.label_model_ is None else _doubled(model.label_model_, graph, x)
     parts = []
     for models, pull in zip(model.cell_models_, model.pulls_, strict=True):
+        if pull.ndim == 3 or model.cost_matrix is not None:
+            parts.append(_write_costs(model, graph, x, models, label, as_costs(pull), n_sets))
+            continue
         worth = pull + 1.0 / n_sets  # (L, G): what the probability of a cell adds to its label
         if label is None:
             codes = np.asarray(models.classes_)
@@ -408,10 +417,44 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
                 factor = graph.add("MatMul", _doubled(within, graph, x), column)
             columns.append(graph.add("Mul", chance, factor))
         parts.append(graph.add("Concat", *columns, axis=1))
-    scores = graph.add("Sum", *parts)
+    return _margin(graph, graph.add("Sum", *parts), n_labels)
+
+
+def _margin(graph: GraphWriter, scores: str, n_labels: int) -> str:
+    """Of two labels the margin alone."""
     if n_labels == 2:
-        scores = graph.add("MatMul", scores, graph.constant(np.array([[-1.0], [1.0]])))
+        return graph.add("MatMul", scores, graph.constant(np.array([[-1.0], [1.0]])))
     return scores
+
+
+def _write_costs(
+    model: Any,
+    graph: GraphWriter,
+    x: str,
+    models: Any,
+    label: str | None,
+    pull: Any,
+    n_sets: int,
+) -> str:
+    """Minus what each label is expected to cost, ``-sum_k a[k, l] P(k | x)``, of one set."""
+    n_labels, n_groups = len(model.classes_), pull.shape[2]
+    costs = check_costs(model.cost_matrix, n_labels)
+    worth = -np.transpose(costs.T[:, :, None] / n_sets + pull, (1, 2, 0))  # (L, G, L): y, r, l
+    if label is None:
+        codes = np.asarray(models.classes_)
+        by_cell = worth.reshape(n_labels * n_groups, n_labels)[codes]
+        return graph.add("MatMul", _doubled(models, graph, x), graph.constant(by_cell))
+    parts = []
+    for place, (own, within) in enumerate(zip(worth, models, strict=True)):
+        chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
+        if isinstance(within, (int, np.integer)):  # all of this label are of one group
+            factor = graph.constant(own[[within]])
+        else:
+            factor = graph.add(
+                "MatMul", _doubled(within, graph, x), graph.constant(own[within.classes_])
+            )
+        parts.append(graph.add("Mul", chance, factor))
+    return graph.add("Sum", *parts)
 
 
 def _doubled(model: Any, graph: GraphWriter, x: str) -> str:

@@ -45,6 +45,8 @@ FORMAT, FORMAT_VERSION = "fairgrad.model", 2
 """What stands in a file's header. The version grows when older programs cannot read it."""
 
 TYPES = {
+    "fairgrad.AtLeast": "fairgrad.measures.AtLeast",
+    "fairgrad.AtMost": "fairgrad.measures.AtMost",
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
     "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",

@@ -31,6 +31,7 @@ from fairgrad.boosting.objective import (
     BoostingObjective,
     log_loss_gradients,
     predicted_labels,
+    soft_gradients,
     weigh,
 )
 from fairgrad.boosting.rounds import Rounds
@@ -154,9 +155,14 @@ class SharedXGBoostObjective:
         cell = label * self.groups.n_groups + group if self._by_label else group
         weight = matrix.get_weight()
         own = weight.astype(np.float64) if len(weight) else None
-        counts = self.rounds.count(cell, predicted_labels(scores) != label, own)
+        n_outcomes, predicted = self.rounds.constants.n_outcomes, predicted_labels(scores)
+        outcome = predicted != label if n_outcomes == 1 else 1 + predicted
+        counts = self.rounds.count(cell, outcome, own)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
         weights = self.rounds.take(summed.reshape(counts.shape))
+        if n_outcomes > 1:
+            targets = weights.astype(scores.dtype).reshape(n_outcomes, -1).T[cell]
+            return soft_gradients(scores, targets, 1.0 if own is None else weight)
         row_weights = weights.astype(scores.dtype)[cell]
         is_opposed = row_weights < 0 if weights.min() < 0 else None
         found = log_loss_gradients(scores, label, is_opposed)
@@ -322,8 +328,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
         def metrics(scores: Any, matrix: Any) -> list[tuple[str, float]]:
             label, weight = matrix.get_label().astype(np.int64), matrix.get_weight()
-            wrong = predicted_labels(np.asarray(scores)) != label
-            found = sets.fairness(label, wrong, weight if len(weight) else None)
+            predicted = predicted_labels(np.asarray(scores))
+            found = sets.fairness(label, predicted, weight if len(weight) else None)
             return [(name, found[name]) for name in own if found]
 
         return others, metrics if own else None

@@ -57,10 +57,12 @@ def test_bad_input_is_named(changed, said):
         Audit(**given)
 
 
-def test_ratios_need_one_desirable_label():
+def test_ratios_need_desirable_labels():
     y = np.arange(100) % 4
-    with pytest.raises(ValueError, match="four_fifths_rule compares the selection rates"):
-        Audit(y, y, S, measures="four_fifths_rule", y_desirable=[1, 2])
+    with pytest.raises(ValueError, match="four_fifths_rule needs the desirable labels named"):
+        Audit(y, y, S, measures="four_fifths_rule")
+    with pytest.raises(ValueError, match="at least one label that is not desirable"):
+        Audit(y, y, S, measures="four_fifths_rule", y_desirable=[0, 1, 2, 3])
     with pytest.raises(ValueError, match="serves demographic_parity, not equalized_odds"):
         Audit(y, y, S, measures="equalized_odds", tolerance="four_fifths")
 

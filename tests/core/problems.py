@@ -33,9 +33,9 @@ def probability(event, given, weight):
     return weight[given & event].sum() / total if total > 0 else np.nan
 
 
-def definition(measure, y, h, s, weight, desirable=(1,)):
+def definition(measure, y, h, s, weight, desirable=(1,), labels=None):
     """The levels of a measure, straight from its definition, over rows whose s is known."""
-    labels, known = np.unique(y), s != -1
+    labels, known = np.unique(y) if labels is None else labels, s != -1
     y, h, s, weight = y[known], h[known], s[known], weight[known]
     everyone = np.ones(len(y), dtype=bool)
     groups = np.unique(s)
@@ -54,8 +54,28 @@ def definition(measure, y, h, s, weight, desirable=(1,)):
         return np.array(rows).ravel()
     if measure == "demographic_parity":
         return np.array([gap(h == label, everyone) for label in labels]).ravel()
+    if measure == "equalized_odds_all":
+        if len(labels) == 2:
+            return definition("equalized_odds", y, h, s, weight, labels=labels)
+        return np.array([gap(h == p, y == label) for p in labels for label in labels]).ravel()
     if measure == "four_fifths_rule":
-        overall = probability(h == desirable[0], everyone, weight)
-        rates = [probability(h == desirable[0], s == r, weight) for r in groups]
-        return np.array(rates) - 0.8 * overall
+        chosen = np.isin(h, desirable)
+        rates = [probability(chosen, s == r, weight) for r in groups]
+        return np.array(
+            [a - 0.8 * b for i, a in enumerate(rates) for j, b in enumerate(rates) if i != j]
+        )
     raise AssertionError(measure)
+
+
+def bounded(rate, y, h, s, weight, labels):
+    """The rates that `AtLeast` and `AtMost` speak of, straight from their definitions."""
+    groups = np.unique(s[s != -1])
+    if rate == "accuracy":
+        return np.array([probability(h == y, s == r, weight) for r in groups])
+    if rate == "recall":
+        return np.array(
+            [probability(h == k, (y == k) & (s == r), weight) for k in labels for r in groups]
+        )
+    chosen, others = np.isin(h, labels), ~np.isin(y, labels)
+    within = np.ones(len(y), dtype=bool) if rate == "selection_rate" else others
+    return np.array([probability(chosen, within & (s == r), weight) for r in groups])

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import results
 
-from fairgrad import Constraints, On, dual
-from fairgrad.constraints import Coefficients, split_by_label
+from fairgrad import AtMost, Constraints, On, dual, fairness_levels
+from fairgrad.constraints import split_by_label
 from fairgrad.groups import Groups, group_rows
 from fairgrad.measures import MEASURES, constraints_of
 
@@ -239,44 +239,84 @@ def test_problems_side_by_side_and_tensors_equal_each_alone(data, n_problems, se
             np.testing.assert_allclose(getattr(tensor, part), alone, rtol=1e-9)
 
 
-@given(seed=st.integers(0, 999), n_labels=st.integers(2, 4), n_groups=st.integers(2, 4))
-def test_levels_may_speak_of_predicted_labels(seed, n_labels, n_groups):
-    """Demographic parity of many labels: rates of every label but the first, per cell."""
+OUTCOMES = {
+    "parity": "demographic_parity",
+    "odds": "equalized_odds_all",
+    "mixed": ["accuracy_parity", "demographic_parity", AtMost("selection_rate", 0.3)],
+}
+
+
+def outcome_problem(seed, n_labels, n_groups, measure, **settings):
+    """Constants of a measure of what is predicted, counts of predictions, and what they are of."""
     rng = np.random.default_rng(seed)
-    y, s, h = (
-        np.concatenate([np.repeat(np.arange(n), m), rng.integers(0, n, 40)])
-        for n, m in ((n_labels, n_groups), (n_groups, n_labels), (n_labels, n_groups))
-    )
+    n = n_labels * n_groups
+    y = np.concatenate([np.repeat(np.arange(n_labels), n_groups), rng.integers(0, n_labels, 40)])
     s = np.concatenate([np.tile(np.arange(n_groups), n_labels), rng.integers(0, n_groups, 40)])
+    h = rng.integers(0, n_labels, n + 40)
     rows = group_rows(y, s)
-    groups, K = rows.groups, n_labels * n_groups
-    share = (groups.mass / groups.mass.sum(0)).ravel()  # P(y | s) of each cell
-    outcome, cell = np.divmod(np.arange((n_labels - 1) * K), K)
-    level = outcome * n_groups + cell % n_groups
-    by_group = groups.mass.sum(0) / groups.mass.sum()
-    own = Coefficients(
-        row=level,
-        cell=outcome * K + cell,
-        value=share[cell],
-        block=np.repeat(np.arange(n_labels - 1), n_groups),
-        share=np.tile(by_group, n_labels - 1),
-        n_cells=(n_labels - 1) * K,
+    constraints = constraints_of(OUTCOMES[measure], rows.groups, y_desirable=1)
+    constants = dual.make_constants(constraints, rows.groups, fairness_rate=0.5, **settings)
+    counts = np.zeros((1 + n_labels, n))
+    np.add.at(counts, (1 + h, rows.cell()), 1.0)
+    return constants, counts, constraints, (y, h, s)
+
+
+@pytest.mark.parametrize("measure", OUTCOMES)
+@given(seed=st.integers(0, 999), n_labels=st.integers(3, 4), n_groups=st.integers(2, 4))
+def test_levels_may_speak_of_predicted_labels(measure, seed, n_labels, n_groups):
+    cost = np.random.default_rng(seed).random((n_labels, n_labels)) * (1 - np.eye(n_labels))
+    constants, counts, constraints, (y, h, s) = outcome_problem(
+        seed, n_labels, n_groups, measure, cost_matrix=cost
     )
-    J = (n_labels - 1) * n_groups
-    constants = dual.make_constants(Constraints(np.zeros(J), own, by_label=True), groups)
-    constants = dual.replace(constants, n_outcomes=n_labels - 1)
-    counts = np.zeros((n_labels, K))
-    np.add.at(counts, (h, rows.cell()), 1.0)
     state, weights = dual.step(constants, dual.start(constants, n_labels), counts)
-    expected = [
-        np.mean(h[s == r] == label) - np.mean(h == label)
-        for label in range(1, n_labels)
-        for r in range(n_groups)
-    ]
+    expected = fairness_levels(y, h, s, OUTCOMES[measure], y_desirable=1).values
     np.testing.assert_allclose(dual.levels(constants, state.errors), expected, atol=1e-7)
+    # The Lagrangian, sum_k p_k sum_l q[k, l] cost[y_k, l] + lambda' F, by q[k, l], over p_k.
     net = dual.net_multipliers(constants, state.multipliers)
-    pull = (own.dense().T @ net).reshape(-1, K) / (groups.mass.ravel() / groups.mass.sum())
-    np.testing.assert_allclose(weights, 1 + pull.ravel(), atol=1e-9)
+    K = n_labels * n_groups
+    p = counts.sum(0) / counts.sum()
+    a = cost[np.arange(K) // n_groups].T + (constraints.C.T @ net).reshape(-1, K) / p
+    np.testing.assert_allclose(weights.reshape(-1, K), a.max(0) - a, atol=1e-9)
+    tensors = constants.convert(torch.from_numpy)
+    start = dual.State(*map(torch.from_numpy, dual.start(constants, n_labels)))
+    _, same = dual.step(tensors, start, torch.from_numpy(counts))
+    np.testing.assert_allclose(same, weights, rtol=1e-9, atol=1e-12)
+
+
+def test_problems_of_predicted_labels_side_by_side():
+    problems = [outcome_problem(seed, 3, 2, "odds") for seed in range(3)]
+    whole = dual.side_by_side([constants for constants, *_ in problems])
+    counts = np.concatenate([own for _, own, *_ in problems], axis=1)
+    _, weights = dual.step(whole, dual.start(whole, 3), counts)
+    found = [dual.step(own, dual.start(own, 3), part)[1] for own, part, *_ in problems]
+    alone = np.concatenate([own.reshape(3, -1) for own in found], axis=1)
+    np.testing.assert_allclose(weights.reshape(3, -1), alone, rtol=1e-9)
+
+
+def test_with_multipliers_of_zero_only_the_own_label_weighs():
+    constants, *_ = outcome_problem(0, 3, 2, "parity")
+    weights = dual.net_weights(constants, np.zeros(len(constants.c0)))
+    np.testing.assert_array_equal(weights.reshape(3, 3, 2), np.eye(3)[:, :, None].repeat(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ([[0, 1], [1, 0]], "a row per true label"),
+        ([[0, 1, 1], [1, 0, np.nan], [1, 1, 0]], "expected finite numbers"),
+        ([[0, 1, 1], [1, 0, -2], [1, 1, 0]], "cost at least what the right prediction"),
+        (np.zeros((3, 3)), "and one of them more"),
+        ("many", "expected numbers"),
+    ],
+)
+def test_costs_that_are_none(costs, message):
+    with pytest.raises((ValueError, TypeError), match=f"cost_matrix: .*{message}"):
+        outcome_problem(0, 3, 2, "parity", cost_matrix=costs)
+
+
+def test_nothing_to_clip():
+    with pytest.raises(ValueError, match="negative_weights: .*nothing to clip"):
+        outcome_problem(0, 3, 2, "parity", negative_weights=False)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])

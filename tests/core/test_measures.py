@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import definition, results
+from problems import bounded, definition, results
 
-from fairgrad import Constraints, Groups, On, fairness_levels
+from fairgrad import AtLeast, AtMost, Constraints, Groups, On, fairness_levels
 from fairgrad.evaluate import cell_errors, is_wrong, levels_of
 from fairgrad.groups import group_rows
-from fairgrad.measures import ALIASES, MEASURES, constraints_of
+from fairgrad.measures import ALIASES, BOUNDED_RATES, MEASURES, constraints_of
 
-BINARY = ["demographic_parity", "four_fifths_rule"]
-MULTI = [name for name in MEASURES if name not in BINARY]
+MULTI = list(MEASURES)
 
 
 def check(measure, problem, desirable=(1,)):
@@ -28,14 +27,8 @@ def test_levels_equal_the_definition(measure, problem):
     check(measure, problem)
 
 
-@pytest.mark.parametrize("measure", BINARY)
-@given(problem=results(max_labels=2))
-def test_levels_equal_the_definition_for_two_labels(measure, problem):
-    check(measure, problem)
-
-
 @pytest.mark.parametrize("measure", MEASURES)
-@given(problem=results(max_labels=2, unknown=True, weights=True))
+@given(problem=results(max_labels=3, unknown=True, weights=True))
 def test_unknown_values_and_weights(measure, problem):
     check(measure, problem)
 
@@ -45,14 +38,16 @@ def test_any_set_of_desirable_labels(problem, data):
     labels = np.unique(problem[0]).tolist()
     desirable = data.draw(st.sets(st.sampled_from(labels), min_size=1))
     check("equality_of_opportunity", problem, tuple(desirable))
+    if len(desirable) < len(labels):
+        check("four_fifths_rule", problem, tuple(desirable))
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@given(problem=results(max_labels=2, n_attributes=2, unknown=True, weights=True))
+@given(problem=results(max_labels=3, n_attributes=2, unknown=True, weights=True))
 def test_two_attributes_apart_are_the_definition_of_each(measure, problem):
     y, h, s, weight = problem
     combined = [On("s0", measure), On("s1", measure)]
-    levels = fairness_levels(y, h, s, combined, sample_weight=weight)
+    levels = fairness_levels(y, h, s, combined, y_desirable=1, sample_weight=weight)
     expected = [definition(measure, y, h, s[:, a], weight) for a in range(2)]
     np.testing.assert_allclose(levels.values, np.concatenate(expected), atol=1e-12)
 
@@ -67,12 +62,96 @@ def test_two_attributes_together_are_one_attribute_of_their_combinations(problem
         np.testing.assert_allclose(levels.values, expected, atol=1e-12)
 
 
-@given(problem=results(max_labels=2))
+@given(problem=results())
 def test_measures_combine_although_their_cells_differ(problem):
     y, h, s, weight = problem
-    levels = fairness_levels(y, h, s, ["accuracy_parity", "equalized_odds"])
-    expected = [definition(m, y, h, s, weight) for m in ("accuracy_parity", "equalized_odds")]
-    np.testing.assert_allclose(levels.values, np.concatenate(expected), atol=1e-12)
+    for second in ("equalized_odds", "demographic_parity"):
+        both = ["accuracy_parity", second]
+        levels = fairness_levels(y, h, s, both)
+        expected = [definition(m, y, h, s, weight) for m in both]
+        np.testing.assert_allclose(levels.values, np.concatenate(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [AtLeast, AtMost])
+@pytest.mark.parametrize("rate", BOUNDED_RATES)
+@given(problem=results(weights=True, unknown=True), data=st.data())
+def test_bounds_on_rates(kind, rate, problem, data):
+    y, h, s, weight = problem
+    labels = sorted(data.draw(st.sets(st.sampled_from(np.unique(y)[1:].tolist()), min_size=1)))
+    levels = fairness_levels(y, h, s, kind(rate, 0.7, labels), sample_weight=weight)
+    expected = bounded(rate, y, h, s, weight, labels) - 0.7
+    np.testing.assert_allclose(levels.values, expected, atol=1e-12)
+    broken = np.maximum(-expected if kind is AtLeast else expected, 0)
+    np.testing.assert_allclose(levels.gaps, broken, atol=1e-12)
+    same = fairness_levels(y, h, s, kind(rate, 0.7), y_desirable=labels, sample_weight=weight)
+    np.testing.assert_array_equal(same.values, levels.values)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@given(problem=results(max_labels=3, max_groups=3, n_attributes=2, unknown=True, weights=True))
+def test_within_strata_it_is_the_definition_in_each_of_them(measure, problem):
+    y, h, s, weight = problem
+    within = On("s0", measure, given="s1")
+    levels = fairness_levels(y, h, s, within, y_desirable=1, sample_weight=weight)
+    places = dict(zip(levels.names, levels.values, strict=True))
+    seen = 0
+    for stratum in np.unique(s[s[:, 1] != -1, 1]):
+        inside = s[:, 1] == stratum
+        groups = np.unique(s[inside & (s[:, 0] != -1), 0])
+        own = {n: v for n, v in places.items() if n.endswith(f" in s1={stratum}")}
+        if len(groups) < 2:
+            assert np.isnan(list(own.values())).all()
+        else:
+            part = [column[inside] for column in (y, h, s[:, 0], weight)]
+            labels = np.unique(y)
+            expected = definition(measure, *part, labels=labels)
+            np.testing.assert_allclose(list(own.values()), expected, atol=1e-12)
+        seen += len(own)
+    assert seen == len(places)
+
+
+def test_strata_of_one_group_are_counted_in_a_warning():
+    rows = {(0, "F", "a"): 5, (1, "F", "a"): 5, (0, "M", "a"): 5, (1, "M", "a"): 5}
+    rows |= {(0, "F", "b"): 5, (1, "F", "b"): 9, (0, "M", "c"): 1, (1, "M", None): 7}
+    groups = Groups.from_counts(rows)
+    constraints = constraints_of(On("s0", "demographic_parity", given="s1"), groups)
+    with pytest.warns(UserWarning, match="^2 strata left out .* rows there: s1=b; s1=c.$"):
+        left = constraints.slacken(0.1).drop_undefined()
+    assert left.names == (
+        "y=0, s0=F in s1=a", "y=0, s0=M in s1=a", "y=1, s0=F in s1=a", "y=1, s0=M in s1=a",
+    )  # fmt: skip
+    unknown = [name == "s0=M, s1=?" for name in groups.names]
+    assert not left.C.reshape(4, 2, -1)[:, :, unknown].any()
+    alone = Groups.from_counts({(0, "F", "b"): 5, (1, "M", "c"): 9})
+    with pytest.raises(ValueError, match="have no rows of two groups to compare"):
+        constraints_of(On("s0", "accuracy_parity", given="s1"), alone).drop_undefined()
+
+
+def test_berkeley_within_departments_the_sign_flips():
+    """Bickel, Hammel and O'Connell (1975): admitted and rejected of the six largest departments."""
+    table = {
+        "A": (512, 313, 89, 19), "B": (353, 207, 17, 8), "C": (120, 205, 202, 391),
+        "D": (138, 279, 131, 244), "E": (53, 138, 94, 299), "F": (22, 351, 24, 317),
+    }  # fmt: skip
+    rows = {}
+    for department, (men_in, men_out, women_in, women_out) in table.items():
+        rows |= {("in", "M", department): men_in, ("out", "M", department): men_out}
+        rows |= {("in", "F", department): women_in, ("out", "F", department): women_out}
+    groups = Groups.from_counts(rows)
+    truth = np.zeros(groups.mass.size)  # the decisions themselves are the predictions
+    level = dict(zip(*_named("demographic_parity", groups, truth, "in"), strict=True))
+    assert level["y=in, s0=F"] == pytest.approx(557 / 1835 - 1755 / 4526)
+    within = On("s0", "demographic_parity", given="s1")
+    level = dict(zip(*_named(within, groups, truth, "in"), strict=True))
+    assert level["y=in, s0=F in s1=A"] == pytest.approx(89 / 108 - 601 / 933)
+    assert sum(level[f"y=in, s0=F in s1={d}"] > 0 for d in table) == 4
+
+
+def _named(measure, groups, errors, desirable):
+    # cells in the order of labels: "in", "out"
+    constraints = constraints_of(On("s0", measure) if isinstance(measure, str) else measure, groups)
+    assert groups.labels[0] == desirable
+    return constraints.names, constraints.levels(errors)
 
 
 def test_paper_constants_of_accuracy_parity():
@@ -192,10 +271,31 @@ class TestBadInput:
         with pytest.raises(ValueError, match="'fairness'.*equalized_odds"):
             constraints_of("fairness", self.groups)
 
-    @pytest.mark.parametrize("measure", BINARY)
-    def test_two_labels_needed(self, measure):
-        with pytest.raises(ValueError, match=f"{measure} is defined for two labels, got 3"):
-            constraints_of(measure, self.groups)
+    def test_selection_needs_labels_of_both_kinds(self):
+        for measure in ("four_fifths_rule", AtMost("selection_rate", 0.3)):
+            with pytest.raises(ValueError, match="needs the desirable labels named"):
+                constraints_of(measure, self.groups)
+            with pytest.raises(ValueError, match="at least one label that is not desirable"):
+                constraints_of(measure, self.groups, y_desirable=[0, 1, 2])
+
+    def test_parity_needs_two_labels(self):
+        with pytest.raises(ValueError, match="demographic_parity needs at least two labels"):
+            constraints_of("demographic_parity", Groups.from_data([0, 0], [0, 1]))
+
+    def test_predictive_rates_are_refused_with_the_reason(self):
+        with pytest.raises(ValueError, match="rate: expected one of .*no linear function"):
+            AtLeast("precision", 0.8)
+        with pytest.raises(ValueError, match="bound: expected a rate from 0 to 1, got 80"):
+            AtLeast("recall", 80)
+
+    def test_strata_are_not_what_is_compared(self):
+        with pytest.raises(ValueError, match="given: 's' is also the attribute"):
+            constraints_of(On("s", "accuracy_parity", given="s"), self.groups)
+
+    def test_too_many_pairs(self):
+        many = Groups.from_data([0, 1] * 1001, np.repeat(np.arange(1001), 2))
+        with pytest.raises(ValueError, match="at most 1000 of them; got 1001"):
+            constraints_of("four_fifths_rule", many)
 
     @pytest.mark.parametrize("desirable", [(7,), (), (0, 7)])
     def test_desirable_labels_must_be_labels(self, desirable):

@@ -108,7 +108,7 @@ ARGUMENTS = {
         TypeError,
         "y_train: expected int",
     ),
-    "demographic parity": ((Y, S, "demographic_parity"), {}, ValueError, "two labels, got 3"),
+    "four fifths": ((Y, S, "four_fifths_rule"), {}, ValueError, "y_desirable: four_fifths_rule"),
     "desirable": (
         (Y, S, "equality_of_opportunity"),
         {"y_desirable": [2]},

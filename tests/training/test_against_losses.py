@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import nn
 
+from fairgrad import AtMost
 from fairgrad.torch import CrossEntropyLoss
-from fairgrad.training import Member, TrainingPlan, TrainingTable, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, fairness, train
 from fairgrad.training.networks import Shape
 from fairgrad.training.table import Streams
 
@@ -74,6 +75,7 @@ def plain_loop(table, member, plan, sample_weight=None, s=None):
             "proportional_rate",
             "error_memory",
             "negative_weights",
+            "cost_matrix",
         )
     }
     s = table.group if s is None else torch.from_numpy(s)
@@ -166,3 +168,55 @@ def test_many_groups_equal_plain_loop():
     table = TrainingTable.from_data(X, (X.sum(1) + rng.normal(size=1500) > 0).astype(int), s)
     member = Member(learning_rate=0.3, **FAIRNESS["equalized_odds"])
     assert_same(table, member, TrainingPlan(epochs=2, batch_size=500))
+
+
+OUTCOMES = {
+    "parity": {"fairness_measure": "demographic_parity"},
+    "odds": {"fairness_measure": "equalized_odds_all", "epsilon": 0.05},
+    "bound": {"fairness_measure": AtMost("selection_rate", 0.3, labels=[0]), "error_memory": 0.9},
+    "costs": {
+        "fairness_measure": "accuracy_parity",
+        "cost_matrix": [[0, 1, 3], [1, 0, 1], [2, 1, 0]],
+    },
+}
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)])
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_measures_of_what_is_predicted(make_data, name, hidden):
+    table = TrainingTable.from_data(*make_data(300, n_labels=3))
+    member = Member(learning_rate=0.3, seed=3, fairness_rate=0.2, **OUTCOMES[name])
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH, hidden=hidden))
+
+
+def test_costs_of_two_labels(table):
+    costs = [[0, 3], [1, 0]]
+    member = Member(learning_rate=0.3, cost_matrix=costs, **FAIRNESS["equalized_odds"])
+    assert_same(table, member, TrainingPlan(epochs=EPOCHS, batch_size=BATCH))
+
+
+@pytest.mark.parametrize("is_dense", [True, False])
+def test_members_of_a_stack_are_what_they_are_alone(make_data, monkeypatch, is_dense):
+    if not is_dense:  # as with many cells: rows are counted one by one
+        defaults = fairness.StackCells.__init__.__kwdefaults__
+        monkeypatch.setitem(defaults, "max_dense", 1)
+    X, y, s = make_data(300, n_labels=3)
+    table = TrainingTable.from_data(X, y, s, np.linspace(0.5, 2, 300), dtype=torch.float64)
+    plan = TrainingPlan(epochs=EPOCHS, batch_size=BATCH)
+    members = [
+        Member(seed=1, fairness_measure="demographic_parity", fairness_rate=rate, epsilon=epsilon)
+        for rate, epsilon in ((0.2, 0.0), (0.1, 0.05), (0.0, 0.0))
+    ]
+    together = train(table, members, plan)
+    for place, member in enumerate(members):
+        alone = train(table, [member], plan)
+        for part in ("accuracy", "unfairness", "levels", "multipliers"):
+            own = getattr(alone.history, part)[:, 0]
+            np.testing.assert_allclose(getattr(together.history, part)[:, place], own, atol=1e-9)
+
+
+def test_measures_of_errors_have_a_stack_of_their_own(make_data):
+    table = TrainingTable.from_data(*make_data(300, n_labels=3))
+    members = [Member(fairness_measure=m) for m in ("accuracy_parity", "demographic_parity")]
+    with pytest.raises(ValueError, match="train them in a stack of their own"):
+        train(table, members, TrainingPlan(epochs=1))

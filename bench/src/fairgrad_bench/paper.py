@@ -7,6 +7,8 @@ from importlib.resources import files
 
 import pandas as pd
 
+from fairgrad.definitions import DEFINITIONS
+
 METHODS = {
     "unconstrained": "Unconstrained",
     "constant": "Constant",
@@ -26,12 +28,14 @@ METHODS = {
     "decision": "FairGrad (decisions)",
     "decision_aware": "FairGrad (decisions, with s)",
 }
-MEASURES = {
-    "accuracy_parity": "AP",
-    "equalized_odds": "EOdds",
-    "equality_of_opportunity": "EOpp",
-    "demographic_parity": "DP",
-}
+OF_THE_PAPER = (
+    "accuracy_parity",
+    "equalized_odds",
+    "equality_of_opportunity",
+    "demographic_parity",
+)
+MEASURES = {name: DEFINITIONS[name].short for name in dict.fromkeys([*OF_THE_PAPER, *DEFINITIONS])}
+"""The measures by the names that tables have for them, those of the paper first."""
 DATASETS = {
     "adult": "Adult",
     "celeba": "CelebA",

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.datasets import PAPER_SEEDS, load, names
 from fairgrad_bench.methods import Method, methods
 from fairgrad_bench.methods.interface import GRIDS, MODELS, NETWORKS
+from fairgrad_bench.paper import MEASURES as KNOWN_MEASURES
+from fairgrad_bench.paper import OF_THE_PAPER
 
 if TYPE_CHECKING:
     from fairgrad.datasets import Split
 
-MEASURES = ("accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity")
+MEASURES = OF_THE_PAPER
 """The measures of the benchmark, in the order of its tables."""
 
 TABULAR = (
@@ -131,7 +133,7 @@ class ExperimentPlan:
 
     def __post_init__(self) -> None:
         _check("models", self.models, MODELS)
-        _check("measures", self.measures, MEASURES)
+        _check("measures", self.measures, tuple(KNOWN_MEASURES))
         _check("grid", (self.grid,), GRIDS)
         if not self.datasets or not self.seeds or self.epochs < 1:
             raise ValueError("datasets, seeds and epochs: expected at least one of each.")

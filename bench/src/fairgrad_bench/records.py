@@ -1,7 +1,8 @@
 """What is kept of a unit: counts of every candidate, in one small JSON file.
 
 Every measure is a function of the cells' error rates, so how many rows of each cell a model gets
-wrong is all that is kept of it: small, and enough for measures that nobody has thought of yet.
+wrong is all that is kept of it: small, and enough for measures that nobody has thought of yet. With
+more than two labels it is how many rows of each cell get each label.
 
 A record belongs to the inputs of its unit and to the version of its method, a number that is raised
 by hand when the method's results change. Where the code lies and how it is written plays no role.
@@ -57,8 +58,10 @@ class CountedCells:
         size = len(self.labels) * len(self.groups)
         return np.bincount(cell, weight, minlength=size).astype(np.float64)
 
-    def wrong(self, part: Encoded, predicted: Any, what: str) -> Floats:
+    def counted(self, part: Encoded, predicted: Any, what: str) -> Floats:
         """(L G,) rows of each cell with another prediction than their label.
+
+        Of more than two labels, (L L G,) rows of each cell by predicted label.
 
         Raises:
             ValueError: if there is not one prediction per row.
@@ -68,7 +71,9 @@ class CountedCells:
             raise ValueError(
                 f"{what}: expected one prediction per row ({len(part.y)}), got {found.shape}."
             )
-        return self.count(part.y, part.s, found != part.y)
+        if len(self.labels) == 2:
+            return self.count(part.y, part.s, found != part.y)
+        return np.concatenate([self.count(part.y, part.s, found == y) for y in self.labels])
 
     def expected_wrong(self, part: Encoded, positive_rate: Any) -> Floats:
         """(L G,) what randomised predictions of two labels get wrong on average."""
@@ -83,7 +88,7 @@ class CountedCells:
 
 @dataclass(frozen=True, eq=False)
 class KeptModel:
-    """One candidate: its settings, and the rows of each cell that it gets wrong.
+    """One candidate: its settings, and the rows of each cell that it gets wrong, or by label.
 
     `expected` is what randomised predictions get wrong in the test part on average.
     """

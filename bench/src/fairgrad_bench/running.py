@@ -308,8 +308,8 @@ def _kept(cells: CountedCells, found: Candidate, split: Split) -> KeptModel:
         seed=found.seed,
         settings=dict(found.settings),
         epoch=int(found.epoch),
-        validation=cells.wrong(split.validation, found.validation, "validation").tolist(),
-        test=cells.wrong(split.test, found.test, "test").tolist(),
+        validation=cells.counted(split.validation, found.validation, "validation").tolist(),
+        test=cells.counted(split.test, found.test, "test").tolist(),
         expected=None if rate is None else cells.expected_wrong(split.test, rate).tolist(),
     )
 

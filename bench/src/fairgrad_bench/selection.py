@@ -33,6 +33,9 @@ REMARKS = ("seeds", *OF_UNIT, *EXPECTED)
 DIGITS, NOISE_DIGITS = 4, 12
 """Sums of floating-point numbers differ from 0 beyond the latter; equally fair models must tie."""
 
+OF_ERRORS = ("accuracy_parity", "equalized_odds", "equality_of_opportunity")
+"""Measures of errors whatever the number of labels."""
+
 BATCH_SIZE, EPSILON = "batch_size", "epsilon"
 PAPER_CASE = {"dataset": "celeba", "model": "linear"}
 
@@ -77,17 +80,27 @@ def judge(
         record: whose candidates they are.
         seed: of the split.
         part: "validation" or "test".
-        wrong: (n, cells) the rows that each candidate gets wrong.
+        wrong: (n, cells) the rows that each candidate gets wrong; or (n, labels * cells), those of
+            each predicted label.
         measure: the name of a fairness measure.
     """
     counts, rows = np.asarray(wrong, dtype=np.float64), np.asarray(record.rows[seed][part])
     constraints = constraints_of(measure, record.cells.as_groups(rows), y_desirable=DESIRABLE)
-    accuracy = 1 - counts.sum(axis=1) / rows.sum()
+    shape = (len(record.cells.labels), len(record.cells.groups))
+    if counts.shape[1] > len(rows):
+        by_label = counts.reshape(-1, shape[0], *shape)
+        right = np.einsum("nllg->nlg", by_label).reshape(len(counts), -1)
+        wrong_rows = rows - right
+    else:
+        wrong_rows = counts
+    accuracy = 1 - wrong_rows.sum(axis=1) / rows.sum()
+    if constraints.n_outcomes > 1:
+        rows = np.tile(rows, constraints.n_outcomes)
+    else:
+        counts = wrong_rows
     if not constraints.by_label:
-        shape = (len(record.cells.labels), len(record.cells.groups))
         counts, rows = counts.reshape(-1, *shape).sum(axis=1), rows.reshape(shape).sum(axis=0)
-    errors = counts / np.where(rows > 0, rows, 1.0)
-    levels = constraints.c0 + errors @ constraints.C.T
+    levels = constraints.levels(counts / np.where(rows > 0, rows, 1.0))
     means = unfairness(constraints.gaps(levels))
     return CandidateFigures(accuracy, levels, np.round(means, NOISE_DIGITS))
 
@@ -111,8 +124,11 @@ def per_seed(records: Iterable[UnitRecord], measures: Sequence[str] = MEASURES) 
 def _judged_by(record: UnitRecord, measures: Sequence[str]) -> list[str]:
     own = record.unit.measure
     wanted = [name for name in measures if own is None or name == own]
-    more_than_two_labels = len(record.cells.labels) > 2
-    return [name for name in wanted if not (more_than_two_labels and name == "demographic_parity")]
+    n_cells = len(record.cells.labels) * len(record.cells.groups)
+    has_labels = all(len(kept.test) > n_cells for kept in record.kept)
+    if len(record.cells.labels) == 2 or has_labels:
+        return wanted
+    return [name for name in wanted if name in OF_ERRORS]  # an older record
 
 
 def _chosen_rows(record: UnitRecord, measure: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule
 from fairgrad.checks import is_number
 from fairgrad.constraints import Constraints
-from fairgrad.measures import ALIASES, MEASURES, On, measure_name
+from fairgrad.measures import ALIASES, MEASURES, On, as_measure, measure_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,13 @@ class AskedMeasure:
         attributes: whose groups to compare, one tuple per comparison; empty for each attribute
             alone and all crossed.
         tolerance: what is still fair, a number or "four_fifths".
+        given: attributes within whose values groups are compared; none for everyone together.
     """
 
     measure: Any
     attributes: tuple[tuple[str, ...], ...]
     tolerance: float | str
+    given: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -50,6 +52,8 @@ class AskedMeasure:
     def rule(self, comparison: Comparison) -> VerdictRule:
         """The rule of the verdict; measures with bounds of their own are judged by these."""
         if self.name == "four_fifths_rule":
+            if comparison.ratio_row is None:  # within strata: no rate is below 0.8 of another
+                return VerdictRule("bounds", 0.0)
             return VerdictRule("ratio", 0.8 if isinstance(self.tolerance, str) else self.tolerance)
         if isinstance(self.tolerance, str):
             if comparison.ratio_row is None:
@@ -91,27 +95,28 @@ def _flatten(measures: Any) -> list[Any]:
 
 def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
     measure, own, wanted = part, None, None
+    given: tuple[str, ...] = ()
     if isinstance(part, On):
-        measure = part.measure
-        wanted = (part.attributes,) if isinstance(part.attributes, str) else tuple(part.attributes)
+        measure, wanted, given = part.measure, part.compared, part.strata
         own = part.epsilon or None
     elif isinstance(part, (Constraints, tuple)):
         wanted = attributes  # matrices fit one set of cells only: those of all attributes
-    strangers = [name for name in wanted or () if name not in attributes]
+    strangers = [name for name in (*(wanted or ()), *given) if name not in attributes]
     if strangers:
         raise ValueError(
             f"measures: got the attribute {strangers[0]!r}; the sensitive attributes are "
             f"{list(attributes)}."
         )
+    measure = as_measure(measure)
     is_own = isinstance(measure, (Constraints, tuple)) or callable(measure)
-    if not is_own and measure not in [*MEASURES, *ALIASES]:
+    if not is_own and measure not in MEASURES:
         raise ValueError(
             f"measures: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a function from "
-            "Groups to Constraints, Constraints, a pair (c0, C), an On, or a list of these."
+            "Groups to Constraints, AtLeast, AtMost, Constraints, a pair (c0, C), an On, or a list "
+            "of these."
         )
     compared = () if wanted is None else (wanted,)
-    measure = ALIASES.get(measure, measure) if isinstance(measure, str) else measure
-    return AskedMeasure(measure, compared, _tolerance(measure_name(measure), tolerance, own))
+    return AskedMeasure(measure, compared, _tolerance(measure_name(measure), tolerance, own), given)
 
 
 def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:

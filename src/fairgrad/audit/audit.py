@@ -18,7 +18,7 @@ from fairgrad.audit.asked import (
     asked_measures,
 )
 from fairgrad.audit.changes import Change, Moves
-from fairgrad.audit.comparisons import WITHOUT_LABELS, compare
+from fairgrad.audit.comparisons import WITHOUT_LABELS, compare, compare_within
 from fairgrad.audit.counted import (
     CountColumns,
     all_counts,
@@ -173,6 +173,7 @@ class Audit:
             ("unknown", notices.unknown_values(self.table, self.views)),
             ("empty", notices.empty_groups(columns, finest)),
             ("not_judged", notices.not_judged(self)),
+            ("strata", notices.lonely_strata(self)),
             ("tiny", notices.few_rows(finest, self.judged(" x ".join(self.attributes)))),
             ("weights", notices.WEIGHTS if self.is_weighted else ""),
             ("threshold", notices.other_threshold(*score)),
@@ -330,7 +331,8 @@ class Audit:
         for part, is_asked in zip(asked, (True, False), strict=True):
             for one in part:
                 for key in one.attributes or self._view_keys:
-                    own = (one.name if isinstance(one.measure, str) else id(one.measure), key)
+                    name = one.name if isinstance(one.measure, str) else id(one.measure)
+                    own = (name, key, one.given)
                     if is_asked or own not in seen:
                         found.append(self._find(one, key, is_asked))
                     seen.add(own)
@@ -338,10 +340,18 @@ class Audit:
         self.baseline, self.warnings = None, ()
 
     def _find(self, asked: AskedMeasure, attributes: tuple[str, ...], is_asked: bool) -> Finding:
-        name = " x ".join(attributes)
-        view = self.views[name] if name in self.views else self.table.view(*attributes)
+        name, both = " x ".join(attributes), (*attributes, *asked.given)
+        view = self.views.get(" x ".join(both))
+        view = self.table.view(*both) if view is None else view
         view = view.take(judged_groups(view.size, self.min_group))
-        comparison = compare(asked.measure, view, self._desirable)
+        if asked.given:
+            name = f"{name} given {' x '.join(asked.given)}"
+            everyone = self.table.view(*asked.given).groups.names
+            comparison = compare_within(
+                asked.measure, view, self._desirable, attributes, asked.given, everyone
+            )
+        else:
+            comparison = compare(asked.measure, view, self._desirable)
         rule = asked.rule(comparison)
         return Finding(asked.name, name, view, comparison, rule, self.alpha, is_asked)
 

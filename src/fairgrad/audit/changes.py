@@ -6,13 +6,14 @@ differs. A rate changes by ``up - down``, the shares of its rows that get and lo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit.comparisons import Comparison, MatrixMap
+from fairgrad.audit.comparisons import CellHits
 from fairgrad.audit.counted import how_many
 from fairgrad.audit.counts import merged
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
@@ -20,6 +21,7 @@ from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
@@ -28,21 +30,17 @@ UP, DOWN = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Rows whose prediction changes, by group and label.
+    """Rows whose prediction changes, by group and labels.
 
     Attributes:
         groups: who the groups are.
-        right: (G, 2, L) by true label: rows whose prediction becomes right, and becomes wrong.
-        selected: (G, 2, L) by predicted label: rows that get the label, and that lose it.
-        right_mass: `right` with sample weights; the same without.
-        selected_mass: `selected` with sample weights.
+        moved: (G, 2, L, L) by true and predicted label: rows that get the label, and that lose it.
+        moved_mass: `moved` with sample weights; the same without.
     """
 
     groups: Groups
-    right: Floats
-    selected: Floats
-    right_mass: Floats
-    selected_mass: Floats
+    moved: Floats
+    moved_mass: Floats
 
     @classmethod
     def from_rows(cls, rows: GroupedRows, before: Ints, after: Ints) -> Moves:
@@ -54,31 +52,30 @@ class Moves:
         weight = None if rows.weight is None else rows.weight[changed]
         times = how_many(rows, changed)
         n_labels, n_groups = rows.groups.mass.shape
+        shape = (n_groups, 2, n_labels, n_labels)
 
-        def count(label: Ints, way: int, weight: Floats, of: NDArray[np.bool_]) -> Floats:
-            cell = (group * 2 + way) * n_labels + label
-            found = np.bincount(cell[of], weight[of], minlength=n_groups * 2 * n_labels)
-            return found.reshape(n_groups, 2, n_labels).astype(np.float64)
+        def count(weight: Floats) -> Floats:
+            ways = ((UP, after), (DOWN, before))
+            cells = [np.ravel_multi_index((group, way, y, label), shape) for way, label in ways]
+            counts = [np.bincount(cell, weight, minlength=math.prod(shape)) for cell in cells]
+            return (counts[0] + counts[1]).reshape(shape).astype(np.float64)
 
-        everyone = np.ones(len(y), dtype=bool)
+        plain = count(times)
+        return cls(rows.groups, plain, plain if weight is None else count(weight))
 
-        def tables(weight: Floats) -> tuple[Floats, Floats]:
-            right = count(y, UP, weight, after == y) + count(y, DOWN, weight, before == y)
-            selected = count(after, UP, weight, everyone) + count(before, DOWN, weight, everyone)
-            return right, selected
-
-        plain = tables(times)
-        return cls(rows.groups, *plain, *(plain if weight is None else tables(weight)))
+    def _tables(self, *, people: bool) -> tuple[Floats, Floats]:
+        """(G, 2, L) rows that become right and wrong, by true label; that get and lose a label."""
+        moved = self.moved if people else self.moved_mass
+        return np.diagonal(moved, axis1=2, axis2=3), moved.sum(axis=2)
 
     def view(self, *attributes: str) -> Moves:
         """By some of the attributes, without the rows of unknown value."""
-        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
-        return Moves(*merged(self.groups, attributes, *parts))
+        return Moves(*merged(self.groups, attributes, self.moved, self.moved_mass))
 
     def together(self) -> Moves:
         """All groups as one, for the overall rates."""
-        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
-        return Moves(self.groups, *(part.sum(axis=0, keepdims=True) for part in parts))
+        parts = (part.sum(axis=0, keepdims=True) for part in (self.moved, self.moved_mass))
+        return Moves(self.groups, *parts)
 
     def of_rate(self, rate: str, label: int = -1, *, people: bool = False) -> Floats:
         """(2, G) the rows, or their weights, by which a rate of each group goes up and down.
@@ -88,8 +85,7 @@ class Moves:
             label: the label the rate is about.
             people: rows, whatever their weights.
         """
-        right = self.right if people else self.right_mass
-        selected = self.selected if people else self.selected_mass
+        right, selected = self._tables(people=people)
         if rate == "accuracy":
             moved: Floats = right.sum(axis=2)
         elif rate == "true_positive_rate":
@@ -101,11 +97,23 @@ class Moves:
         return moved.T
 
     def of_cells(self, comparison: Comparison, *, people: bool = False) -> Floats:
-        """(2, K) the same for the cells of a comparison."""
-        right = self.right if people else self.right_mass
+        """(2, K) the same for the cells of a comparison.
+
+        Of a rate of several labels, rows that change from one of them to another count both ways:
+        its interval is rather too wide than too narrow.
+        """
+        if comparison.parts:
+            found = [
+                self._take(place).of_cells(part, people=people) for part, place in comparison.parts
+            ]
+            return np.concatenate(found, axis=1)
+        right, selected = self._tables(people=people)
         n_groups, _, n_labels = right.shape
+        if isinstance(comparison.source, CellHits):
+            moved, hits = self.moved if people else self.moved_mass, comparison.source.hits
+            found_hits: Floats = np.einsum("gwyl,ryl->wrg", moved, hits.astype(np.float64))
+            return found_hits.reshape(2, -1)
         if comparison.rate == "selection rate":
-            selected = self.selected if people else self.selected_mass
             if comparison.only_label >= 0:
                 return selected[:, :, comparison.only_label].T
             return selected.transpose(1, 2, 0).reshape(2, -1)
@@ -116,9 +124,10 @@ class Moves:
     def take(self, names: tuple[str, ...]) -> Moves:
         """Those of the groups with these names."""
         place = {name: index for index, name in enumerate(self.groups.names)}
-        chosen = [place[name] for name in names]
-        parts = (self.right, self.selected, self.right_mass, self.selected_mass)
-        return Moves(self.groups, *(part[chosen] for part in parts))
+        return self._take(np.array([place[name] for name in names]))
+
+    def _take(self, chosen: Ints) -> Moves:
+        return Moves(self.groups, self.moved[chosen], self.moved_mass[chosen])
 
 
 def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:
@@ -164,9 +173,8 @@ class Change:
         ends = change_interval(moved, comparison.cells, self.after.alpha)
         total = np.where(comparison.cells.total > 0, comparison.cells.total, 1.0)
         low, high = comparison.map.combine((moved[UP] - moved[DOWN]) / total, ends)
-        if isinstance(comparison.map, MatrixMap):  # constants cancel in a difference
-            return Interval(low - comparison.map.c0, high - comparison.map.c0)
-        return Interval(low, high)
+        constant = comparison.map.levels(np.zeros(len(total)))  # they cancel in a difference
+        return Interval(low - constant, high - constant)
 
     @cached_property
     def direction(self) -> NDArray[np.int64]:

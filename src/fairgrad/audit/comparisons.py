@@ -1,9 +1,8 @@
 """What each measure compares: which rates of which groups, and how levels follow from them.
 
-The library's own measures are read off the count table directly. That serves any number of labels
-(also for demographic parity, which as a constraint on errors needs two) and makes the intervals
-narrower: a selection rate is one proportion, not a sum of two. Any other measure is taken as
-constraints on the error rates of the cells.
+The library's own measures are read off the count table directly. That makes the intervals
+narrower: a selection rate is one proportion, not a sum of several. Any other measure is taken as
+constraints on the error rates of the cells, or on the rates of the labels predicted there.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields a
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from fairgrad.constraints import Constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +165,68 @@ class CellRates(NamedTuple):
         return found._replace(hits=found.total - found.hits) if self.are_errors else found
 
 
+class CellHits(NamedTuple):
+    """The cells of a comparison by what counts as having the property, R rows of one per group.
+
+    Attributes:
+        hits: (R, L, L) which predicted labels (last axis) of which true labels count. The rate is
+            among the rows of all true labels of which some do.
+    """
+
+    hits: NDArray[np.bool_]
+
+    def of(self, table: CountTable) -> Proportion:
+        """(R, G) of the groups of a table."""
+        within = self.hits.any(axis=-1).astype(np.float64)
+        return Proportion(
+            np.einsum("gyl,ryl->rg", table.mass, self.hits.astype(np.float64)),
+            within @ table.mass.sum(axis=2).T,
+            within @ table.squares.sum(axis=2).T,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedMap:
+    """Levels of several strata, one after the other, each of rates of its own.
+
+    Attributes:
+        maps: of each stratum.
+        sizes: how many rates each has.
+    """
+
+    maps: tuple[GapToMean | MatrixMap | JoinedMap, ...]
+    sizes: tuple[int, ...]
+
+    def levels(self, rate: Floats) -> Floats:
+        """(..., J) the levels."""
+        return np.concatenate([own.levels(part) for own, part in self._split(rate)], axis=-1)
+
+    def combine(self, rate: Floats, ends: Interval) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them."""
+        parts = zip(*(self._split(part) for part in (rate, *ends)), strict=True)
+        found = [own.combine(x, Interval(low, high)) for (own, x), (_, low), (_, high) in parts]
+        return Interval(*(np.concatenate(side, axis=-1) for side in zip(*found, strict=True)))
+
+    @property
+    def range(self) -> Interval:
+        """(J,) the least and the greatest level that any rates have."""
+        sides = zip(*(own.range for own in self.maps), strict=True)
+        return Interval(*(np.concatenate(side) for side in sides))
+
+    @property
+    def spread(self) -> Floats:
+        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
+        return np.concatenate([own.spread for own in self.maps])
+
+    def grown(self, growth: Floats) -> JoinedMap:
+        """The same where each cell, (K,), has so many times its rows."""
+        return replace(self, maps=tuple(own.grown(part) for own, part in self._split(growth)))
+
+    def _split(self, rate: Floats) -> list[tuple[GapToMean | MatrixMap | JoinedMap, Floats]]:
+        parts = np.split(rate, np.cumsum(self.sizes)[:-1], axis=-1)
+        return list(zip(self.maps, parts, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A measure on given data.
@@ -187,6 +250,10 @@ class Comparison:
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         only_label: the one label whose selection rates are compared; -1 for all labels.
+        cell_label: (K,) the index of the label each cell speaks of; None where the rate says it.
+        parts: of groups compared within strata, the comparison in each, and which groups it is of.
+        n_groups: of these the number of all groups; 0 for others.
+        left_out: names of strata in which there is nothing to compare.
     """
 
     rate: str
@@ -194,17 +261,21 @@ class Comparison:
     group: Ints
     label: Ints
     cells: Proportion
-    source: CellRates
+    source: CellRates | CellHits
     cell_group: Ints
     n_free: int
     tested: NDArray[np.bool_]
-    map: GapToMean | MatrixMap
+    map: GapToMean | MatrixMap | JoinedMap
     lower: Floats
     upper: Floats
     good: Floats
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
     only_label: int = -1
+    cell_label: Ints | None = None
+    parts: tuple[tuple[Comparison, Ints], ...] = ()
+    n_groups: int = 0
+    left_out: tuple[str, ...] = ()
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
@@ -219,6 +290,15 @@ class Comparison:
 
     def of_models(self, table: CountTable) -> Comparison:
         """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
+        if self.parts:
+            found_parts = []
+            for part, place in self.parts:
+                own = (np.arange(0, len(table.rows), self.n_groups)[:, None] + place).ravel()
+                parts = (getattr(table, name)[own] for name in ("rows", "mass", "squares"))
+                found_parts.append(part.of_models(CountTable(table.groups, *parts)).cells)
+            columns = zip(*found_parts, strict=True)
+            joined = Proportion(*(np.concatenate(column, axis=1) for column in columns))
+            return replace(self, cells=joined)
 
         def by_model(part: Floats) -> Floats:
             n_groups = int(self.cell_group.max()) + 1
@@ -263,15 +343,66 @@ def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Compariso
 
 
 def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
-    """Selection rates of the desirable label; a level is the rate less 0.8 of the overall rate."""
-    if len(desirable) != 1:
-        raise ValueError(
-            "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
-            f"{table.groups.labels.tolist()}, got {len(desirable)}."
+    """Selection rates of the desirable labels; a level is a group's less 0.8 of another's."""
+    if not desirable or len(desirable) == table.n_labels:
+        measures.four_fifths_rule(  # raises the library's one error
+            table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    rates = CellRates("selection_rate", desirable[0])
-    found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
-    return replace(found, only_label=desirable[0])
+    source = CellHits(_hits_of(table.n_labels, [desirable]))
+    n, names = table.groups.n_groups, table.groups.names
+    own, other = np.nonzero(~np.eye(n, dtype=bool))
+    C = np.zeros((len(own), n))
+    C[np.arange(len(own)), own] = 1.0
+    C[np.arange(len(own)), other] -= 0.8
+    total = source.of(table).total[0]
+    undefined = (total[own] <= 0) | (total[other] <= 0)
+    found = _of_rates(
+        table,
+        "selection rate",
+        source,
+        MatrixMap(np.where(undefined, np.nan, 0.0), C),
+        [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)],
+        upper=np.inf,
+    )
+    only = desirable[0] if len(desirable) == 1 else -1
+    return replace(
+        found,
+        group=own,
+        good=np.ones(n),
+        ratio_row=slice(0, n),
+        only_label=only,
+        cell_label=np.full(n, only),
+    )
+
+
+def equalized_odds_all(table: CountTable, _desirable: Sequence[int]) -> Comparison:
+    """The rates of every predicted label, one per predicted label, true label and group."""
+    n_labels = table.n_labels
+    if n_labels == 2:
+        return equalized_odds(table, _desirable)
+    predicted, true = np.divmod(np.arange(n_labels**2), n_labels)
+    hits = np.zeros((n_labels**2, n_labels, n_labels), dtype=bool)
+    hits[np.arange(len(hits)), true, predicted] = True
+    # Of L rates of a cell L - 1 say everything.
+    n_free = (n_labels - 1) * int((table.mass.sum(axis=2) > 0).sum())
+    right = np.flatnonzero(predicted == true).tolist()  # to be right is good
+    found = _between_groups(table, "prediction rate", CellHits(hits), n_free=n_free, good=right)
+    label = np.repeat(predicted, table.groups.n_groups)
+    total = found.source.of(table).total
+    return replace(
+        found,
+        names=tuple(
+            f"{label} predicted, {name}"
+            for label in table.groups.labels
+            for name in table.groups.cell_names(by_label=True)
+        ),
+        label=label,
+        cell_label=label,
+        tested=_tested(
+            total, np.ones(len(hits), dtype=bool), by_itself=True, one_bound=False
+        ).ravel(),
+        ratio_row=None,
+    )
 
 
 BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
@@ -280,6 +411,7 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
     "equality_of_opportunity": equality_of_opportunity,
     "demographic_parity": demographic_parity,
     "four_fifths_rule": four_fifths_rule,
+    "equalized_odds_all": equalized_odds_all,
 }
 
 
@@ -287,15 +419,100 @@ WITHOUT_LABELS = ("demographic_parity", "four_fifths_rule")
 """Measures that look at predictions alone."""
 
 
+def compare_within(
+    measure: Any,
+    table: CountTable,
+    desirable: Sequence[int],
+    compared: Sequence[str],
+    strata: Sequence[str],
+    everyone: Sequence[str],
+) -> Comparison:
+    """What a measure compares within each stratum, of a table by both sets of attributes.
+
+    Of all strata, by name, those in which fewer than two groups have rows are left out.
+
+    Raises:
+        ValueError: if none remains.
+    """
+    groups, size = table.groups, table.size
+    stratum, found = groups.parents(*strata), []
+    left_out = dict.fromkeys(everyone)
+    for index, name in enumerate(groups.marginal(*strata).names):
+        inside = (stratum == index) & (size > 0)
+        if inside.sum() > 1:
+            left_out.pop(name)
+            # Within a stratum the groups are those of the compared attributes alone.
+            own = table.take(inside).view(*compared)
+            place = np.flatnonzero(inside)
+            place = place[np.argsort(table.take(inside).groups.parents(*compared))]
+            comparison = compare(measure, own, desirable)
+            names = tuple(f"{level} in {name}" for level in comparison.names)
+            found.append((replace(comparison, names=names), place))
+    if not found:
+        raise ValueError(
+            f"measures: no value of {' x '.join(strata)} has rows of two groups of "
+            f"{' x '.join(compared)} to compare (with min_group rows each)."
+        )
+    return replace(_joined(found), left_out=tuple(left_out), n_groups=groups.n_groups)
+
+
+def _joined(parts: list[tuple[Comparison, Ints]]) -> Comparison:
+    """Several comparisons as one; each with its groups, by number."""
+    own = [comparison for comparison, _ in parts]
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(one, name) for one in own])
+
+    definitions = [
+        (one.lower, one.upper) if one.definition is None else one.definition for one in own
+    ]
+    return replace(
+        own[0],
+        names=tuple(name for one in own for name in one.names),
+        group=np.concatenate([np.where(c.group < 0, -1, place[c.group]) for c, place in parts]),
+        label=joined("label"),
+        cells=Proportion(
+            *(np.concatenate(p) for p in zip(*(one.cells for one in own), strict=True))
+        ),
+        cell_group=np.concatenate([place[c.cell_group] for c, place in parts]),
+        n_free=sum(one.n_free for one in own),
+        tested=joined("tested"),
+        map=JoinedMap(tuple(one.map for one in own), tuple(len(one.cells.total) for one in own)),
+        lower=joined("lower"),
+        upper=joined("upper"),
+        good=joined("good"),
+        definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
+        ratio_row=None,
+        cell_label=np.concatenate([_labels_of_cells(one) for one in own]),
+        parts=tuple(parts),
+    )
+
+
+def _labels_of_cells(comparison: Comparison) -> Ints:
+    """(K,) the index of the label each cell speaks of, -1 for none."""
+    if comparison.cell_label is not None:
+        return comparison.cell_label
+    n_groups = int(comparison.cell_group.max()) + 1
+    row = np.arange(len(comparison.cell_group)) // n_groups
+    if comparison.only_label >= 0:
+        return np.full(len(row), comparison.only_label)
+    return row if row.max() > 0 else np.full(len(row), -1)
+
+
 def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """What a single measure compares on the groups of a table, by indices of desirable labels."""
-    name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
-    if not table.has_labels and name not in WITHOUT_LABELS:
+    measure = measures.as_measure(measure)
+    name = measure if isinstance(measure, str) else None
+    bound = measure if isinstance(measure, (measures.AtLeast, measures.AtMost)) else None
+    of_predictions = bound.rate == "selection_rate" if bound else name in WITHOUT_LABELS
+    if not table.has_labels and not of_predictions:
         raise ValueError(
             f"measures: {measures.measure_name(measure)} compares predictions with true labels, "
             "and there are none (y_true=, --target); without them an audit takes "
             f"{', '.join(WITHOUT_LABELS)}."
         )
+    if bound:
+        return _bounded(bound, table, desirable)
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
     return _user_defined(measure, table, desirable)
@@ -304,7 +521,7 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
 def _between_groups(
     table: CountTable,
     rate: str,
-    source: CellRates,
+    source: CellRates | CellHits,
     *,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
@@ -336,6 +553,68 @@ def _between_groups(
         upper=np.full(n_rows * n_groups, upper),
         good=np.repeat(is_good, n_groups).astype(np.float64),
         ratio_row=None if row is None else slice(row * n_groups, (row + 1) * n_groups),
+    )
+
+
+def _hits_of(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """(R, L, L) that one of each set of labels is predicted, whatever the true one."""
+    chosen = np.array([np.isin(np.arange(n_labels), labels) for labels in sets])
+    return np.repeat(chosen[:, None], n_labels, axis=1)
+
+
+def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
+    """A rate of each group, less its bound."""
+    groups, n_labels = table.groups, table.n_labels
+    wanted = groups.labels[list(desirable)] if len(desirable) else None
+    asked = measures.constraints_of(measure, groups, y_desirable=wanted)  # raises what there is
+    labels = list(desirable)
+    if measure.labels is not None:
+        labels = list(measures.desirable_labels(groups.labels, measure.labels))
+    only = labels[0] if len(labels) == 1 else -1
+    if measure.rate == "accuracy":
+        hits, of_rows = np.eye(n_labels, dtype=bool)[None], [-1]
+    elif measure.rate == "recall":
+        hits, of_rows = np.zeros((len(labels), n_labels, n_labels), dtype=bool), labels
+        hits[np.arange(len(labels)), labels, labels] = True
+    else:
+        hits, of_rows = _hits_of(n_labels, [labels]), [only]
+        if measure.rate == "false_positive_rate":
+            hits = hits & ~np.isin(np.arange(n_labels), labels)[None, :, None]
+    source = CellHits(hits)
+    total = source.of(table).total.ravel()
+    own = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
+    found = _of_rates(table, measure.rate.replace("_", " "), source, own, asked.names)
+    label = np.repeat(of_rows, groups.n_groups)
+    good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
+    lower, upper = asked.definition
+    return replace(found, lower=lower, upper=upper, cell_label=label, label=label, good=good)
+
+
+def _of_rates(
+    table: CountTable,
+    rate: str,
+    source: CellHits,
+    own: MatrixMap,
+    names: Sequence[str],
+    upper: float = 0.0,
+) -> Comparison:
+    """Levels that are linear in rates of the groups."""
+    cells, n, n_groups = source.of(table).flat(), len(names), table.groups.n_groups
+    group = np.tile(np.arange(n_groups), len(source.hits))
+    return Comparison(
+        rate=rate,
+        names=tuple(names),
+        group=group if len(group) == n else np.full(n, -1),
+        label=np.full(n, -1),
+        cells=cells,
+        source=source,
+        cell_group=group,
+        n_free=max(int((cells.total > 0).sum()), 1),
+        tested=~np.isnan(own.c0),
+        map=own,
+        lower=np.zeros(n),
+        upper=np.full(n, upper),
+        good=np.zeros(len(group)),
     )
 
 
@@ -383,6 +662,8 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
+    if asked.n_outcomes > 1:
+        return _on_outcomes(asked, table)
     source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
     cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
@@ -402,4 +683,24 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         upper=np.asarray(asked.upper),
         definition=asked.definition,
         good=-used.astype(np.float64),
+    )
+
+
+def _on_outcomes(asked: Constraints, table: CountTable) -> Comparison:
+    """Constraints on the rates of the predicted labels in the cells."""
+    every = equalized_odds_all(table, ())
+    used = np.isin(np.arange(len(every.names)), asked.coefficients.cell) & (every.cells.total > 0)
+    nobody = np.full(len(asked.names), -1)
+    return replace(
+        every,
+        names=asked.names,
+        group=nobody,
+        label=nobody,
+        n_free=max(int(used.sum()), 1),
+        tested=_directions(asked),
+        map=MatrixMap(asked.c0, asked.C),
+        lower=np.asarray(asked.lower),
+        upper=np.asarray(asked.upper),
+        definition=asked.definition,
+        good=np.zeros(len(used)),
     )

@@ -26,7 +26,9 @@ WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approxim
 TINY = MIN_GROUP
 """Groups, and labels within groups, with fewer rows are flagged: their rates are very uncertain."""
 
-ABOUT_ROWS = frozenset({"remark", "desirable", "unknown", "empty", "not_judged", "tiny", "weights"})
+ABOUT_ROWS = frozenset(
+    {"remark", "desirable", "unknown", "empty", "not_judged", "strata", "tiny", "weights"}
+)
 """Kinds of warnings that hold for all predictions of the same rows."""
 
 BAD_NEWS = re.compile(
@@ -58,6 +60,14 @@ def left_out(measures: Collection[str], n_labels: int) -> str:
         f"{names} was left out: there are {n_labels} labels, and none is named as the desirable "
         "one. Name it to include this measure (y_desirable=)."
     )
+
+
+def lonely_strata(audit: Audit) -> str:
+    """Strata in which there are not two groups to compare."""
+    found = {name: None for finding in audit.findings for name in finding.comparison.left_out}
+    strata = f"{len(found)} {'stratum' if len(found) == 1 else 'strata'}"
+    said = f"{strata} left out, as fewer than two groups have enough rows there to be compared: "
+    return said + f"{listed(list(found), most=8)}." if found else ""
 
 
 def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.definitions import DEFINITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,33 +24,10 @@ SIGNS = {FAIR: "✓", UNFAIR: "✗", UNDECIDED: "?"}
 OVERALL = "overall"
 """Stands for everyone where groups are listed."""
 
-TITLES = {
-    "accuracy_parity": "Accuracy parity",
-    "equalized_odds": "Equalized odds",
-    "equality_of_opportunity": "Equality of opportunity",
-    "demographic_parity": "Demographic parity",
-    "four_fifths_rule": "Four-fifths rule",
-}
-
-MEASURES = {
-    "accuracy_parity": "Are predictions right equally often in every group? The level F of a group "
-    "is its accuracy minus the accuracy over everyone.",
-    "equalized_odds": "Among people with the same true label, is that label predicted equally "
-    "often in every group? The level F of a label in a group is its recall there minus its recall "
-    "over everyone. With more than two labels this looks at each label's recall only, not at "
-    "which other label was predicted by mistake.",
-    "equality_of_opportunity": "Among people whose true label is the desirable one, is it "
-    "predicted equally often in every group? The level F is the group's recall minus the recall "
-    "over everyone. As in the FairGrad paper, unfairness is the mean over all labels and groups, "
-    "with 0 for the other labels; over the desirable labels alone it would be larger.",
-    "demographic_parity": "Is each label predicted equally often in every group, whatever the "
-    "true label? The level F of a label in a group is its selection rate there minus its "
-    "selection rate over everyone.",
-    "four_fifths_rule": "Is every group's selection rate at least four fifths of the highest "
-    "group's? The verdict is about this ratio, smallest over largest. The level F shown is the "
-    "rate minus 0.8 of the rate over everyone, the form used in training, which asks for less; "
-    "unfairness is the mean of what the levels lie below 0.",
-}
+BOUND = (
+    "Does every group's rate keep the bound? The level F of a group is its rate minus the bound; "
+    "unfairness is the mean of what breaks it."
+)
 OWN_MEASURE = "A measure of your own: levels are c0 + C e, where e are the cells' error rates."
 
 LEVELS = (
@@ -130,7 +108,8 @@ METHOD = {
 
 def title(measure: str) -> str:
     """A measure's name for people."""
-    return TITLES.get(measure, measure.replace("_", " "))
+    known = DEFINITIONS.get(measure)
+    return measure.replace("_", " ") if known is None else known.title
 
 
 def heading(finding: Finding) -> str:
@@ -140,7 +119,11 @@ def heading(finding: Finding) -> str:
 
 def convention(measure: str) -> str:
     """What a measure asks, and how its level is computed."""
-    return MEASURES.get(measure, OWN_MEASURE)
+    known = DEFINITIONS.get(measure)
+    if known is not None:
+        return known.question
+    bound = next((sign for sign in (" at least ", " at most ") if sign in measure), None)
+    return OWN_MEASURE if bound is None else BOUND
 
 
 def signed(verdict: str) -> str:
@@ -187,7 +170,7 @@ def useless(audit: Audit) -> str:
 def in_the_middle(measure: str) -> str:
     """A measure's name within a sentence: without a capital."""
     name = title(measure)
-    return name[0].lower() + name[1:] if measure in TITLES else name
+    return name[0].lower() + name[1:] if measure in DEFINITIONS else name
 
 
 def severity(finding: Finding) -> float:
@@ -385,10 +368,12 @@ def in_people(change: Change, most: int = 6) -> list[str]:
     found = []
     for k in np.flatnonzero(change.direction).tolist():
         row, g = k // n_groups, comparison.cell_group[k]
+        own_label = comparison.cell_label
         net = int(moved[0, k] - moved[1, k])
         if net:
             by_label = len(comparison.cell_group) > n_groups
             label = comparison.only_label if comparison.only_label >= 0 else row if by_label else -1
+            label = label if own_label is None else int(own_label[k])
             said = _in_people(comparison.rate, net, groups.label_name, groups.labels, label)
             found.append((abs(net), f"{in_sentence(names[g])}: {said}"))
     shown = [said for _, said in sorted(found, key=lambda one: -one[0])]
@@ -399,8 +384,9 @@ def in_people(change: Change, most: int = 6) -> list[str]:
 def _in_people(rate: str, net: int, target: str, labels: Any, label: int) -> str:
     more = f"{abs(net):,} {'more' if net > 0 else 'fewer'}"
     are = "is" if abs(net) == 1 else "are"
-    if rate == "selection rate":
-        return f"{more} {are} predicted {labels[label]}"
+    if rate in {"selection rate", "prediction rate", "false positive rate"}:
+        named = "as a desirable label" if label < 0 else labels[label]
+        return f"{more} {are} predicted {named}"
     if rate == "error rate":
         return f"{more} {are} predicted wrongly"
     if label < 0:

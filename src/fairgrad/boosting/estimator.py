@@ -20,7 +20,7 @@ from fairgrad.aware import AwareRouting, SensitiveEncoder, hide_some, with_value
 from fairgrad.boosting.evaluation import column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.columns import as_column, as_pandas, sensitive_columns
-from fairgrad.evaluate import cell_errors, is_wrong, levels_of
+from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import group_rows
 from fairgrad.measures import desirable_labels
@@ -75,6 +75,8 @@ use_sensitive: whether the trees may look at the sensitive values, in fit and to
 y_desirable: the desirable labels, for measures that look at them; by default the second of
     two labels in sorted order.
 negative_weights: whether weights may be negative; if not they are clipped at 0.
+cost_matrix: what it costs to predict each class (columns) where each is true (rows), in sorted
+    order; None for 1 for every mistake.
 """
 
 ATTRIBUTES = """\
@@ -127,6 +129,7 @@ class FairBoostingMixin(AwareRouting):
         use_sensitive: bool = False,
         y_desirable: Any = None,
         negative_weights: bool = True,
+        cost_matrix: Any = None,
         **kwargs: Any,
     ) -> None:
         if "held_out" in kwargs:  # the library would take it for a parameter of its own
@@ -142,6 +145,7 @@ class FairBoostingMixin(AwareRouting):
         self.use_sensitive = use_sensitive
         self.y_desirable = y_desirable
         self.negative_weights = negative_weights
+        self.cost_matrix = cost_matrix
 
     def _make_objective(
         self,
@@ -339,7 +343,7 @@ class FairBoostingMixin(AwareRouting):
         notes: dict[str, Any] = dict.fromkeys(FITTED_NOTES)
         if objective is not None:
             rounds = objective.rounds
-            cells = objective.groups.cell_names(rounds.constraints.by_label)
+            cells = rounds.constraints.weight_names(objective.groups)
             unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
             found = (rounds.state(), rounds.levels, rounds.net_multipliers, cells, unknown)
             notes = dict(zip(FITTED_NOTES, found, strict=True))
@@ -351,8 +355,8 @@ class FairBoostingMixin(AwareRouting):
         """(J,) the levels on the training rows if no sensitive value were known."""
         constraints, rows = objective.rounds.constraints, objective.rows
         predicted = self.predict(fitted_features(encoder, X, None))
-        wrong = is_wrong(rows, predicted)
-        return levels_of(constraints, cell_errors(rows, wrong, constraints.by_label)).values
+        rates = cell_rates(constraints, rows, predicted_index(rows, predicted))
+        return levels_of(constraints, rates).values
 
     def _restore_fitted(self, notes: Mapping[str, Any], groups: Groups | None = None) -> None:
         """Sets these attributes from what a fairness file holds; it does not hold the groups."""

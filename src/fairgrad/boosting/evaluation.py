@@ -10,7 +10,7 @@ import numpy as np
 
 from fairgrad.aware import beside
 from fairgrad.columns import sensitive_columns
-from fairgrad.evaluate import cell_errors, levels_of, unfairness
+from fairgrad.evaluate import cell_rates, levels_of, unfairness
 from fairgrad.groups import group_rows
 from fairgrad.measures import constraints_of
 
@@ -80,12 +80,12 @@ class EvalSets:
         """Whether any set has sensitive values."""
         return bool(self._rows)
 
-    def fairness(self, label: Ints, wrong: Any, weight: Any) -> dict[str, float]:
+    def fairness(self, label: Ints, predicted: Ints, weight: Any) -> dict[str, float]:
         """`FAIRNESS_METRICS` of the set with these labels; none if its groups are unknown.
 
         Args:
             label: (n,) indices of the labels.
-            wrong: (n,) whether each prediction is wrong.
+            predicted: (n,) indices of the predicted labels.
             weight: (n,) weights of the rows, the same in every round, or None.
         """
         key = _key(label)
@@ -94,9 +94,9 @@ class EvalSets:
         if key not in self._judged:
             self._judged[key] = self._weigh(self._rows[key], weight)
         rows, constraints = self._judged[key]
-        levels = levels_of(constraints, cell_errors(rows, wrong, constraints.by_label))
+        levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
         beyond = np.maximum(levels.values - constraints.upper, constraints.lower - levels.values)
-        error = float(np.average(wrong, weights=rows.weight))
+        error = float(np.average(predicted != label, weights=rows.weight))
         fair_error = error + float(unfairness(np.maximum(beyond, 0.0)))
         return dict(zip(FAIRNESS_METRICS, (levels.unfairness, fair_error), strict=True))
 

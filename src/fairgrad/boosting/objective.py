@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 
 from fairgrad.boosting.rounds import Rounds
 from fairgrad.checks import check_count, check_number
+from fairgrad.constraints import on_outcomes
 from fairgrad.groups import group_rows
 from fairgrad.measures import check_several_groups, constraints_of
 from fairgrad.splitting import hold_out
@@ -44,6 +45,8 @@ class BoostingObjective:
         proportional_rate: how strongly the weights react to the violations of the current round.
         error_memory: share of earlier rounds kept in the error estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0.
+        cost_matrix: what it costs to predict each label (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake.
         validation_fraction: share of the rows of each (label, group) cell that is held out for the
             multipliers. No tree learns from them, so their errors are those of new rows; with 0
             the errors are those of the training rows.
@@ -87,6 +90,7 @@ class BoostingObjective:
         proportional_rate: float = PROPORTIONAL_RATE,
         error_memory: float = 0.0,
         negative_weights: bool = True,
+        cost_matrix: Any = None,
         validation_fraction: float = 0.0,
         out_of_bag: int = 0,
         steady: bool = True,
@@ -99,6 +103,8 @@ class BoostingObjective:
         constraints = constraints_of(
             fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
+        if cost_matrix is not None:
+            constraints = on_outcomes(constraints, rows.groups)
         self.groups: Groups = rows.groups
         self.label: Ints = rows.label
         self.rounds = Rounds(
@@ -108,6 +114,7 @@ class BoostingObjective:
             proportional_rate=check_number("proportional_rate", proportional_rate),
             error_memory=check_number("error_memory", error_memory, below=1.0),
             negative_weights=negative_weights,
+            cost_matrix=cost_matrix,
             steady=steady,
         )
         self.rows = rows
@@ -145,13 +152,20 @@ class BoostingObjective:
         """
         scores = self._check_scores(np.asarray(scores))
         judged = scores if self.bag is None else self.bag.scores(scores)
-        wrong = predicted_labels(judged) != self.label
-        cell_weights = self.rounds.step(self._judged_cell, wrong[self._judged], self._judged_weight)
-        weights = cell_weights.astype(scores.dtype)[self._cell]
+        n_outcomes = self.rounds.constants.n_outcomes
+        predicted = predicted_labels(judged)
+        outcome = predicted != self.label if n_outcomes == 1 else 1 + predicted
+        cell_weights = self.rounds.step(
+            self._judged_cell, outcome[self._judged], self._judged_weight
+        ).astype(scores.dtype)
         loss_weight = self._weight if loss_weight is None else loss_weight
         learns = self._learns if self.bag is None else self.bag.learns
         if learns is not None:
             loss_weight = learns if loss_weight is None else loss_weight * learns
+        if n_outcomes > 1:
+            targets = cell_weights.reshape(n_outcomes, -1).T[self._cell]
+            return soft_gradients(scores, targets, 1.0 if loss_weight is None else loss_weight)
+        weights = cell_weights[self._cell]
         is_opposed = weights < 0 if cell_weights.min() < 0 else None
         return weigh(
             *log_loss_gradients(scores, self.label, is_opposed),
@@ -291,6 +305,30 @@ def log_loss_gradients(
         own = np.take_along_axis(p[is_opposed], label[is_opposed, None], axis=1)
         gradient[is_opposed] *= -own / np.maximum(1.0 - own, np.finfo(p.dtype).tiny)
     return gradient, hessian
+
+
+def soft_gradients(
+    scores: Floats, targets: Floats, loss_weight: Any = 1.0
+) -> tuple[Floats, Floats]:
+    """Derivatives of each row's ``sum_l t_l (-log p_l)`` in its scores.
+
+    ``T p_l - t_l`` and ``max(T, 1)`` times the second derivative of the log loss, T the sum of the
+    weights t: as in `weigh`, rows of small weight stay in the denominator of their leaf.
+
+    Args:
+        scores: (n,) margins of the second of two classes, or (n, L).
+        targets: (n, L) the weight of each label.
+        loss_weight: (n,) non-negative weights of the rows themselves, factors of both.
+    """
+    p, total = probabilities(scores), targets.sum(axis=1)
+    if scores.ndim == 1:
+        gradient, hessian = total * p - targets[:, 1], np.maximum(total, 1.0) * p * (1.0 - p)
+        return loss_weight * gradient, loss_weight * hessian
+    n_labels, total = scores.shape[1], total[:, None]
+    own = np.asarray(loss_weight)
+    own = own[:, None] if own.ndim else own
+    hessian = n_labels / (n_labels - 1) * np.maximum(total, 1.0) * p * (1.0 - p)
+    return own * (total * p - targets), own * hessian
 
 
 def weigh(

@@ -59,7 +59,8 @@ class Rounds:
     Attributes:
         constraints: as given.
         dual_state: what is known of the cells' errors, and the multipliers.
-        weights: (K,) of the cells, in the last round.
+        weights: (K,) of the cells, in the last round; (L * K,) of each label for measures of what
+            is predicted.
         n_rounds: rounds so far.
         records: of each round since this was made.
     """
@@ -70,7 +71,7 @@ class Rounds:
         self.constraints = constraints
         self.constants = dual.make_constants(constraints, groups, **settings)
         self.dual_state = dual.start(self.constants, len(groups.labels))
-        self.weights: Floats = np.ones(constraints.n_cells)
+        self.weights: Floats = dual.net_weights(self.constants, np.zeros(len(constraints.c0)))
         self.n_rounds = 0
         self.records: list[RoundRecord] = []
         self._share = groups.cell_mass(constraints.by_label) / groups.mass.sum()
@@ -81,16 +82,20 @@ class Rounds:
 
         Args:
             cell: (n,) the cell of each row.
-            wrong: (n,) whether its prediction is wrong.
+            wrong: (n,) whether its prediction is wrong; for measures of what is predicted, 1 + the
+                index of the label predicted.
             sample_weight: (n,), or None for ones.
         """
         return self.take(self.count(cell, wrong, sample_weight))
 
     def count(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
-        """(2, K) rows of each cell that are predicted rightly and wrongly; as in `step`."""
-        n_cells = len(self.weights)
-        counts = np.bincount(cell + n_cells * wrong, sample_weight, minlength=2 * n_cells)
-        return counts.astype(np.float64).reshape(2, n_cells)
+        """(2, K) rows of each cell that are predicted rightly and wrongly; as in `step`.
+
+        For measures of what is predicted: (1 + L, K) rows of each predicted label, after none.
+        """
+        n_cells, n_counted = len(self._share), 1 + self.constants.n_outcomes
+        counts = np.bincount(cell + n_cells * wrong, sample_weight, minlength=n_counted * n_cells)
+        return counts.astype(np.float64).reshape(n_counted, n_cells)
 
     def take(self, outcomes: Floats) -> Floats:
         """Takes in the counts of all rows, which several processes may have summed; as `step`."""
@@ -99,7 +104,7 @@ class Rounds:
         else:
             self.dual_state, self.weights = self._steady.step(self.dual_state, outcomes)
         self.n_rounds += 1
-        accuracy = 1.0 - float(self._share @ self.errors)
+        accuracy = 1.0 - float(self._share @ self._cell_errors())
         unfair = float(unfairness(self.constraints.gaps(self.levels)))
         self.records.append(RoundRecord(accuracy, unfair, self.dual_state, self.weights))
         return self.weights
@@ -128,9 +133,21 @@ class Rounds:
         self.n_rounds -= len(self.records) - n_kept
         self.dual_state, self.weights = record.dual_state, record.weights
 
+    def _cell_errors(self) -> Floats:
+        """(K,) the error rates of the cells, of outcomes by ``e_k = 1 - q[k, y_k]``."""
+        n_labels = self.constants.n_outcomes
+        if n_labels == 1:
+            return self.errors
+        by_label = self.errors.reshape(n_labels, n_labels, -1)
+        own: Floats = 1.0 - by_label[np.arange(n_labels), np.arange(n_labels)].ravel()
+        return own
+
     @property
     def errors(self) -> Floats:
-        """(K,) the estimate of the cells' error rates before the last round."""
+        """(K,) the estimate of the cells' error rates before the last round.
+
+        (L * K,) of the rates of each predicted label, for measures of these.
+        """
         errors: Floats = self.dual_state.errors
         return errors
 
@@ -196,7 +213,8 @@ class _Steady:
     def __init__(self, constants: dual.Constants) -> None:
         self.constants = constants
         gain = np.zeros(len(constants.c0))  # (J,) by how much a multiplier of 1 changes a weight
-        change = np.abs(constants.value) * constants.per_share[constants.cell]
+        n_cells = len(constants.per_share)
+        change = np.abs(constants.value) * constants.per_share[constants.cell % n_cells]
         np.maximum.at(gain, constants.row, change)
         self.lowered = FULL_GAIN / np.maximum(gain, FULL_GAIN)
         self.most = np.divide(MOST_WEIGHT, gain, out=np.full(len(gain), np.inf), where=gain > 0)

@@ -213,7 +213,9 @@ def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
     judged: list[Any] = list(given["measure"])
     if not judged:
         separate = bool(model.settings["separate"])
-        judged = measures_on(model.measures, columns.sensitive, separate=separate)
+        kept_given = [name for name in model.settings.get("given", ()) if name in columns.sensitive]
+        within = given["given"] or kept_given
+        judged = measures_on(model.measures, columns.sensitive, separate=separate, given=within)
     own: dict[str, Any] = {} if given["score"] else {"y_score": scores}
     options = {**_options(people, given), **own}
     audit = people.audit(predicted, given, judged, **options)

@@ -9,19 +9,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fairgrad.definitions import BOUND, BOUNDED_RATES, DEFINITIONS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-MEASURES = (
-    "equalized_odds",
-    "equality_of_opportunity",
-    "demographic_parity",
-    "accuracy_parity",
-    "four_fifths_rule",
-)
-"""The keys of `fairgrad.measures.MEASURES`, written out because that module imports NumPy."""
+MEASURES = tuple(DEFINITIONS)
+"""The keys of `fairgrad.measures.MEASURES`, without importing NumPy."""
+
+BOUNDS = f"or a bound on a rate ({', '.join(BOUNDED_RATES)}) of every group, such as 'recall>=0.8'"
+
+
+class MeasureOption(click.ParamType[str]):
+    """The name of a measure, or a bound on a rate."""
+
+    name = "MEASURE"
+
+    def convert(self, value: str, param: Any, ctx: Any) -> str:
+        """The text itself, if it is one."""
+        if value not in MEASURES and not BOUND.fullmatch(value.strip()):
+            self.fail(f"{value!r} is none of {', '.join(MEASURES)}, {BOUNDS}.", param, ctx)
+        return value
+
 
 SQL_DIALECTS = ("duckdb", "postgres", "redshift", "snowflake", "bigquery", "spark", "sqlite")
 """The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
@@ -195,24 +206,33 @@ def feature_options() -> Callable[[F], F]:
     )
 
 
+given_option = click.option(
+    "--given",
+    metavar="COLUMN",
+    multiple=True,
+    help="Compare groups within each value of this sensitive column, not across its values "
+    "(repeatable).",
+)
+
+
 def training_options() -> Callable[[F], F]:
     """How to train."""
     return together(
         click.option(
             "--measure",
-            type=click.Choice(MEASURES),
-            metavar="MEASURE",
+            type=MeasureOption(),
             multiple=True,
             default=("equalized_odds",),
             show_default=True,
-            help=f"Fairness measure: {', '.join(MEASURES)} (repeatable; all that are given are "
-            "enforced).",
+            help=f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all that are "
+            "given are enforced).",
         ),
         click.option(
             "--separate",
             is_flag=True,
             help="Make each sensitive column fair by itself, instead of their combinations.",
         ),
+        given_option,
         click.option(
             "--use-sensitive",
             is_flag=True,
@@ -308,11 +328,10 @@ confidence_option = number_option(
 )
 judged_option = click.option(
     "--measure",
-    type=click.Choice(MEASURES),
-    metavar="MEASURE",
+    type=MeasureOption(),
     multiple=True,
-    help=f"Fairness measure the verdict is about: {', '.join(MEASURES)} (repeatable) [default: "
-    "what the model was trained for, else all but the last].",
+    help=f"Fairness measure the verdict is about: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
+    "[default: what the model was trained for, else the first four].",
 )
 map_option = click.option(
     "--map",
@@ -328,6 +347,7 @@ audited_options = together(
     map_option,
     column_option("--weight", "Column of sample weights."),
     judged_option,
+    given_option,
     tolerance_option,
     min_group_option,
     confidence_option,

@@ -15,7 +15,7 @@ from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
-from fairgrad.measures import ALIASES, MEASURES, On, uses_desirable
+from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.reading import column_names, table_files
@@ -39,10 +39,32 @@ UNFAIR_CODE = 1
 """The exit code of --fail-on."""
 
 
-def measures_on(measures: Sequence[str], attributes: Sequence[str], *, separate: bool) -> list[Any]:
-    """Measures of all combinations of the attributes, or of each attribute by itself."""
-    if separate and len(attributes) > 1:
-        return [On(name, measure) for measure in measures for name in attributes]
+def measures_on(
+    measures: Sequence[str],
+    attributes: Sequence[str],
+    *,
+    separate: bool = False,
+    given: Sequence[str] = (),
+) -> list[Any]:
+    """Measures of all combinations of the attributes, or of each by itself, given some of them.
+
+    Raises:
+        ValueError: if those given are no attributes, or no other is left to compare.
+    """
+    strangers = [name for name in given if name not in attributes]
+    if strangers:
+        raise ValueError(
+            f"--given is {strangers[0]!r}; expected one of the sensitive columns "
+            f"({', '.join(attributes)}): name it with --sensitive, too"
+        )
+    compared = tuple(name for name in attributes if name not in given)
+    if not compared:
+        raise ValueError("--given: no sensitive column is left whose groups could be compared")
+    if separate and len(compared) > 1:
+        within = tuple(given)
+        return [On(name, one, given=within) for one in measures for name in compared]
+    if given:
+        return [On(compared, measure, given=tuple(given)) for measure in measures]
     return list(measures)
 
 
@@ -57,6 +79,7 @@ class ModelSettings:
         min_accuracy: take the fairest of several models with at least this accuracy.
         certify: take a model only if it is certified to be fair within the tolerance.
         separate: constrain each sensitive column by itself, instead of their combinations.
+        given: sensitive columns within whose values the groups of the others are compared.
         model: "network", or "lightgbm" for boosted trees.
         method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
             a plain model), or "auto" for the better of both on the validation rows.
@@ -75,6 +98,7 @@ class ModelSettings:
     min_accuracy: float | None = None
     certify: bool = False
     separate: bool = False
+    given: tuple[str, ...] = ()
     model: str = "network"
     method: str = "gradient"
     hidden: tuple[int, ...] = ()
@@ -88,7 +112,7 @@ class ModelSettings:
     def __post_init__(self) -> None:
         named = tuple(dict.fromkeys(ALIASES.get(name, name) for name in self.measures))
         object.__setattr__(self, "measures", named)
-        strangers = [name for name in named if name not in MEASURES]
+        strangers = [n for n in named if isinstance(as_measure(n), str) and n not in MEASURES]
         if strangers or not named:
             got = repr(strangers[0]) if strangers else "empty"
             raise ValueError(f"--measure is {got}; expected {', '.join(MEASURES)}")
@@ -132,16 +156,18 @@ class ModelSettings:
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
         """The measures as estimator and audit take them."""
-        found = measures_on(self.measures, attributes, separate=self.separate)
+        found = measures_on(self.measures, attributes, separate=self.separate, given=self.given)
         return found[0] if len(found) == 1 else found
 
     def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
         """For people: what was asked."""
+        attributes = [name for name in attributes if name not in self.given]
         joined = " and ".join(attributes)
         several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
         words = {
             "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
-            "Groups by": several if len(attributes) > 1 else joined,
+            "Groups by": (several if len(attributes) > 1 else joined)
+            + (f", given {' and '.join(self.given)}" if self.given else ""),
             "Asked for": self._asked(),
             "Model": self._model(),
             "Random seed": str(self.seed),
@@ -225,6 +251,7 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
     named["measures"] = tuple(given["measure"])
     settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
+    settings.measure_on(columns.sensitive)  # refused before anything is read
     folder = None if out is None else check_folder(out, force=given["force"])
     if settings.grows_trees and find_spec("lightgbm") is None:
         raise ValueError(

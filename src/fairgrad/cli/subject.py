@@ -11,7 +11,13 @@ import pandas as pd
 from fairgrad.audit import Audit, AuditOverTime, period_starts
 from fairgrad.audit.counted import RowCounts
 from fairgrad.audit.words import conjoined, n_of
-from fairgrad.cli.request import guessed_desirable, read_tolerance, usual_measures
+from fairgrad.cli.request import (
+    guessed_desirable,
+    measures_on,
+    read_tolerance,
+    usual_measures,
+)
+from fairgrad.measures import On
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.encoding import Oddities
 from fairgrad.tables.matching import match_labels, matched_column
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
-    from fairgrad.measures import On
     from fairgrad.tables.reading import TableSource
 
 PER_ROW = ("baseline", "y_score", "sample_weight")
@@ -144,11 +149,14 @@ class AuditedPeople:
         truth = self.truth()
         if self.counts is not None:
             options["sample_weight"] = self.counts
+        measures: list[Any] = list(judged) or usual
+        if given["given"] and not any(isinstance(measure, On) for measure in measures):
+            measures = measures_on(measures, self.columns.sensitive, given=given["given"])
         return Audit(
             truth if has_labels else None,
             predicted if has_labels else truth,
             self.columns.groups(self.frame, self.times),
-            measures=list(judged) or usual,
+            measures=measures,
             others=usual if judged else (),
             tolerance=read_tolerance(given),
             confidence=given["confidence"],

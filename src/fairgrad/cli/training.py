@@ -28,6 +28,7 @@ from fairgrad.cli.request import (
 from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.groups import MIN_GROUP
+from fairgrad.measures import uses_desirable
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, fit_variants
 from fairgrad.splitting import SplitRows
 from fairgrad.tables.dialect import ReadingOptions
@@ -452,12 +453,7 @@ def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSet
     """Refuses what could only fail after training."""
     n = len(labels)
     for measure in settings.measures if n > 2 else ():
-        if measure in {"demographic_parity", "four_fifths_rule"}:
-            raise ValueError(
-                f"--measure {measure} needs a target with two values; {columns.target!r} has {n}"
-                f"{_missing_hint(labels)}"
-            )
-        if measure == "equality_of_opportunity" and columns.y_desirable is None:
+        if uses_desirable(measure) and columns.y_desirable is None:
             raise ValueError(
                 f"--measure {measure} needs the desirable value of {columns.target!r}; set "
                 f"--desirable to one of {', '.join(labels)}{_missing_hint(labels)}"
@@ -810,6 +806,7 @@ def audit_models(
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
+        "given": list(settings.given),
         "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }

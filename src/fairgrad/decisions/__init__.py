@@ -9,6 +9,10 @@ weights and many labels for free. Attributes that are constrained apart add up:
 
     h(x) = argmax_l  P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x).
 
+For constraints on what is predicted the multipliers put a cost on every label in every cell, and
+
+    h(x) = argmin_l  sum_k a[k, l] P(k | x),      a[k, l] = cost[y_k, l] + (C' lambda)[k, l] / p_k.
+
 `problem` says what is to be solved, `smooth` solves it for softened decisions, `lines` looks at
 labelled rows along a line of multipliers, and `search` puts them together: `solve`.
 """
@@ -20,6 +24,8 @@ from fairgrad.decisions.problem import (
     DecisionProblem,
     MeasuredAttributes,
     added_scores,
+    as_costs,
+    label_scores,
     measured_apart,
 )
 from fairgrad.decisions.search import solve
@@ -32,6 +38,8 @@ __all__ = [
     "DecisionProblem",
     "MeasuredAttributes",
     "added_scores",
+    "as_costs",
+    "label_scores",
     "measured_apart",
     "solve",
     "solve_dual",

@@ -13,7 +13,7 @@ import numpy as np
 from fairgrad.decisions.problem import Figures
 
 if TYPE_CHECKING:
-    from fairgrad.decisions.problem import DecisionProblem
+    from fairgrad.decisions.problem import ConstrainedCells, DecisionProblem
     from fairgrad.groups import Floats, Ints
 
 POINTS = 256
@@ -41,13 +41,13 @@ class DecisionLine:
 
     def __init__(self, problem: DecisionProblem, scores: Floats, slopes: Floats) -> None:
         self.problem = problem
-        start, t, row, change = crossings(problem, scores, slopes)
+        start, t, row, old, new = crossings(scores, slopes)
         order = np.argsort(t)
-        self.t, self.change = t[order], change[order]
-        self.cells = [part.cell[row[order]] for part in problem.parts]
-        wrong = np.where(start != problem.label, problem.weight, 0.0)
-        self.first = problem.wrong_cells(wrong)
-        self.error = wrong.sum() + np.concatenate([[0.0], np.cumsum(self.change)])
+        self.t, row, old, new = t[order], row[order], old[order], new[order]
+        self.changes = [_changes(problem, part, row, old, new) for part in problem.parts]
+        self.first = problem.counted(start)
+        costs = _row_costs(problem, row, new) - _row_costs(problem, row, old)
+        self.error = problem.row_costs(start).sum() + np.concatenate([[0.0], np.cumsum(costs)])
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
         self.places = places[np.abs(self.middle(places)) <= FARTHEST]  # rows that have changed
@@ -89,12 +89,14 @@ class DecisionLine:
         ]
 
     def _wrong_at(self, places: Ints, start: int, before: list[Floats]) -> list[Floats]:
-        """(K, m) wrong rows of each part's cells at some places, from what they are at a start."""
+        """(K, m) what is counted in each part's cells at some places, from that at a start."""
         m, window = len(places), slice(start, int(places[-1]))
         step = np.searchsorted(places, np.arange(start, int(places[-1])), side="right")
         wrong = []
-        for cell, own in zip(self.cells, before, strict=True):
-            sums = np.bincount(cell[window] * m + step, self.change[window], minlength=len(own) * m)
+        for changes, own in zip(self.changes, before, strict=True):
+            sums = np.zeros(len(own) * m)
+            for cell, change in changes:
+                sums += np.bincount(cell[window] * m + step, change[window], len(own) * m)
             wrong.append(own[:, None] + sums.reshape(len(own), m).cumsum(1))
         return wrong
 
@@ -113,17 +115,36 @@ def _best_places(figures: Figures, penalty: float) -> list[int]:
     return [fairest, int(figures.penalised(penalty).argmin())]
 
 
-def crossings(
-    problem: DecisionProblem, scores: Floats, slopes: Floats
-) -> tuple[Ints, Floats, Ints, Floats]:
+def _row_costs(problem: DecisionProblem, row: Ints, decided: Ints) -> Floats:
+    """What rows cost with these labels, times their weights."""
+    own = problem.label[row]
+    if problem.costs is None:
+        wrong: Floats = problem.weight[row] * (decided != own)
+        return wrong
+    costs: Floats = problem.weight[row] * problem.costs[own, decided]
+    return costs
+
+
+def _changes(
+    problem: DecisionProblem, part: ConstrainedCells, row: Ints, old: Ints, new: Ints
+) -> list[tuple[Ints, Floats]]:
+    """Where what a part counts changes with each row that changes its label, and by how much."""
+    cell, weight, own = part.cell[row], problem.weight[row], problem.label[row]
+    if part.n_outcomes == 1:
+        return [(cell, weight * ((new != own).astype(np.float64) - (old != own)))]
+    n_cells = len(part.mass)
+    return [(old * n_cells + cell, -weight), (new * n_cells + cell, weight)]
+
+
+def crossings(scores: Floats, slopes: Floats) -> tuple[Ints, Floats, Ints, Ints, Ints]:
     """Where rows change their label as t grows from minus infinity.
 
     The score of a row's label is the largest of L straight lines: it changes at most L - 1 times,
     to a steeper line each time.
 
     Returns:
-        (n,) labels at minus infinity; then of each change its t, its row, and by how much the
-        weight of wrong rows changes.
+        (n,) labels at minus infinity; then of each change its t, its row, and the labels before and
+        after it.
     """
     n_labels, n = scores.shape
     if n_labels == 2:  # the same as below, but much faster
@@ -131,12 +152,11 @@ def crossings(
         moves = np.abs(slope) > SMALLEST_SLOPE
         start = np.where(moves, slope < 0, margin > 0).astype(np.int64)
         row = np.flatnonzero(moves)
-        change = problem.weight[row] * np.where(start[row] == problem.label[row], 1.0, -1.0)
-        return start, -margin[row] / slope[row], row, change
+        return start, -margin[row] / slope[row], row, start[row], 1 - start[row]
     flattest = slopes.min(0) + SMALLEST_SLOPE
     label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
     start, row = label, np.arange(n)
-    times, rows, changes = [], [], []
+    found: list[tuple[Any, ...]] = []
     for _ in range(n_labels - 1):
         steeper = slopes[:, row] - slopes[label, row]
         rises = steeper > SMALLEST_SLOPE
@@ -146,8 +166,6 @@ def crossings(
         t = t[new, np.arange(len(row))]
         moves = np.isfinite(t)
         row, old, label = row[moves], label[moves], new[moves]
-        own = problem.label[row]
-        times.append(t[moves])
-        rows.append(row)
-        changes.append(((label != own).astype(np.float64) - (old != own)) * problem.weight[row])
-    return start, np.concatenate(times), np.concatenate(rows), np.concatenate(changes)
+        found.append((t[moves], row, old, label))
+    times, rows, before, after = (np.concatenate(column) for column in zip(*found, strict=True))
+    return start, times, rows, before, after

@@ -70,8 +70,9 @@ def measured_apart(
     """
     found: list[tuple[tuple[str, ...], Groups, Constraints]] = []
     for part in _flat(measure):
-        names = part.attributes if isinstance(part, On) else groups.attributes
-        attributes = (names,) if isinstance(names, str) else tuple(names)
+        attributes = groups.attributes
+        if isinstance(part, On):
+            attributes = (*part.compared, *part.strata)
         own = groups.marginal(*attributes)
         found.append((attributes, own, constraints_of(part, own, y_desirable=y_desirable)))
     everything = [constraints for *_, constraints in found]
@@ -106,12 +107,39 @@ def _flat(measure: Any) -> Iterator[Any]:
 def added_scores(probability: Floats, pull: Floats) -> Floats:
     """(L, n) ``sum_r (w_(l,r) - 1) P(y = l, s = r | x)``: what weights add to the labels' scores.
 
+    Costs of predicted labels take from them: ``-sum_(y,r) pull[l, y, r] P(y, s = r | x)``.
+
     Args:
         probability: (L, G, n) of the cells.
-        pull: (L, G) the weights less 1.
+        pull: (L, G) the weights less 1, or (L, L, G) what is added to the costs of predicting each
+            label (the first axis) in each cell.
     """
+    if pull.ndim == 3:
+        n_labels, n_groups, n = probability.shape
+        by_cell = probability.reshape(n_labels * n_groups, n)
+        return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
     scores: Floats = np.matmul(pull[:, None, :], probability)[:, 0]
     return scores
+
+
+def as_costs(pull: Floats) -> Floats:
+    """(L, L, G) what weights, (L, G) less 1, add to costs: being right costs so much less."""
+    if pull.ndim == 3:
+        return pull
+    costs = np.zeros((len(pull), *pull.shape))
+    own = np.arange(len(pull))
+    costs[own, own] = -pull
+    return costs
+
+
+def label_scores(probability: Floats, costs: Floats | None) -> Floats:
+    """(L, n) the plain scores of the labels: their probabilities, or minus the expected costs.
+
+    Args:
+        probability: (L, n) of the labels.
+        costs: (L, L) of each prediction (columns) of each true label (rows), or None.
+    """
+    return probability if costs is None else -(costs.T @ probability)
 
 
 class ConstrainedCells:
@@ -128,6 +156,7 @@ class ConstrainedCells:
         self.probability = np.ascontiguousarray(probability, dtype=np.float64)
         self.by_label = constraints.by_label
         self.constants = dual.make_constants(constraints, rows.groups)
+        self.n_outcomes = constraints.n_outcomes
         self.cell = rows.cell(self.by_label)
         self.mass = rows.groups.cell_mass(self.by_label) / rows.groups.mass.sum()
         self._per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
@@ -164,11 +193,11 @@ class ConstrainedCells:
         """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
         own, lower, upper = self.constraints.coefficients, *_both(self.constraints)
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        largest = np.zeros(own.n_cells)
+        largest = np.zeros(len(self.mass))
         np.maximum.at(largest, self.cell, weight / weight.sum())
         room = np.full(len(lower), TOLERANCE)
         one_row = largest * self._per_mass
-        np.maximum.at(room, own.row, np.abs(own.value) * one_row[own.cell])
+        np.maximum.at(room, own.row, np.abs(own.value) * one_row[own.cell % len(one_row)])
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
         is_two_sided = np.isfinite(middle)
@@ -178,11 +207,37 @@ class ConstrainedCells:
         )
 
     def pull(self, net: Floats) -> Floats:
-        """(L, G) the weights, less 1, that net multipliers give."""
-        pull = dual.net_weights(self.constants, net) - 1.0
+        """(L, G) the weights, less 1, that net multipliers give; (L, L, G) what costs grow by."""
         n_labels, n_groups, _ = self.probability.shape
+        if self.n_outcomes > 1:
+            found: Floats = dual.net_pulls(self.constants, net).reshape(n_labels, -1, n_groups)
+            return found
+        pull = dual.net_weights(self.constants, net) - 1.0
         own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
         return own
+
+    def count(self, decided: Ints, wrong: Floats, weight: Floats) -> Floats:
+        """(K, 1) the weights of the wrong rows of each cell, or (L * K, 1) of each label decided.
+
+        Args:
+            decided: (n,) labels.
+            wrong: (n,) the weights of rows decided wrongly, 0 of the others.
+            weight: (n,) of all rows.
+        """
+        n_cells = len(self.mass)
+        if self.n_outcomes == 1:
+            sums = np.bincount(self.cell, wrong, minlength=n_cells)
+        else:
+            place = decided * n_cells + self.cell
+            sums = np.bincount(place, weight, minlength=self.n_outcomes * n_cells)
+        return sums.astype(np.float64, copy=False)[:, None]
+
+    def count_soft(self, soft: Floats, wrong: Floats, weight: Floats) -> Floats:
+        """As `count`, of decisions that are distributions over the labels, (L, n)."""
+        if self.n_outcomes == 1:
+            return self.count(np.zeros(0, dtype=np.int64), wrong, weight)
+        sums = [np.bincount(self.cell, weight * own, minlength=len(self.mass)) for own in soft]
+        return np.concatenate(sums).astype(np.float64, copy=False)[:, None]
 
     def per_cell(self, values: Floats) -> Floats:
         """(K,) sums over the cells of the constraints, of values (L, G)."""
@@ -195,8 +250,11 @@ class ConstrainedCells:
         return product
 
     def levels(self, wrong: Floats) -> Floats:
-        """(J, m) levels where such shares of all rows, (K, m), are wrong."""
-        levels: Floats = self.constraints.c0[:, None] + self.times(wrong * self._per_mass[:, None])
+        """(J, m) levels where such shares of all rows, (K, m) or (L * K, m), were counted."""
+        per_mass = self._per_mass
+        if self.n_outcomes > 1:
+            per_mass = np.tile(per_mass, self.n_outcomes)
+        levels: Floats = self.constraints.c0[:, None] + self.times(wrong * per_mass[:, None])
         return levels
 
     def beyond(self, levels: Floats) -> Floats:
@@ -214,9 +272,10 @@ class Decision(NamedTuple):
 
     Attributes:
         multipliers: (J,) net multipliers of all constraints.
-        pulls: of each measure, (L, G) the weights of its cells less 1.
+        pulls: of each measure, (L, G) the weights of its cells less 1; (L, L, G) what the costs of
+            each label grow by in each cell, for measures of what is predicted.
         levels: (J,) of the labelled rows.
-        error: the share of these rows that is decided wrongly.
+        error: the share of these rows that is decided wrongly, or the mean of their costs.
         beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
         constant: the index of the label that everybody gets, if that is as fair and as accurate as
             the best that was found, and one of both is better; the multipliers are then 0.
@@ -249,16 +308,23 @@ class DecisionProblem:
         label: (n,) the index of each row's label.
         weight: (n,) sample weights, or None.
         parts: one or several sets of constraints.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
     """
 
     def __init__(
-        self, label: Ints, weight: Floats | None, parts: Sequence[ConstrainedCells]
+        self,
+        label: Ints,
+        weight: Floats | None,
+        parts: Sequence[ConstrainedCells],
+        costs: Floats | None = None,
     ) -> None:
-        self.label = label
+        self.label, self.costs = label, costs
         weight = np.ones(len(label)) if weight is None else weight
         self.weight = weight / weight.sum()
         self.parts = tuple(parts)
-        self.base: Floats = np.mean([part.probability.sum(1) for part in parts], axis=0)
+        probability: Floats = np.mean([part.probability.sum(1) for part in parts], axis=0)
+        self.base = label_scores(probability, costs)
+        self.has_outcomes = any(part.n_outcomes > 1 for part in parts)
         self._cuts = np.cumsum([len(part.constraints.c0) for part in parts])
 
     @property
@@ -282,46 +348,51 @@ class DecisionProblem:
         """(L, n) the scores whose argmax is the decision."""
         return self.base + self.added(net)
 
-    def wrong_cells(self, wrong: Floats) -> list[Floats]:
-        """(K, 1) for each part the sums of a value per row over its cells."""
-        sums = [np.bincount(part.cell, wrong, minlength=len(part.mass)) for part in self.parts]
-        return [own.astype(np.float64, copy=False)[:, None] for own in sums]
+    def counted(self, decided: Ints) -> list[Floats]:
+        """(K, 1) for each part the wrong rows of its cells; (L * K, 1) those of each label."""
+        wrong = np.where(decided != self.label, self.weight, 0.0)
+        return [part.count(decided, wrong, self.weight) for part in self.parts]
 
-    def wrong(self, scores: Floats) -> Floats:
-        """(n,) the weights of the rows that are decided wrongly, 0 of the others."""
-        return np.where(scores.argmax(0) != self.label, self.weight, 0.0)
+    def row_costs(self, decided: Ints) -> Floats:
+        """(n,) what the decided labels cost the rows, times their weights."""
+        if self.costs is None:
+            return np.where(decided != self.label, self.weight, 0.0)
+        costs: Floats = self.weight * self.costs[self.label, decided]
+        return costs
 
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
-        """Figures of m decisions, from the wrong rows (K, m) of each part's cells."""
+        """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
         pairs = zip(self.parts, wrong, strict=True)
         beyond = np.concatenate([part.beyond(part.levels(own)) for part, own in pairs])
         return Figures(error, (beyond**2).sum(0), np.abs(beyond).max(0))
 
-    def levels(self, wrong: Floats) -> Floats:
-        """(J,) from the weights of the wrong rows, (n,)."""
-        pairs = zip(self.parts, self.wrong_cells(wrong), strict=True)
-        return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
-
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""
-        return self._judged(net, self.pulls(net), self.wrong(self.scores(net)))
+        return self._judged(net, self.pulls(net), self.scores(net).argmax(0))
 
     def decide_constant(self, label: int) -> Decision:
-        """One label for everybody, written as weights: all other labels get negative scores."""
-        pulls = tuple(np.zeros(part.probability.shape[:2]) for part in self.parts)
-        for other in range(len(pulls[0])):
-            pulls[0][other] = 0.0 if other == label else -2.0
-        wrong = np.where(self.label != label, self.weight, 0.0)
-        return self._judged(np.zeros(self.n_levels), pulls, wrong)._replace(constant=label)
+        """One label for everybody, written as weights: all others get scores below any."""
+        pulls = tuple(np.zeros_like(pull) for pull in self.pulls(np.zeros(self.n_levels)))
+        far = 2.0 if self.costs is None else 2.0 + float(np.ptp(self.costs))
+        others = np.arange(len(self.base)) != label
+        if (
+            self.costs is not None and pulls[0].ndim == 2
+        ):  # weights reach only labels that may be true
+            pulls = (as_costs(pulls[0]), *pulls[1:])
+        pulls[0][others] = -far if pulls[0].ndim == 2 else far
+        decided = np.full(len(self.label), label)
+        return self._judged(np.zeros(self.n_levels), pulls, decided)._replace(constant=label)
 
-    def _judged(self, net: Floats, pulls: tuple[Floats, ...], wrong: Floats) -> Decision:
-        error = wrong.sum()
-        worst = self.figures(self.wrong_cells(wrong), np.array([error])).worst[0]
-        return Decision(net, pulls, self.levels(wrong), float(error), float(worst))
+    def _judged(self, net: Floats, pulls: tuple[Floats, ...], decided: Ints) -> Decision:
+        error, cells = self.row_costs(decided).sum(), self.counted(decided)
+        worst = self.figures(cells, np.array([error])).worst[0]
+        pairs = zip(self.parts, cells, strict=True)
+        levels = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
+        return Decision(net, pulls, levels, float(error), float(worst))
 
     @cached_property
     def pull_matrices(self) -> list[Floats]:
-        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``.
+        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``; (L, L, G, J) of costs.
 
         A multiplier that no decisions need, as its bounds are never broken, moves nothing.
         """

@@ -156,8 +156,8 @@ class _Search:
         """The penalised error of multipliers, which are kept if they are the best so far."""
         found = self.problem.decide(net)
         self.offer(net, found.beyond, found.error)
-        wrong = self.problem.wrong(self.problem.scores(net))
-        figures = self.problem.figures(self.problem.wrong_cells(wrong), np.array([found.error]))
+        cells = self.problem.counted(self.problem.scores(net).argmax(0))
+        figures = self.problem.figures(cells, np.array([found.error]))
         return float(figures.penalised(penalty)[0])
 
     def line(
@@ -262,7 +262,8 @@ class _Search:
         it at once.
         """
         problem = self.problem
-        level = problem.levels(problem.wrong(scores))
+        counted = zip(problem.parts, problem.counted(scores.argmax(0)), strict=True)
+        level = np.concatenate([part.levels(own)[:, 0] for part, own in counted])
         lower, upper = (
             np.concatenate([getattr(part, side) for part in problem.parts])
             for side in ("lower", "upper")
@@ -275,8 +276,15 @@ class _Search:
     @cached_property
     def groups(self) -> list[_GroupWeights]:
         """Of all groups whose weights can be moved."""
-        matrices = [m for part in self.problem.pull_matrices for m in part.transpose(1, 0, 2)]
-        return [_GroupWeights(matrix) for matrix in matrices if np.abs(matrix).max() > ENOUGH]
+        found = []
+        for part in self.problem.pull_matrices:
+            by_group = np.moveaxis(part, -2, 0).reshape(part.shape[-2], -1, part.shape[-1])
+            found += [
+                _GroupWeights(matrix, are_costs=part.ndim > 3)
+                for matrix in by_group
+                if np.abs(matrix).max() > ENOUGH
+            ]
+        return found
 
     @cached_property
     def space(self) -> Floats:
@@ -288,17 +296,24 @@ class _Search:
 
 
 class _GroupWeights:
-    """The weights of one group by the multipliers: ``1 + matrix @ lambda``, (L,)."""
+    """The weights of one group by the multipliers: ``1 + matrix @ lambda``, (L,).
 
-    def __init__(self, matrix: Floats) -> None:
-        self.matrix = matrix
+    Costs of predicted labels never vanish together, so that lines go through where they start.
+    """
+
+    def __init__(self, matrix: Floats, *, are_costs: bool = False) -> None:
+        self.matrix, self.are_costs = matrix, are_costs
         self.inverse: NDArray[Any] = np.linalg.pinv(matrix, rcond=1e-9)
         self.directions: NDArray[Any] = _row_space(matrix)
-        if len(self.directions) == len(matrix):  # then each moves the weight of one label
+        if (
+            len(self.directions) == len(matrix) and not are_costs
+        ):  # each moves the weight of a label
             self.directions = self.inverse.T.copy()
 
     def vanish(self, net: Floats) -> Floats:
         """The multipliers nearest to these for which all weights of the group are 0."""
+        if self.are_costs:
+            return net
         there: Floats = net - self.inverse @ (1.0 + self.matrix @ net)
         return there
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DUAL_STEPS, SOFT_STEPS = 60, 100
 
+PIECE = 4096
+"""Rows whose derivatives are computed at a time."""
+
 
 def solve_dual(
     problem: DecisionProblem, temperatures: Sequence[float], *, max_iter: int = DUAL_STEPS
@@ -48,7 +51,7 @@ def solve_dual(
     mass = [part.probability @ problem.weight for part in problem.parts]
     shapes = [part.constants.bound.shape for part in problem.parts]
     cuts = np.cumsum([np.prod(shape) for shape in shapes], dtype=np.int64)[:-1]
-    total = float((problem.base @ problem.weight).sum())
+    total = 0.0 if problem.costs is not None else float((problem.base @ problem.weight).sum())
 
     def sides(flat: Floats) -> list[Floats]:
         return [own.reshape(s) for own, s in zip(np.split(flat, cuts), shapes, strict=True)]
@@ -61,18 +64,22 @@ def solve_dual(
         net = net_of(flat)
         scores = problem.scores(net) / temperature
         level = logsumexp(scores, axis=0)
-        refused = problem.weight * (1.0 - np.exp(scores - level))  # (L, n)
+        chosen = np.exp(scores - level)
+        refused = problem.weight * (1.0 - chosen)  # (L, n)
         found = total - temperature * float(problem.weight @ level)
         slopes = []
         pieces = zip(problem.parts, sides(flat), mass, problem.pulls(net), strict=True)
         for part, own, sums, pull in pieces:
-            missed = part.per_cell(np.matmul(part.probability, refused[:, :, None])[:, :, 0])
-            violation = dual.violations(
-                part.constants, missed / np.where(part.mass > 0, part.mass, 1)
-            )
-            slopes.append(violation.ravel())
-            own_net = dual.net_multipliers(part.constants, own)
-            found += float((sums * pull).sum() + own_net @ part.constraints.c0)
+            own_mass = np.where(part.mass > 0, part.mass, 1)
+            if part.n_outcomes > 1:
+                by_cell = part.probability.reshape(len(own_mass), -1)
+                rates = ((problem.weight * chosen) @ by_cell.T / own_mass).ravel()
+            else:
+                missed = np.matmul(part.probability, refused[:, :, None])[:, :, 0]
+                rates = part.per_cell(missed) / own_mass
+                found += float((sums * pull).sum())
+            slopes.append(dual.violations(part.constants, rates).ravel())
+            found += float(dual.net_multipliers(part.constants, own) @ part.constraints.c0)
             found -= float((own * part.constants.bound).sum())
         return -found, -np.concatenate(slopes)
 
@@ -109,7 +116,8 @@ def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: f
         temperature: T.
         penalty: of unfairness.
     """
-    size = np.max([np.abs(own).max((0, 1)) for own in problem.pull_matrices], axis=0)
+    matrices = [own.reshape(-1, problem.n_levels) for own in problem.pull_matrices]
+    size = np.max([np.abs(own).max(0) for own in matrices], axis=0)
     moves = size > 0
     scale = moves / np.where(moves, size, 1.0)  # a step of 1 then moves a weight by about 1
 
@@ -118,22 +126,25 @@ def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: f
         right = np.take_along_axis(soft, problem.label[None], axis=0)[0]
         wrong = problem.weight * (1.0 - right)
         found, row_weight = float(wrong.sum()), np.ones(len(wrong))
-        for part, own in zip(problem.parts, problem.wrong_cells(wrong), strict=True):
-            beyond = part.beyond(part.levels(own))[:, 0]
+        costs = None  # of each label of each row, by the multipliers; only if weights do not do
+        if problem.has_outcomes or problem.costs is not None:
+            costs = _plain_costs(problem)
+            found = float((problem.weight * soft * costs).sum())
+        for part in problem.parts:
+            beyond = part.beyond(part.levels(part.count_soft(soft, wrong, problem.weight)))[:, 0]
             found += penalty * float(beyond @ beyond)
-            weights = dual.net_weights(part.constants, 2.0 * penalty * beyond)
-            row_weight += weights[part.cell] - 1.0
-        slopes = _score_slopes(problem, soft, right * row_weight / temperature)
-        by_net = np.concatenate(
-            [
-                part.times(part.constants.per_share[:, None] * part.per_cell(own)[:, None])[:, 0]
-                for part, own in (
-                    (part, np.matmul(part.probability, slopes[:, :, None])[:, :, 0])
-                    for part in problem.parts
-                )
-            ]
-        )
-        return found, by_net * scale
+            pull = dual.net_pulls(part.constants, 2.0 * penalty * beyond)
+            if costs is None:
+                row_weight += pull[part.cell]
+            elif part.n_outcomes > 1:
+                costs += pull.reshape(len(soft), -1)[:, part.cell]
+            else:
+                costs[problem.label, np.arange(len(wrong))] -= pull[part.cell]
+        if costs is None:
+            slopes = _score_slopes(problem, soft, right * row_weight / temperature)
+        else:
+            slopes = problem.weight * soft * (costs - (soft * costs).sum(0)) / temperature
+        return found, _by_net(problem, slopes) * scale
 
     solved = minimize(
         value,
@@ -146,10 +157,37 @@ def soften(problem: DecisionProblem, net: Floats, temperature: float, penalty: f
     return moved
 
 
+def _plain_costs(problem: DecisionProblem) -> Floats:
+    """(L, n) what each label costs each labelled row, without multipliers."""
+    if problem.costs is not None:
+        costs: Floats = problem.costs.T[:, problem.label].copy()
+        return costs
+    labels = np.arange(len(problem.base))[:, None]
+    wrong: Floats = (labels != problem.label).astype(np.float64)
+    return wrong
+
+
+def _by_net(problem: DecisionProblem, slopes: Floats) -> Floats:
+    """(J,) derivatives by the net multipliers, from those by the scores, (L, n)."""
+    found = []
+    for part in problem.parts:
+        per_share = part.constants.per_share
+        if part.n_outcomes > 1:
+            by_cell = part.probability.reshape(len(per_share), -1)
+            pulls = (-(slopes @ by_cell.T) * per_share).ravel()
+        else:
+            own = np.matmul(part.probability, slopes[:, :, None])[:, :, 0]
+            pulls = per_share * part.per_cell(own)
+        found.append(part.times(pulls[:, None])[:, 0])
+    return np.concatenate(found)
+
+
 def level_slopes(problem: DecisionProblem, scores: Floats, temperature: float) -> Floats:
     """(J, J) derivatives of the levels of softened decisions by the net multipliers."""
     n = len(problem.label)
     soft = softmax(scores / temperature, axis=0)
+    if problem.has_outcomes:
+        return _outcome_slopes(problem, soft, temperature)
     right = np.take_along_axis(soft, problem.label[None], axis=0)[0]
     slopes = _score_slopes(problem, soft, right / temperature)
     found = []
@@ -161,6 +199,36 @@ def level_slopes(problem: DecisionProblem, scores: Floats, temperature: float) -
                 wrong += member @ (probability * slopes[label]).T @ matrix[label]
         found.append(part.levels(wrong) - part.constraints.c0[:, None])
     return np.concatenate(found)
+
+
+def _outcome_slopes(
+    problem: DecisionProblem, soft: Floats, temperature: float | Floats
+) -> Floats:
+    """The same where some of the levels are of what is decided; piece by piece, to save memory."""
+    shapes = [len(part.mass) * part.n_outcomes for part in problem.parts]
+    counts = [np.zeros((size, problem.n_levels)) for size in shapes]
+    share = problem.weight / temperature
+    for first in range(0, len(problem.label), PIECE):
+        rows = slice(first, first + PIECE)
+        own, label = soft[:, rows], problem.label[rows]
+        slopes = np.zeros((len(own), own.shape[1], problem.n_levels))  # of scores by multipliers
+        for part, matrix in zip(problem.parts, problem.pull_matrices, strict=True):
+            probability = part.probability[:, :, rows]
+            if part.n_outcomes > 1:
+                slopes -= np.einsum("lyrj,yrn->lnj", matrix, probability)
+            else:
+                slopes += np.einsum("lrj,lrn->lnj", matrix, probability)
+        mean = np.einsum("ln,lnj->nj", own, slopes)
+        slopes = (own * share[rows])[:, :, None] * (slopes - mean)  # of decisions
+        for part, found in zip(problem.parts, counts, strict=True):
+            cell, n_cells = part.cell[rows], len(part.mass)
+            if part.n_outcomes > 1:
+                for decided, change in enumerate(slopes):
+                    np.add.at(found, decided * n_cells + cell, change)
+            else:
+                np.subtract.at(found, cell, slopes[label, np.arange(len(label))])
+    pairs = zip(problem.parts, counts, strict=True)
+    return np.concatenate([part.levels(own) - part.constraints.c0[:, None] for part, own in pairs])
 
 
 def _score_slopes(problem: DecisionProblem, soft: Floats, factor: Floats) -> Floats:

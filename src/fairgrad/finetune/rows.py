@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.evaluate import cell_errors, levels_of
+from fairgrad.evaluate import cell_rates, levels_of
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import constraints_of
 from fairgrad.training import EpochBar
@@ -112,8 +112,8 @@ class LabelledInputs:
         found = {"accuracy": float((~wrong).mean())}
         if self.has_groups and measure is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
-            errors = cell_errors(rows, wrong, constraints.by_label)
-            found["unfairness"] = levels_of(constraints, errors).unfairness
+            rates = cell_rates(constraints, rows, predicted)
+            found["unfairness"] = levels_of(constraints, rates).unfairness
         return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad import dual
+from fairgrad.constraints import on_outcomes
 from fairgrad.measures import constraints_of
 from fairgrad.report import figure as fig
 from fairgrad.report.figure import ReportFigure, number, percent
@@ -92,9 +93,11 @@ def _history_of_model(given: Any) -> pd.DataFrame | None:
     epochs = np.unique(np.linspace(0, n - 1, min(n, MOST_EPOCHS)).round().astype(int))
     levels, multipliers = (model.history_[name][epochs] for name in ("levels", "multipliers"))
     constraints = constraints_of(model.fairness_measure, groups, y_desirable=model.y_desirable)
+    costs = getattr(model, "cost_matrix", None)
+    constraints = constraints if costs is None else on_outcomes(constraints, groups)
     mass = groups.cell_mass(constraints.by_label)
-    share = mass / mass.sum()
-    constants = dual.make_constants(constraints, groups)
+    share = np.tile(mass / mass.sum(), constraints.n_outcomes)
+    constants = dual.make_constants(constraints, groups, cost_matrix=costs)
     weights = np.stack([dual.net_weights(constants, np.nan_to_num(net)) for net in multipliers])
 
     def long(kind: str, names: Any, values: Any) -> pd.DataFrame:

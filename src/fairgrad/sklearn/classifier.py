@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairgrad.aware import AwareRouting, with_values
-from fairgrad.evaluate import cell_errors, is_wrong, levels_of
+from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 from fairgrad.sklearn.fitting import (
     SMALL_TABLE,
@@ -72,6 +72,9 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         error_memory: share of earlier batches kept in the error estimates.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes in sorted order.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake. The accuracy that models are chosen by
+            counts all mistakes alike.
         sensitive_columns: columns of X (names of a data frame, positions of an array) that hold
             the sensitive values; they are taken out of the features.
         use_sensitive: whether the model may look at the sensitive values, in fit and to predict:
@@ -154,6 +157,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         proportional_rate: float | str = "auto",
         error_memory: float = 0.9,
         y_desirable: Any = None,
+        cost_matrix: Any = None,
         sensitive_columns: Any = None,
         use_sensitive: bool = False,
         hidden_layer_sizes: tuple[int, ...] = (),
@@ -183,6 +187,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.proportional_rate = proportional_rate
         self.error_memory = error_memory
         self.y_desirable = y_desirable
+        self.cost_matrix = cost_matrix
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -410,6 +415,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             clip_norm=resolve_clip(self.clip_norm, self._hidden(), self.fairness_measure, n),
+            cost_matrix=self.cost_matrix,
         )
         if rows.is_plain:
             return plain
@@ -442,7 +448,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             constraints = run.training.constraints[run.place]
             assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
-            self.cell_names_ = self.groups_.cell_names(constraints.by_label)
+            self.cell_names_ = constraints.weight_names(self.groups_)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
             self.fairness_rate_ = float(run.member.fairness_rate)
             if uses_desirable(self.fairness_measure):
@@ -502,8 +508,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         constraints = constraints_of(
             self.fairness_measure, people.groups, epsilon=self.epsilon, y_desirable=self.y_desirable
         )
-        wrong = is_wrong(people, self._labels(self._margins(X)))
-        return levels_of(constraints, cell_errors(people, wrong, constraints.by_label)).values
+        predicted = predicted_index(people, self._labels(self._margins(X)))
+        return levels_of(constraints, cell_rates(constraints, people, predicted)).values
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""

@@ -19,7 +19,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
 from fairgrad.columns import sensitive_columns
-from fairgrad.decisions import TOLERANCE, added_scores
+from fairgrad.decisions import TOLERANCE, added_scores, as_costs, label_scores
+from fairgrad.dual import check_costs
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.cell_models import (
     cell_probabilities,
@@ -49,15 +50,17 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
 
     with one multiplier lambda per constraint: these are all that is fitted to be fair, so it takes
-    little more than the estimator's own time, and nothing of it is random. Sensitive values are
+    little more than the estimator's own time, and nothing of it is random. For measures of what is
+    predicted, such as demographic parity with more than two labels, the multipliers put a cost on
+    every label in every cell, and the label of the least cost is chosen. Sensitive values are
     needed to fit, and to predict only if the decisions are to be aware of them (`use_sensitive`).
 
     Args:
         estimator: a classifier or pipeline with `predict_proba`; by default logistic regression on
             scaled features. If it is calibrated, so much the better.
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
-            "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
-            or None for the plain estimator.
+            "accuracy_parity", "four_fifths_rule", "equalized_odds_all", one of your own (see
+            `fairgrad.torch.FairLoss`), or None for the plain estimator.
         epsilon: slack of the constraints; 0 is exact fairness: levels of at most 0.001, or of one
             row where one row makes more. Infinity gives the plain decisions.
         use_sensitive: whether decisions may look at the sensitive values, which then are given to
@@ -81,12 +84,15 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         n_folds: of "cross_fitted".
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes in sorted order.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake. Decisions then cost as little as can be.
         random_state: of the rows held out, and of the folds.
 
     Attributes:
         classes_: the class labels.
         multipliers_: (J,) the multipliers of the constraints.
-        cell_weights_: (K,) the weights of the cells.
+        cell_weights_: (K,) the weights of the cells; (L * K,) of every label in every cell for
+            measures of what is predicted, or with costs.
         levels_: (J,) levels of fairness on the rows that the multipliers were found on.
         violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
         constraint_names_: (J,) what each level and multiplier speaks of.
@@ -127,6 +133,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         validation_fraction: float = 0.2,
         n_folds: int = 5,
         y_desirable: Any = None,
+        cost_matrix: Any = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -140,6 +147,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.validation_fraction = validation_fraction
         self.n_folds = n_folds
         self.y_desirable = y_desirable
+        self.cost_matrix = cost_matrix
         self.random_state = random_state
 
     def fit(
@@ -200,7 +208,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         values as in `decision_function`.
         """
         scores = self._scores(X, sensitive_features)
-        if self.fairness_measure is None:
+        if self.fairness_measure is None and self.cost_matrix is None:
             return scores.T
         probability: Floats = softmax(scores, axis=0).T
         return probability
@@ -261,14 +269,30 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
         self.cell_groups_ = [part.groups for part in fitted.parts]
-        self.pulls_ = [np.zeros((len(classes), size)) for size in fitted.sizes]
+        n_labels = len(classes)
+        self.pulls_ = [np.zeros((n_labels, size)) for size in fitted.sizes]
         weights = np.ones(rows.groups.mass.shape)
+        plain = check_costs(self.cost_matrix, n_labels).T
+        costs: Floats = np.repeat(plain[:, :, None], rows.groups.n_groups, axis=2)
+        are_costs = self.cost_matrix is not None
         for part, pull in zip(measured, decision.pulls, strict=True):
-            self.pulls_[fitted.attributes.index(part.attributes)] += pull
-            weights += pull[:, rows.groups.parents(*part.attributes)]
+            place = fitted.attributes.index(part.attributes)
+            parents = rows.groups.parents(*part.attributes)
+            costs = costs + as_costs(pull)[:, :, parents]
+            if pull.ndim == 3:
+                are_costs = True
+                self.pulls_[place] = as_costs(self.pulls_[place]) + pull
+                continue
+            weights += pull[:, parents]
+            both = self.pulls_[place].ndim == 3
+            self.pulls_[place] = self.pulls_[place] + (as_costs(pull) if both else pull)
         by_label = any(part.constraints.by_label for part in measured)
         self.cell_weights_ = weights.ravel() if by_label else weights[0]
         self.cell_names_ = rows.groups.cell_names(by_label)
+        if are_costs:
+            self.cell_weights_ = (costs.max(0) - costs).ravel()
+            cells = rows.groups.cell_names(by_label=True)
+            self.cell_names_ = tuple(f"{y} predicted, {name}" for y in classes for name in cells)
         self.multipliers_, self.levels_ = decision.multipliers, decision.levels
         self.violation_ = decision.beyond
         names = [name for part in measured for name in part.constraints.names]
@@ -286,6 +310,14 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             )
         if decision.beyond > TOLERANCE:
             _warn_of_violation(decision, measured)
+
+    def costs(self, n_labels: int) -> Floats | None:
+        """(L, L) the costs of predictions, checked; None if every mistake costs 1.
+
+        Raises:
+            ValueError: if they do not fit so many classes.
+        """
+        return None if self.cost_matrix is None else check_costs(self.cost_matrix, n_labels)
 
     def _estimator(self) -> Any:
         if self.estimator is not None:
@@ -321,8 +353,9 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
             plain: Floats = np.asarray(self.label_model_.predict_proba(X), dtype=np.float64).T
-            return plain
-        return weighted_scores(self._probabilities(X, sensitive_features), self.pulls_)
+            return label_scores(plain, self.costs(len(self.classes_)))
+        probabilities = self._probabilities(X, sensitive_features)
+        return weighted_scores(probabilities, self.pulls_, self.costs(len(self.classes_)))
 
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes."""
@@ -369,12 +402,16 @@ def _warn_of_violation(decision: Decision, measured: Sequence[MeasuredAttributes
     )
 
 
-def weighted_scores(probabilities: Sequence[Floats], pulls: Sequence[Floats]) -> Floats:
+def weighted_scores(
+    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
+) -> Floats:
     """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
 
-    The first term is the mean of what the attributes' models say of it.
+    The first term is the mean of what the attributes' models say of it; with costs, minus what the
+    label is expected to cost.
     """
-    scores: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    scores = label_scores(mean, costs)
     for own, pull in zip(probabilities, pulls, strict=True):
         scores = scores + added_scores(own, pull)
     return scores
@@ -392,6 +429,10 @@ def predict_together(
     """
     shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
     return [
-        model.classes_[softmax(weighted_scores(shared, model.pulls_), axis=0).argmax(0)]
+        model.classes_[
+            softmax(
+                weighted_scores(shared, model.pulls_, model.costs(len(model.classes_))), axis=0
+            ).argmax(0)
+        ]
         for model in models
     ]

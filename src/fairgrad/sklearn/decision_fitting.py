@@ -100,6 +100,8 @@ def fit_decisions(
         arguments=("y", "sensitive_features", "sample_weight"),
     )
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
+    for model in models:
+        model.costs(len(classes))  # refused before anything is fitted
     fitted = CellFit(first, X, y, rows, arguments)
     tuned = fitted.tuned_on(validation)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
@@ -216,7 +218,8 @@ class CellFit:
             rows = GroupedRows(part.groups, tuned.rows.label, own.group, tuned.rows.weight)
             probability = tuned.probabilities[self.attributes.index(part.attributes)]
             cells.append(ConstrainedCells(part.constraints, rows, probability))
-        problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells)
+        costs = model.costs(len(tuned.rows.groups.labels))
+        problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells, costs)
         return solve(problem, near), measured
 
 

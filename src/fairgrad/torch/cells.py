@@ -99,6 +99,11 @@ class CellLookup(nn.Module):
         """
         return self._entries(self.label, label) + self._group(s)
 
+    def outcome(self, predicted: Tensor) -> Tensor:
+        """(N,) 1 + the index of each predicted label, 0 for classes that are no labels."""
+        entries = self._entries(self.label, predicted)
+        return torch.where(entries < self.n_cells, entries // self.n_groups + 1, 0)
+
     def _group(self, s: Tensor) -> Tensor:
         if self.joint is None:
             return self._entries(self.columns[0], s if s.ndim == 1 else s[:, 0])

@@ -24,10 +24,12 @@ class FairDecision(nn.Module):
     module with the logits of both.
 
     Args:
-        weights: (L, G) of the cells.
+        weights: (L, G) of the cells. For measures of what is predicted, (L, L, G) what predicting
+            each label (the first axis) costs in each cell: the scores are then minus the expected
+            costs.
 
     Raises:
-        ValueError: if the weights are not a matrix.
+        ValueError: if the weights are neither.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -55,8 +57,11 @@ class FairDecision(nn.Module):
     def __init__(self, weights: Any) -> None:
         super().__init__()
         array = np.array(as_array(weights), dtype=np.float64)
-        if array.ndim != 2:
-            raise ValueError(f"weights: expected (labels, groups), got shape {array.shape}.")
+        if array.ndim != 2 and (array.ndim != 3 or array.shape[0] != array.shape[1]):
+            raise ValueError(
+                "weights: expected (labels, groups), or costs (labels, labels, groups); got shape "
+                f"{array.shape}."
+            )
         self.register_buffer("weights", torch.from_numpy(array))
 
     @classmethod
@@ -70,6 +75,7 @@ class FairDecision(nn.Module):
         group_logits: Any = None,
         epsilon: Any = 0.0,
         y_desirable: Any = None,
+        cost_matrix: Any = None,
         sample_weight: Any = None,
     ) -> FairDecision:
         """Finds the weights by rows with labels, best such as the network was not trained on.
@@ -83,6 +89,8 @@ class FairDecision(nn.Module):
             group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
             epsilon: slack of the constraints, one number or one per constraint.
             y_desirable: labels that some measures speak of.
+            cost_matrix: what it costs to predict each label (columns) where each is true (rows);
+                None for 1 for every mistake.
             sample_weight: (n,) non-negative weights.
 
         Raises:
@@ -92,9 +100,11 @@ class FairDecision(nn.Module):
         from fairgrad.decisions import (  # noqa: PLC0415 - scipy is loaded where it is needed
             ConstrainedCells,
             DecisionProblem,
+            as_costs,
             measured_apart,
             solve,
         )
+        from fairgrad.dual import check_costs  # noqa: PLC0415 - as above
         from fairgrad.groups import group_rows  # noqa: PLC0415 - as above
 
         rows = group_rows(y, s, sample_weight)
@@ -117,8 +127,15 @@ class FairDecision(nn.Module):
             ConstrainedCells(part.constraints, rows, probability.cpu().numpy().transpose(1, 2, 0))
             for part in measured
         ]
-        decision = solve(DecisionProblem(rows.label, rows.weight, cells))
-        return cls(1.0 + np.sum(decision.pulls, axis=0))
+        costs = check_costs(cost_matrix, shape[0])
+        plain = cost_matrix is None
+        problem = DecisionProblem(rows.label, rows.weight, cells, None if plain else costs)
+        decision = solve(problem)
+        if plain and all(pull.ndim == 2 for pull in decision.pulls):
+            return cls(1.0 + np.sum(decision.pulls, axis=0))
+        return cls(
+            costs.T[:, :, None] + np.sum([as_costs(pull) for pull in decision.pulls], axis=0)
+        )
 
     def forward(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
         """(n, L) the scores of the labels.
@@ -127,7 +144,10 @@ class FairDecision(nn.Module):
             logits: (n, L * G) of the cells; with two heads (n, L) of the labels.
             group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
         """
-        return (self.cell_probabilities(logits, group_logits) * self.weights).sum(-1)
+        probability = self.cell_probabilities(logits, group_logits)
+        if self.weights.ndim == 3:
+            return -(probability.flatten(1) @ self.weights.flatten(1).T)
+        return (probability * self.weights).sum(-1)
 
     def cell_probabilities(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
         """(n, L, G) in the precision of the weights.
@@ -135,7 +155,7 @@ class FairDecision(nn.Module):
         Raises:
             ValueError: if the logits are not those of the cells, or of labels and groups.
         """
-        n_labels, n_groups = self.weights.shape
+        n_labels, n_groups = self.weights.shape[-2:]
         expected = n_labels * n_groups if group_logits is None else n_labels
         if logits.ndim != 2 or logits.shape[1] != expected:
             raise ValueError(
@@ -150,4 +170,4 @@ class FairDecision(nn.Module):
 
     def extra_repr(self) -> str:
         """Labels and groups, for printing."""
-        return f"labels={self.weights.shape[0]}, groups={self.weights.shape[1]}"
+        return f"labels={self.weights.shape[0]}, groups={self.weights.shape[-1]}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fairgrad.checks import check_number
+from fairgrad.constraints import on_outcomes
 from fairgrad.fairness_functions import FairnessMeasure, is_older_class
 from fairgrad.groups import Groups
 from fairgrad.measures import (
@@ -68,6 +70,10 @@ class FairLoss(nn.Module):
     ``.eval()`` nothing is updated and the plain loss is returned, comparable over epochs. Under
     ``torch.no_grad()`` nothing is updated either.
 
+    Measures of what is predicted, such as demographic parity with more than two labels, give a
+    weight to every label of a cell, and the loss of an example is :math:`\sum_l t_{k(i),l} (-\log
+    p_l)` (see `fairgrad.dual`): with `CrossEntropyLoss` and `NLLLoss` only.
+
     Args:
         base_loss: a PyTorch loss class (made with ``reduction="none"`` and the remaining keyword
             arguments), or any callable that gives one value per example.
@@ -75,8 +81,9 @@ class FairLoss(nn.Module):
         s_train: sensitive values of the training set; several columns for several attributes;
             missing values and -1 are unknown and in no constraint.
         fairness_measure: a name ("accuracy_parity", "equalized_odds", "equality_of_opportunity",
-            "demographic_parity", "four_fifths_rule"), a function from `Groups` to `Constraints`,
-            `Constraints`, matrices (c0, C), an `On`, or a list of these.
+            "demographic_parity", "four_fifths_rule", "equalized_odds_all"), `AtLeast` or `AtMost`,
+            a function from `Groups` to `Constraints`, `Constraints`, matrices (c0, C), an `On`, or
+            a list of these.
         predict: how to read predicted labels off the input; known for PyTorch's own losses.
         fairness_rate: step size of the multipliers.
         epsilon: slack of the constraints; 0 is exact fairness.
@@ -89,6 +96,9 @@ class FairLoss(nn.Module):
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two.
         reduction: "mean", "sum" or "none", as in PyTorch.
+        cost_matrix: what it costs to predict each label (columns) where each is true (rows), in
+            the order of the labels; by default every mistake costs 1. With `CrossEntropyLoss` and
+            `NLLLoss` only.
         sample_weight_train: weights of the training rows, if batches have sample weights.
         process_group: the processes that train one model together. Their counts are summed in
             every step, so that they share one set of multipliers: all must call the loss equally
@@ -119,6 +129,8 @@ class FairLoss(nn.Module):
         tensor([0.7500, 1.2500])
     """
 
+    label_classes: Tensor
+
     @takes_older_order
     def __init__(
         self,
@@ -135,6 +147,7 @@ class FairLoss(nn.Module):
         negative_weights: bool = True,
         y_desirable: Any = None,
         reduction: str = "mean",
+        cost_matrix: Any = None,
         sample_weight_train: Any = None,
         process_group: Any = None,
         sharded: bool = False,
@@ -165,6 +178,11 @@ class FairLoss(nn.Module):
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
+        if cost_matrix is not None:
+            self.constraints = on_outcomes(self.constraints, self.groups)
+        self._is_soft = self.constraints.n_outcomes > 1
+        if self._is_soft and self.reading.log_probabilities is None:
+            raise ValueError(NO_LOG_LOSS.format(loss=type(self.base_loss).__name__))
         has_weight = getattr(self.base_loss, "weight", None) is not None
         self._has_class_weight = self.ignore_index is not None and has_weight
         self.state = Multipliers(
@@ -175,8 +193,12 @@ class FairLoss(nn.Module):
             proportional_rate=proportional_rate,
             error_memory=error_memory,
             negative_weights=negative_weights,
+            cost_matrix=cost_matrix,
             processes=processes,
         )
+        if self._is_soft:
+            labels = torch.from_numpy(self.groups.labels.astype(np.int64))
+            self.register_buffer("label_classes", labels, persistent=False)
         processes.check_settings(self.settings)
         # Modules find and call their submodules slowly, and this is the hot path.
         forward = getattr(self.base_loss, "forward", self.base_loss)
@@ -187,7 +209,7 @@ class FairLoss(nn.Module):
         # Or, in the usual case, the sum of the losses and their number; 0 of them before the first.
         self._plain = torch.zeros(2, dtype=torch.float64)
 
-    def forward(
+    def forward(  # noqa: C901 - the hot path, where calls cost more than branches
         self,
         input: Tensor,  # noqa: A002 - PyTorch's name
         target: Tensor,
@@ -243,6 +265,7 @@ class FairLoss(nn.Module):
         is_usual = (
             update
             and is_mean
+            and not self._is_soft
             and sample_weight is None
             and reading.predict is best_class
             and not torch.compiler.is_compiling()
@@ -253,13 +276,41 @@ class FairLoss(nn.Module):
             return losses.dot(usual)
         factor = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
-            lambda: reading.wrong(input, label),
+            lambda: self._outcome(input, label),
             input if reading.predict is best_class else None,
         )
         if update:
             last[:] = losses.detach(), label, sample_weight
+        if self._is_soft:
+            losses, factor = self._soft_losses(input, label, factor), torch.ones_like(losses)
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         return self._reduce(losses, factor, divisor)
+
+    def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
+        """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""
+        if not self._is_soft:
+            return self.reading.wrong(scores, label)
+        return self.state.lookup.outcome(self.reading.predict(scores).reshape(-1))
+
+    def _soft_losses(self, scores: Tensor, label: Tensor, target: Tensor) -> Tensor:
+        """(N,) ``sum_l t_l (-log p_l)``, all weights and divisors included.
+
+        Class weights and label smoothing are as PyTorch has them where only one t_l is not 0.
+        """
+        assert self.reading.log_probabilities is not None  # noqa: S101 - checked at the start
+        surprise = -self.reading.log_probabilities(scores)
+        target = target.to(surprise.dtype)
+        classes = self.label_classes
+        losses = (target * surprise.index_select(1, classes)).sum(1)
+        weight = getattr(self.base_loss, "weight", None)
+        if weight is not None:
+            losses = losses * weight.index_select(0, label.clamp(0, len(weight) - 1))
+        smoothing = getattr(self.base_loss, "label_smoothing", 0.0)
+        if smoothing > 0:
+            every = surprise if weight is None else surprise * weight
+            even = target.sum(1) * every.mean(1)
+            losses = (1 - smoothing) * losses + smoothing * even
+        return losses
 
     def _explain(self, label: Tensor, s: Tensor, error: Exception) -> None:
         """Says it in words if the base loss has refused a batch that this loss refuses, too."""
@@ -305,7 +356,10 @@ class FairLoss(nn.Module):
 
     @property
     def cell_weights(self) -> Tensor:
-        """(K,) current weights of the cells, named by `cell_names`."""
+        """(K,) current weights of the cells, named by `cell_names`.
+
+        Of measures of what is predicted: (L * K,) the weight of every label in every cell.
+        """
         return self.state.cell_weights
 
     @property
@@ -339,8 +393,8 @@ class FairLoss(nn.Module):
 
     @property
     def cell_names(self) -> tuple[str, ...]:
-        """(K,) names of the cells."""
-        return self.groups.cell_names(self.constraints.by_label)
+        """(K,) names of the cells; (L * K,) of every predicted label in every cell."""
+        return self.constraints.weight_names(self.groups)
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
@@ -373,6 +427,12 @@ class FairLoss(nn.Module):
             "share them."
         )
 
+
+NO_LOG_LOSS = (
+    "fairness_measure: this measure, or cost_matrix, gives a weight to every label that may be "
+    "predicted; only with the log loss is the label of the highest score then the one of the least "
+    "cost. Use CrossEntropyLoss or NLLLoss; got {loss}."
+)
 
 FairnessLoss = FairLoss
 """The name in fairgrad 0.2.0."""

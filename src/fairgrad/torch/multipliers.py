@@ -83,11 +83,14 @@ class Multipliers(nn.Module):
         # As arrays they are out of reach of those who cast or move buffers.
         self._arrays = constants = dual.make_constants(constraints, groups, **settings)
         self._constants = constants.convert(torch.from_numpy)
+        self.n_outcomes = constants.n_outcomes
         for name, tensor in self._tensors().items():
             self.register_buffer(name, tensor, persistent=False)
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
-        self.is_compiled = is_compiled and self.lookup.n_columns <= MAX_COLUMNS
+        self.is_compiled = (
+            is_compiled and self.lookup.n_columns <= MAX_COLUMNS and self.n_outcomes == 1
+        )
         self._compiled: CompiledStep | None = None
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
@@ -97,6 +100,7 @@ class Multipliers(nn.Module):
             groups.cell_mass(constraints.by_label),
             *(getattr(constraints, name) for name in ("c0", "lower", "upper")),
             *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
+            *(() if constants.cost is None else (constants.cost,)),
         )
 
     @property
@@ -120,7 +124,7 @@ class Multipliers(nn.Module):
             "proportional_rate": constants.proportional_rate,
             "error_memory": constants.error_memory,
             "negative_weights": constants.least_weight is None,
-            "fairness_measure, epsilon or y_desirable": f"constraints with the digest {digest}",
+            "fairness_measure, epsilon, y_desirable or cost_matrix": f"those of digest {digest}",
         }
 
     def factors(
@@ -130,11 +134,13 @@ class Multipliers(nn.Module):
 
         Args:
             batch: labels, sensitive values and weights of the rows.
-            wrong: a function that gives (N,) which predictions are wrong.
+            wrong: a function that gives (N,) which predictions are wrong; for constraints on
+                predicted labels, which label is predicted, as `CellLookup.outcome` says it.
             scores: (N, classes) whose highest entry is the prediction, if that is how it is read.
 
         Returns:
-            (N,) the weight of each row's cell times its sample weight.
+            (N,) the weight of each row's cell times its sample weight; (N, L) of each label for
+            constraints on predicted labels.
 
         Raises:
             ValueError: if a label or sensitive value was never seen, or is on another device.
@@ -237,9 +243,10 @@ class Multipliers(nn.Module):
         if cell.max() >= NOWHERE:
             raise ValueError(lookup.explain(label, s))
         weight = None if sample_weight is None else sample_weight.numpy()
-        slot, n_slots = cell + lookup.n_slots * wrong.numpy(), 2 * lookup.n_slots
+        n_counted = 1 + self.n_outcomes
+        slot, n_slots = cell + lookup.n_slots * wrong.numpy(), n_counted * lookup.n_slots
         counts = np.bincount(slot, weight, minlength=n_slots).astype(np.float64)
-        counts = counts.reshape(2, -1)[:, : lookup.n_cells]
+        counts = counts.reshape(n_counted, -1)[:, : lookup.n_cells]
         constants = self._arrays
         state = dual.State(*(part.numpy() for part in self.state))
         if update:
@@ -249,7 +256,13 @@ class Multipliers(nn.Module):
                     own[:] = new  # the buffers' own memory
         else:
             weights = dual.current_weights(constants, state)
-        factors = np.append(weights, np.ones(lookup.n_slots - lookup.n_cells))[cell]
+        n_more = lookup.n_slots - lookup.n_cells
+        if self.n_outcomes > 1:
+            by_cell = np.pad(weights.reshape(self.n_outcomes, -1).T, [(0, n_more), (0, 0)])
+            factors = by_cell[cell]
+            weight = None if weight is None else weight[:, None]
+        else:
+            factors = np.append(weights, np.ones(n_more))[cell]
         factors = factors if weight is None else factors * weight
         return torch.from_numpy((factors / (counts.sum() if mean else 1.0)).astype(np.float32))
 
@@ -271,7 +284,8 @@ class Multipliers(nn.Module):
             divisor = rows.sum()
         # Weights that only the host could refuse spoil the loss of this batch, but no later one.
         counted = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
-        counts = rows.new_zeros(2 * lookup.n_slots)
+        n_counted = 1 + self.n_outcomes
+        counts = rows.new_zeros(n_counted * lookup.n_slots)
         try:
             counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), counted)
         except (IndexError, RuntimeError) as error:
@@ -279,7 +293,7 @@ class Multipliers(nn.Module):
             if problem is None:
                 raise
             raise ValueError(problem) from error
-        counts = counts.view(2, -1)[:, : lookup.n_cells]
+        counts = counts.view(n_counted, -1)[:, : lookup.n_cells]
         if update:
             if not self.processes.is_alone:
                 counts = counts.contiguous()
@@ -287,8 +301,13 @@ class Multipliers(nn.Module):
             weights = self._update(counts)
         else:
             weights = dual.current_weights(constants, self.state)
-        if lookup.n_slots > lookup.n_cells:
-            weights = torch.cat([weights, weights.new_ones(lookup.n_groups)])
+        n_more = lookup.n_slots - lookup.n_cells
+        if self.n_outcomes > 1:  # targets to be ignored have no label to learn
+            weights = weights.view(self.n_outcomes, -1).t()
+            weights = torch.cat([weights, weights.new_zeros(n_more, self.n_outcomes)])
+            rows = rows[:, None]
+        elif n_more:
+            weights = torch.cat([weights, weights.new_ones(n_more)])
         if mean:
             weights = weights / divisor
         factors: Tensor = weights.index_select(0, cell)
@@ -306,7 +325,7 @@ class Multipliers(nn.Module):
     def step_without_rows(self) -> None:
         """A step of a process that has no rows, but whose twins may have."""
         if not self.processes.is_alone:
-            counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
+            counts = self._constants.per_share.new_zeros(1 + self.n_outcomes, self.lookup.n_cells)
             self.processes.sum(counts)
             self._update(counts)
 
@@ -316,7 +335,7 @@ class Multipliers(nn.Module):
         Returns:
             A function that waits for the others' counts and takes them in.
         """
-        counts = self._constants.per_share.new_zeros(2, self.lookup.n_cells)
+        counts = self._constants.per_share.new_zeros(1 + self.n_outcomes, self.lookup.n_cells)
         wait = self.processes.start_sum(counts)
 
         def finish() -> None:
@@ -375,7 +394,7 @@ class Multipliers(nn.Module):
 
     @property
     def cell_weights(self) -> Tensor:
-        """(K,) the current weights of the cells."""
+        """(K,) the current weights of the cells; (L * K,) of each predicted label."""
         weights: Tensor = dual.current_weights(self._constants, self.state)
         return weights.float()
 

@@ -58,11 +58,14 @@ class Reading:
         predict: from the input to predicted labels.
         fits: whether an input has the right shape; its docstring names the shape.
         checks_labels: whether the loss refuses labels that are no class by itself.
+        log_probabilities: from the input to the log-probability of each class, (N, classes), if
+            the loss is minus that of the label: what measures of predicted labels need.
     """
 
     predict: Callable[[Tensor], Tensor]
     fits: Callable[[Tensor], bool] = any_shape
     checks_labels: bool = False
+    log_probabilities: Callable[[Tensor], Tensor] | None = None
 
     def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) 1 where the prediction is wrong, else 0."""
@@ -78,9 +81,23 @@ class Reading:
         return f"input: expected shape {expected}; got {got}."
 
 
+def log_softmax(scores: Tensor) -> Tensor:
+    """(N, classes) log-probabilities of logits."""
+    return scores.log_softmax(1)
+
+
+def as_they_are(scores: Tensor) -> Tensor:
+    """(N, classes) log-probabilities that are given as such."""
+    return scores
+
+
 READINGS: dict[type[nn.Module], Reading] = {
-    nn.CrossEntropyLoss: Reading(best_class, class_scores, checks_labels=True),
-    nn.NLLLoss: Reading(best_class, class_scores, checks_labels=True),
+    nn.CrossEntropyLoss: Reading(
+        best_class, class_scores, checks_labels=True, log_probabilities=log_softmax
+    ),
+    nn.NLLLoss: Reading(
+        best_class, class_scores, checks_labels=True, log_probabilities=as_they_are
+    ),
     nn.MultiMarginLoss: Reading(best_class, class_scores, checks_labels=True),
     nn.BCEWithLogitsLoss: Reading(positive_logit, one_score),
     nn.BCELoss: Reading(likely, one_score),

@@ -92,6 +92,24 @@ def residual(scores: Tensor, label: Tensor) -> Tensor:
     return probability.scatter_add_(2, index, probability.new_full((1,), -1.0).expand(index.shape))
 
 
+def predictions(scores: Tensor) -> Tensor:
+    """(S, T, B) the index of the predicted label."""
+    return scores.argmax(2) if scores.shape[2] > 1 else (scores[:, :, 0] > 0).long()
+
+
+def soft_residual(scores: Tensor, target: Tensor) -> Tensor:
+    """(S, T, outputs, B) the gradient of ``sum_l t_l (-log p_l)`` by the scores.
+
+    Args:
+        scores: (S, T, outputs, B).
+        target: (S, T, L, B) the weight t of each label.
+    """
+    total = target.sum(2, keepdim=True)
+    if scores.shape[2] == 1:
+        return total * scores.sigmoid() - target[:, :, 1:]
+    return total * scores.softmax(2) - target
+
+
 def losses(scores: Tensor, label: Tensor) -> Tensor:
     """(S, T, B) each row's cross-entropy."""
     label = label[:, None, None]
@@ -137,14 +155,20 @@ class Evaluation:
 
     def record(self, network: Network) -> History:
         """Judges the network's models as they are: a history of one epoch."""
-        counts = torch.zeros(self.n_members, 2, self.fairness.cells.n_cells, dtype=torch.float64)
+        n_outcomes = self.fairness.n_outcomes
+        shape = (self.n_members, 1 + n_outcomes, self.fairness.cells.n_cells)
+        counts = torch.zeros(shape, dtype=torch.float64)
         loss = torch.zeros(self.n_members, dtype=torch.float64)
         for index, valid in self.streams.epoch(shuffled=False):
             scores = network.scores(self.table.take(index))
             scores = scores.view(self.n_streams, -1, *scores.shape[1:])
             batch = self.fairness.cells.take(index, valid)
             label = batch.label if scores.shape[2] == 1 else batch.label.long()
-            counts += batch.count(errors(scores, label)).view(counts.shape)
+            if n_outcomes > 1:
+                found = batch.count_labels(predictions(scores), n_outcomes)
+            else:
+                found = batch.count(errors(scores, label))
+            counts += found.view(counts.shape)
             own = losses(scores, label)
             own = own.sum(-1) if batch.weight is None else own @ batch.weight[:, :, None]
             loss += own.view(-1)
@@ -155,14 +179,20 @@ class Evaluation:
         """What was counted in some epochs as a history.
 
         Args:
-            counts: (epochs, M, 2, K) rows predicted rightly, and wrongly.
+            counts: (epochs, M, 2, K) rows predicted rightly, and wrongly; (epochs, M, 1 + L, K) by
+                predicted label.
             loss: (epochs, M) sums over the rows.
             multipliers: (epochs, M, J).
         """
         total = counts.sum((2, 3))
         levels, gaps = self._levels(counts)
+        wrong = counts[:, :, 1].sum(2)
+        if self.fairness.n_outcomes > 1:
+            n_labels = self.table.n_labels
+            by_label = counts[:, :, 1:].reshape(*total.shape, n_labels, n_labels, -1)
+            wrong = total - np.einsum("emllg->em", by_label)
         return History(
-            accuracy=1 - counts[:, :, 1].sum(2) / total,
+            accuracy=1 - wrong / total,
             loss=loss / total,
             unfairness=unfairness(gaps),
             levels=levels,
@@ -171,13 +201,14 @@ class Evaluation:
 
     def _levels(self, counts: Floats) -> tuple[Floats, Floats]:
         """(epochs, M, J) levels and how unfair they are, NaN where a member has no such level."""
-        right, wrong = np.moveaxis(self.fairness.mixed(torch.from_numpy(counts)).numpy(), 2, 0)
-        error_rate = wrong / np.maximum(right + wrong, dual.NOTHING)
+        counts = self.fairness.mixed(torch.from_numpy(counts)).numpy()
+        rates = counts[:, :, 1:] / np.maximum(counts.sum(2, keepdims=True), dual.NOTHING)
+        rates = rates.reshape(*rates.shape[:2], -1)
         levels, gaps = np.full((2, len(counts), self.n_members, self.n_levels), np.nan)
         for part, own in self.constraints.values():
             n = len(part.c0)
             # A measure that does not look at the label finds its groups in the first cells.
-            found = part.levels(error_rate[:, own, : part.n_cells])
+            found = part.levels(rates[:, own, : part.coefficients.n_cells])
             levels[:, own, :n], gaps[:, own, :n] = found, part.gaps(found)
         return levels, gaps
 

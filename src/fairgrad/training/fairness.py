@@ -9,6 +9,10 @@ is in cell k:
 Members may have different measures. If some look at the label and others do not, all have cells by
 (label, group); for a measure that does not look at the label, each such cell then stands for its
 whole group: it holds the group's rows of every label, and its weight is the group's.
+
+Measures of what is predicted, and costs of mistakes, count predicted labels in place of errors, and
+every label has a weight in every cell (`fairgrad.dual`). Their loss is another one, so they are not
+in a stack with measures of errors.
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fairgrad import dual
-from fairgrad.constraints import Coefficients, Constraints, warn_of_undefined
+from fairgrad.constraints import Coefficients, Constraints, on_outcomes, warn_of_undefined
 from fairgrad.measures import constraints_of
 from fairgrad.torch.compiled import CompiledStep, is_compiled
 
@@ -53,6 +58,7 @@ class StackedFairness:
         is_active: whether any member is to be made fair; if not, all rows weigh the same.
         ignores_labels: (M,) whose measure does not look at the label although the cells are by
             label; None if nobody's.
+        n_outcomes: 1 for measures of errors, else the number of labels, whose predictions count.
     """
 
     def __init__(
@@ -66,23 +72,25 @@ class StackedFairness:
         self.exact: dict[Any, tuple[Constraints, Groups]] = {}
         constraints = self.constraints = member_constraints(members, groups, self.exact)
         warn_of_undefined([part for part in constraints if part is not None])
-        by_label = any(part is not None and part.by_label for part in constraints)
+        self.n_outcomes = _counted_outcomes(members, constraints, table.n_labels)
+        is_of_outcomes = self.n_outcomes > 1
+        by_label = is_of_outcomes or any(part is not None and part.by_label for part in constraints)
         self.cells = StackCells(table, by_label=by_label)
         self.n_members, self.n_groups = len(members), table.groups.n_groups
         n_levels = max([1, *(len(part.c0) for part in constraints if part is not None)])
         self.problems = [
-            _member_constants(member, part, own, by_label, n_levels)
+            _member_constants(member, part, own, by_label, n_levels, self.n_outcomes)
             for member, part, own in zip(members, constraints, groups, strict=True)
         ]
         self.constants = dual.side_by_side(self.problems)
         self._compiled: CompiledStep | None = None
-        if is_compiled:
+        if is_compiled and not is_of_outcomes:
             self._compiled = CompiledStep(self.constants.convert(torch.from_numpy))
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
         self.ignores_labels = torch.tensor(ignores_labels) if any(ignores_labels) else None
-        self.is_active = any(
+        self.is_active = is_of_outcomes or any(
             part is not None and (member.fairness_rate > 0 or member.proportional_rate > 0)
             for member, part in zip(members, constraints, strict=True)
         )
@@ -94,11 +102,17 @@ class StackedFairness:
             torch.from_numpy(start.errors),
             torch.zeros(n_sides, self.n_members * n_levels, dtype=torch.float64),
         )
+        weights = torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64)
+        errors = self._joint.errors.view(self.n_members, -1)
+        if is_of_outcomes:  # these are kept by member, which the joint ones are not
+            at_zero = dual.net_weights(self.constants, np.zeros(len(self.constants.c0)))
+            weights = self._by_member(torch.from_numpy(at_zero)).flatten(1)
+            errors = self._by_member(self._joint.errors).flatten(1)
         self.state = {
             "rows": self._joint.rows.view(self.n_members, -1),
-            "errors": self._joint.errors.view(self.n_members, -1),
+            "errors": errors,
             "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=torch.float64),
-            "weights": torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64),
+            "weights": weights,
         }
 
     def row_factors(self, batch: CellBatch, wrong: Tensor) -> Tensor:
@@ -123,13 +137,46 @@ class StackedFairness:
         weights = self.step(batch.count(wrong).view(-1, 2, batch.n_cells))
         return batch.spread(weights.view(*wrong.shape[:2], -1) / divisor)
 
+    def row_targets(self, batch: CellBatch, predicted: Tensor) -> Tensor:
+        """What each label of each row weighs: ``t[cell of i, l] * weight_i / sum of weights``.
+
+        Updates the state first. For measures of what is predicted.
+
+        Args:
+            batch: the cells of the batch.
+            predicted: (S, T, B) the index of the label that each member predicts.
+
+        Returns:
+            (S, T, L, B).
+        """
+        divisor = batch.total
+        if isinstance(divisor, Tensor):
+            divisor = divisor.clamp(min=dual.NOTHING)
+        streams, members, n = predicted.shape
+        counts = batch.count_labels(predicted, self.n_outcomes)
+        weights = self.step(counts.view(-1, 1 + self.n_outcomes, batch.n_cells))
+        spread = batch.spread(weights.view(streams, members * self.n_outcomes, -1) / divisor)
+        return spread.view(streams, members, self.n_outcomes, n)
+
+    def _by_member(self, joint: Tensor) -> Tensor:
+        """(M, O, K) of what stands side by side, (O * M * K)."""
+        by_outcome = joint.view(self.n_outcomes, self.n_members, -1)
+        return by_outcome.transpose(0, 1).contiguous()
+
     def step(self, counts: Tensor) -> Tensor:
-        """Takes in counts (M, 2, K) of a batch and gives the new weights (M, K)."""
+        """Takes in counts of a batch, (M, 2, K) or (M, 1 + L, K), and gives the new weights.
+
+        Returns:
+            (M, K), or (M, L * K) of every label.
+        """
         state, n_sides = self._joint, len(self._joint.multipliers)
+        if self.n_outcomes > 1:
+            kept = self.state["errors"].view(self.n_members, self.n_outcomes, -1)
+            state.errors.copy_(kept.transpose(0, 1).reshape(-1))
         own = self.state["multipliers"].view(self.n_members, n_sides, -1)
         of_members = state.multipliers.view(n_sides, self.n_members, -1).transpose(0, 1)
         of_members.copy_(own)
-        joint = self.mixed(counts).transpose(0, 1).reshape(2, -1).double()
+        joint = self.mixed(counts).transpose(0, 1).reshape(1 + self.n_outcomes, -1).double()
         if self._compiled is not None:
             weights = self._compiled.update(state, joint)
         else:
@@ -139,6 +186,9 @@ class StackedFairness:
                 part.copy_(torch.from_numpy(new))
             weights = torch.from_numpy(new_weights)
         own.copy_(of_members)
+        if self.n_outcomes > 1:
+            self.state["errors"].copy_(self._by_member(state.errors).flatten(1))
+            weights = self._by_member(weights)
         self.state["weights"] = weights = weights.view(self.n_members, -1)
         return weights.to(counts.dtype)
 
@@ -191,25 +241,56 @@ def member_constraints(
         if measure is None:
             found.append(None)
             continue
-        key = (id(measure), id(own), repr(desirable))
+        key = (id(measure), id(own), repr(desirable), member.cost_matrix is None)
         if key not in exact:
-            exact[key] = constraints_of(measure, own, y_desirable=desirable), own
+            constraints = constraints_of(measure, own, y_desirable=desirable)
+            if member.cost_matrix is not None:
+                constraints = on_outcomes(constraints, own)
+            exact[key] = constraints, own
         constraints = exact[key][0]
         found.append(constraints.slacken(member.epsilon) if with_slack else constraints)
     return found
 
 
+def _counted_outcomes(
+    members: Sequence[Member], constraints: Sequence[Constraints | None], n_labels: int
+) -> int:
+    """How many outcomes the cells of a stack have: one number for all members.
+
+    Raises:
+        ValueError: if the members' losses are of both kinds.
+    """
+    kinds = {
+        n_labels if part is None else part.n_outcomes
+        for member, part in zip(members, constraints, strict=True)
+        if part is not None or member.cost_matrix is not None
+    }
+    if len(kinds) > 1:
+        raise ValueError(
+            "fairness_measure: measures of what is predicted, and costs, have another loss than "
+            "measures of errors; train them in a stack of their own."
+        )
+    return kinds.pop() if kinds else 1
+
+
 def _member_constants(
-    member: Member, constraints: Constraints | None, groups: Groups, by_label: bool, n_levels: int
+    member: Member,
+    constraints: Constraints | None,
+    groups: Groups,
+    by_label: bool,
+    n_levels: int,
+    n_outcomes: int,
 ) -> dual.Constants:
     """One member's problem, filled up with levels that are always 0 to as many as others have."""
     n_cells = groups.mass.size if by_label else groups.n_groups
     if constraints is None:
-        zeros = Coefficients.from_dense(np.zeros((n_levels, n_cells)))
-        constraints = Constraints(np.zeros(n_levels), zeros, by_label)
-        return dual.make_constants(constraints, groups, fairness_rate=0.0)
+        zeros = Coefficients.from_dense(np.zeros((n_levels, n_outcomes * n_cells)))
+        constraints = Constraints(np.zeros(n_levels), zeros, by_label, n_outcomes=n_outcomes)
+        return dual.make_constants(
+            constraints, groups, fairness_rate=0.0, cost_matrix=member.cost_matrix
+        )
     own, defined = constraints.coefficients, constraints.is_defined
-    _check_cells(own.n_cells, groups, constraints.by_label)
+    _check_cells(constraints.n_cells, groups, constraints.by_label)
     n_more = n_levels - len(defined)
     if n_more == 0 and defined.all():
         return _constants_of(member, constraints, groups, by_label)
@@ -226,6 +307,7 @@ def _member_constants(
         constraints.by_label,
         lower=np.append(np.where(defined, constraints.lower, 0.0), np.zeros(n_more)),
         upper=np.append(np.where(defined, constraints.upper, 0.0), np.zeros(n_more)),
+        n_outcomes=constraints.n_outcomes,
     )
     return _constants_of(member, filled, groups, by_label)
 
@@ -240,6 +322,7 @@ def _constants_of(
         proportional_rate=member.proportional_rate,
         error_memory=member.error_memory,
         negative_weights=member.negative_weights,
+        cost_matrix=member.cost_matrix,
     )
     if by_label and not constraints.by_label:
         return _for_every_label(constants, len(groups.labels))
@@ -302,11 +385,27 @@ class CellBatch:
             wrong: (S, T, B) 1 where a row is predicted wrongly, else 0.
         """
         if self.membership is None:
-            return self._count_one_by_one(wrong)
+            return self._count_one_by_one(wrong, 2)
         # Both transposed: a product with few columns is slow, one with few rows is not.
         n_wrong = torch.bmm(self.membership.transpose(1, 2), wrong.transpose(1, 2)).transpose(1, 2)
         n_right = self.membership.sum(1)[:, None] - n_wrong
         return torch.stack([n_right, n_wrong], dim=2)
+
+    def count_labels(self, predicted: Tensor, n_labels: int) -> Tensor:
+        """(S, T, 1 + L, K) rows of each member by predicted label; none in the first row.
+
+        Args:
+            predicted: (S, T, B) indices of labels.
+            n_labels: L.
+        """
+        if self.membership is None:
+            return self._count_one_by_one(predicted + 1, 1 + n_labels)
+        streams, members, n = predicted.shape
+        chosen = functional.one_hot(predicted, n_labels).to(self.membership.dtype)
+        chosen = chosen.permute(0, 2, 1, 3).reshape(streams, n, members * n_labels)
+        counts = torch.bmm(self.membership.transpose(1, 2), chosen).transpose(1, 2)
+        counts = counts.reshape(streams, members, n_labels, self.n_cells)
+        return functional.pad(counts, (0, 0, 1, 0))
 
     def spread(self, cell_weights: Tensor) -> Tensor:
         """(S, T, B) each row's sample weight times the weight of its cell, of (S, T, K)."""
@@ -317,15 +416,20 @@ class CellBatch:
         found = cell_weights.gather(2, index)
         return found if self.weight is None else found * self.weight[:, None]
 
-    def _count_one_by_one(self, wrong: Tensor) -> Tensor:
+    def _count_one_by_one(self, outcome: Tensor, n_outcomes: int) -> Tensor:
+        """(S, T, n_outcomes, K) rows of each outcome, a number from 0, (S, T, B)."""
         assert self.cell is not None  # noqa: S101 - always there without a membership matrix
-        streams, members, _ = wrong.shape
-        first = torch.arange(streams * members).view(streams, members, 1) * 2 * self.n_cells
-        place = first + self.cell[:, None] + self.n_cells * wrong.long()
-        weight = wrong.new_ones(self.cell.shape) if self.weight is None else self.weight
-        counts = weight.new_zeros(streams * members * 2 * self.n_cells)
-        counts.index_add_(0, place.view(-1), weight[:, None].expand(wrong.shape).reshape(-1))
-        return counts.view(streams, members, 2, self.n_cells)
+        streams, members, _ = outcome.shape
+        n_slots = n_outcomes * self.n_cells
+        first = torch.arange(streams * members).view(streams, members, 1) * n_slots
+        place = first + self.cell[:, None] + self.n_cells * outcome.long()
+        weight = self.weight
+        if weight is None:
+            dtype = outcome.dtype if outcome.is_floating_point() else None
+            weight = torch.ones(self.cell.shape, dtype=dtype)
+        counts = weight.new_zeros(streams * members * n_slots)
+        counts.index_add_(0, place.view(-1), weight[:, None].expand(outcome.shape).reshape(-1))
+        return counts.view(streams, members, n_outcomes, self.n_cells)
 
 
 class StackCells:

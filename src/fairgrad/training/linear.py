@@ -49,12 +49,13 @@ ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights")
 
 
 def compiled_epochs(stack: Stack, plan: TrainingPlan) -> LinearEpochs | None:
-    """For linear models on dense rows, trained by the paper's own descent; else None."""
+    """For linear models on dense rows, trained by the paper's own descent and loss; else None."""
     network, streams = stack.network, stack.streams
     fits = (
         is_compiled
         and isinstance(stack.optimizer, Sgd)
         and stack.objective == stack.fair_objective
+        and stack.fairness.n_outcomes == 1
         and isinstance(stack.table.raw, Tensor)
         and stack.table.dtype in {torch.float32, torch.float64}
     )

@@ -16,7 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairgrad.training.evaluation import Evaluation, errors, residual
+from fairgrad.training.evaluation import (
+    Evaluation,
+    errors,
+    predictions,
+    residual,
+    soft_residual,
+)
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.networks import ModuleStack, Shape, build
 from fairgrad.training.optimizers import SOLVERS
@@ -203,6 +209,9 @@ class Stack:
     def fair_objective(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The gradient of the method's loss by the scores (S, T, outputs, B)."""
         cells = self.fairness.cells.take(*indices)
+        if self.fairness.n_outcomes > 1:
+            targets = self.fairness.row_targets(cells, predictions(scores))
+            return soft_residual(scores, targets.to(scores.dtype))
         label = cells.label if scores.shape[2] == 1 else cells.label.long()
         factors = self.fairness.row_factors(cells, errors(scores, label))
         return residual(scores, label) * factors[:, :, None]

@@ -236,6 +236,8 @@ class Member:
         proportional_rate: adds this times the current violation to the multipliers in use.
         error_memory: share of earlier batches kept in the error estimates.
         negative_weights: False clips the cells' weights at 0, for ablation only.
+        cost_matrix: what it costs to predict each label (columns) where each is true (rows); None
+            for 1 for every mistake.
         frequencies: groups with the frequencies to use in place of those of the training rows, as
             when rows come bit by bit.
 
@@ -264,6 +266,7 @@ class Member:
     proportional_rate: float = 0.0
     error_memory: float = 0.0
     negative_weights: bool = True
+    cost_matrix: Any = None
     frequencies: Groups | None = None
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from fairgrad.training import StackParts
 from fairgrad.training import losses as cross_entropies
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
 from fairgrad_bench.methods.models import train_stacked
-from fairgrad_bench.methods.support import unfit_measure
+from fairgrad_bench.methods.support import measure_of_predictions, unfit_measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +155,7 @@ def margins(scores: Tensor, label: Tensor) -> Tensor:
 
 
 def _unsupported(task: MethodTask) -> str | None:
-    if reason := unfit_measure(task):
+    if reason := unfit_measure(task) or measure_of_predictions(task):
         return reason
     return None if task.model == "linear" else "it is for linear models only, as in the paper"
 

@@ -45,6 +45,16 @@ def no_network_or_unfit_measure(task: MethodTask) -> str | None:
     return no_network(task) or unfit_measure(task)
 
 
+def measure_of_predictions(task: MethodTask) -> str | None:
+    """For methods that know constraints on error rates only."""
+    part = next(iter(task.splits.values())).train
+    groups = Groups.from_data(part.y, part.s)
+    found = constraints_of(task.measure, groups, y_desirable=task.y_desirable)
+    if found.n_outcomes == 1:
+        return None
+    return f"{task.measure} of more than two labels is no constraint on errors"
+
+
 def more_labels(task: MethodTask) -> str | None:
     """For methods that know two labels only."""
     found = n_labels(task)
