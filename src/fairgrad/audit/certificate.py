@@ -217,7 +217,8 @@ class Certificate:
         if words.severity(worst) > 0:
             rows = " As observed it is not fair: more rows would not help, a fairer model would."
         else:
-            rows = f" {words.advice(worst)}" if worst.verdict == UNDECIDED else ""
+            said = words.advice(worst) if worst.verdict == UNDECIDED else ""
+            rows = f" {said} These are fresh rows." if said else ""
         tolerance = self.attainable
         if tolerance is None:
             return rows
