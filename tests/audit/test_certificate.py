@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairgrad.audit import FAIR, Audit, Candidacy, Certificate, likeliest
+from fairgrad.audit import FAIR, Audit, Candidacy, Certificate, likeliest, words
 from fairgrad.audit.certificate import LIKELY, best_candidate, chance_to_pass
 
 
@@ -87,15 +87,26 @@ def test_whom_the_certificate_does_not_cover_is_named():
 
 
 def test_who_is_not_certified_hears_what_it_would_take():
-    open_one = Certificate(parity(*predictions(300, [0.5, 0.52], 3)), Candidacy(0, 0.1, 5, 300))
+    open_one = Certificate(parity(*predictions(200, [0.5, 0.5], 1)), Candidacy(0, 0.1, 5, 200))
     assert not open_one.is_certified
     assert open_one.sentence.startswith("Not certified with 95 % confidence: undecided")
-    assert "would settle it" in open_one.sentence
+    assert words.advice(open_one.audit.findings[0]) in open_one.sentence
+    assert "settle it" in words.advice(open_one.audit.findings[0])
     tolerance = open_one.attainable
     assert f"a tolerance of {tolerance:.3f}" in open_one.sentence
-    y, predicted, s = predictions(300, [0.5, 0.52], 3)
+    y, predicted, s = predictions(200, [0.5, 0.5], 1)
     assert parity(y, predicted, s, tolerance=tolerance).verdict == FAIR
     assert parity(y, predicted, s, tolerance=0.9 * tolerance).verdict != FAIR
+
+
+def test_more_rows_are_no_advice_for_a_model_that_looks_unfair():
+    for gap in (0.2, 0.5):  # undecided, unfair
+        found = Certificate(
+            parity(*predictions(200, [0.3, 0.3 + gap], 0)), Candidacy(0, 0.1, 5, 200)
+        )
+        assert not found.is_certified
+        assert "more rows would not help" in found.sentence
+        assert "settle" not in found.sentence
 
 
 def test_an_unfair_model_is_rarely_certified_though_the_best_of_many_is_tried():

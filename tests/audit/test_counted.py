@@ -39,9 +39,9 @@ def counted(frame):
     return counts.sample(frac=1.0, random_state=0)
 
 
-def both(frame, *, weights=False, baseline=False, attributes=("sex", "age"), **options):
+def both(frame, *, weights=False, baseline=False, known=True, attributes=("sex", "age"), **options):
     rows = Audit(
-        frame["y"],
+        frame["y"] if known else None,
         frame["h"],
         frame[list(attributes)],
         sample_weight=frame["w"] if weights else None,
@@ -51,7 +51,7 @@ def both(frame, *, weights=False, baseline=False, attributes=("sex", "age"), **o
     own = {"weight": "w", "squared_weight": "w2"} if weights else {}
     counts = Audit.from_counts(
         counted(frame),
-        "y",
+        "y" if known else None,
         "h",
         list(attributes),
         baseline="b" if baseline else None,
@@ -68,13 +68,14 @@ def both(frame, *, weights=False, baseline=False, attributes=("sex", "age"), **o
     weights=st.booleans(),
     baseline=st.booleans(),
     missing=st.booleans(),
+    known=st.booleans(),
 )
 def test_counts_are_audited_as_their_rows_to_the_last_digit(
-    seed, labels, weights, baseline, missing
+    seed, labels, weights, baseline, missing, known
 ):
     frame = people(seed, labels=labels, missing=missing)
     options = {"min_group": 10, "y_desirable": labels[1]}
-    rows, counts = both(frame, weights=weights, baseline=baseline, **options)
+    rows, counts = both(frame, weights=weights, baseline=baseline, known=known, **options)
     assert counts.to_dict() == rows.to_dict()
     assert counts.summary() == rows.summary()
 
@@ -90,6 +91,16 @@ def test_audits_of_parts_add_up(weights, kind):
     ]
     assert Audit.merge(parts).to_dict() == whole.to_dict()
     assert Audit.merge([Audit.merge(parts[:2]), parts[2]]).to_dict() == whole.to_dict()
+
+
+def test_audits_without_labels_add_up():
+    frame = people(9)
+    parts = [both(frame.iloc[start::2], baseline=True, known=False)[start] for start in range(2)]
+    whole = both(frame, baseline=True, known=False)[0]
+    assert Audit.merge(parts).to_dict() == whole.to_dict()
+    assert list(whole.to_counts()) == ["sex", "age", "h", "baseline", "count"]
+    with pytest.raises(ValueError, match="audits: expected the same target in all"):
+        Audit.merge([both(frame, known=False)[0], both(frame)[0]])
 
 
 def test_a_part_may_lack_a_label_or_a_group():

@@ -4,8 +4,10 @@ from fairgrad.audit.audit import Audit
 from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
+from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.over_time import AuditOverTime, period_starts
+from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -20,7 +22,10 @@ __all__ = [
     "Certificate",
     "Change",
     "Finding",
+    "ImpactTable",
     "Notice",
+    "audit_schema",
+    "bias_and_risks",
     "likeliest",
     "period_starts",
 ]

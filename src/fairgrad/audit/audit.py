@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit.compare import AuditComparison
+    from fairgrad.audit.impact import ImpactTable
     from fairgrad.groups import Floats, Ints
 
 
@@ -182,7 +183,7 @@ class Audit:
     def from_counts(
         cls,
         counts: Any,
-        target: str,
+        target: str | None,
         prediction: str,
         sensitive_features: str | Sequence[str],
         *,
@@ -201,7 +202,7 @@ class Audit:
         Args:
             counts: a frame of any library, one row per combination of values; a combination may
                 stand in several rows.
-            target: the column of true labels.
+            target: the column of true labels; None if they are not known.
             prediction: the column of predicted labels.
             sensitive_features: one column or several.
             count: the column that says how many rows have these values.
@@ -235,8 +236,9 @@ class Audit:
     def to_counts(self) -> pd.DataFrame:
         """The rows counted by sensitive values, label and prediction, for `from_counts`.
 
-        Columns are the sensitive attributes, the target, "prediction", "baseline" (if there is
-        one), "count", and with sample weights "weight" and "squared_weight".
+        Columns are the sensitive attributes, the target, "prediction" (without true labels it has
+        the name of the predictions), "baseline" (if there is one), "count", and with sample
+        weights "weight" and "squared_weight".
 
         Example:
             >>> y, s = [0, 1, 1, 1] * 50, ["F", "F", "M", "M"] * 50
@@ -290,6 +292,7 @@ class Audit:
         its = {**other._options, "attributes": other.attributes, "target": other.target}
         own |= {"weights": self.is_weighted, "a baseline": self.baseline is not None}
         its |= {"weights": other.is_weighted, "a baseline": other.baseline is not None}
+        own["true labels"], its["true labels"] = self.has_labels, other.has_labels
         differ = [name for name, value in own.items() if its[name] != value]
         if differ:
             name = differ[0]
@@ -445,6 +448,11 @@ class Audit:
         return None if index < 0 else self.labels[index]
 
     @property
+    def wanted(self) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
+        """The measures asked for, and those beside them, with their tolerances."""
+        return self._asked
+
+    @property
     def asked(self) -> tuple[Finding, ...]:
         """The findings that the verdict is about."""
         return tuple(finding for finding in self.findings if finding.is_asked)
@@ -506,6 +514,22 @@ class Audit:
             changes.append(Change(before, after, moves.take(after.table.groups.names)))
         return tuple(changes)
 
+    @cached_property
+    def impact_table(self) -> ImpactTable | None:
+        """Impact ratios of all categories, if some verdict is about ratios of selection rates.
+
+        None if none is, or if rows have weights: it counts people.
+
+        Example:
+            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
+            >>> Audit(y, y, s, measures="four_fifths_rule").impact_table.frame["impact_ratio"].sum()
+            2.0
+        """
+        from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
+
+        wanted = any(finding.tolerance.kind == "ratio" for finding in self.findings)
+        return ImpactTable.from_audit(self) if wanted and not self.is_weighted else None
+
     def to_frame(self, kind: str = "rates") -> pd.DataFrame:
         """The figures as a data frame.
 
@@ -531,6 +555,15 @@ class Audit:
         if path is not None:
             write_whole(Path(path), said)
         return said
+
+    def record(self) -> dict[str, Any]:
+        """`to_dict` with the hash of the rows, date and versions: a record to be kept in a file.
+
+        `audit_schema` is the JSON Schema of what it holds.
+        """
+        from fairgrad.audit.record import record  # noqa: PLC0415 - needs no place in every import
+
+        return record(self)
 
     def to_markdown(self) -> str:
         """A section for a model card."""

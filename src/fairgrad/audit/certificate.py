@@ -214,7 +214,10 @@ class Certificate:
         """For a model that is not certified: the rows, or the tolerance, it would take."""
         if self.is_certified:
             return ""
-        rows = f" {words.advice(worst)}" if worst.verdict == UNDECIDED else ""
+        if words.severity(worst) > 0:
+            rows = " As observed it is not fair: more rows would not help, a fairer model would."
+        else:
+            rows = f" {words.advice(worst)}" if worst.verdict == UNDECIDED else ""
         tolerance = self.attainable
         if tolerance is None:
             return rows

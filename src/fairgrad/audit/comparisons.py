@@ -293,7 +293,8 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
     if not table.has_labels and name not in WITHOUT_LABELS:
         raise ValueError(
             f"measures: {measures.measure_name(measure)} compares predictions with true labels, "
-            f"and there are none (y_true); without them an audit takes {', '.join(WITHOUT_LABELS)}."
+            "and there are none (y_true=, --target); without them an audit takes "
+            f"{', '.join(WITHOUT_LABELS)}."
         )
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)

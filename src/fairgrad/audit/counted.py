@@ -71,9 +71,15 @@ class RowCounts(NamedTuple):
 
 
 class CountedTable(NamedTuple):
-    """A table of counts as an audit takes it: true labels, predictions and sensitive columns."""
+    """A table of counts as an audit takes it.
 
-    columns: tuple[pd.Series, pd.Series, dict[str, pd.Series]]
+    Attributes:
+        columns: true labels (None if they are not known), predictions and sensitive columns.
+        baseline: predictions of another model, or None.
+        counts: how many rows each row stands for.
+    """
+
+    columns: tuple[pd.Series | None, pd.Series, dict[str, pd.Series]]
     baseline: pd.Series | None
     counts: RowCounts
 
@@ -82,7 +88,7 @@ class CountedTable(NamedTuple):
 class CountColumns:
     """Which column of a table of counts plays which part; see `Audit.from_counts`."""
 
-    target: str
+    target: str | None
     prediction: str
     sensitive: str | Sequence[str]
     count: str = "count"
@@ -126,7 +132,11 @@ class CountColumns:
         ]
         sensitive = {name: frame[name] for name in self._sensitive}
         return CountedTable(
-            (frame[self.target], frame[self.prediction], sensitive),
+            (
+                None if self.target is None else frame[self.target],
+                frame[self.prediction],
+                sensitive,
+            ),
             None if self.baseline is None else frame[self.baseline],
             RowCounts(times, *weights),
         )
@@ -185,6 +195,8 @@ def count_columns(audit: Audit) -> CountColumns:
         names[name] = free
         taken.append(free)
     names["target"] = audit.target + "_" * (audit.target in audit.attributes)
+    if not audit.has_labels:  # what is predicted is then named after the predictions
+        names |= {"target": None, "prediction": names["target"]}
     if not audit.is_weighted:
         names |= dict.fromkeys(("weight", "squared_weight"))
     if audit.baseline is None:
@@ -195,7 +207,9 @@ def count_columns(audit: Audit) -> CountColumns:
 def counts_frame(audit: Audit) -> pd.DataFrame:
     """The rows of an audit, counted; in the order of groups, labels and predictions."""
     rows, groups, given = audit.rows, audit.table.groups, count_columns(audit)
-    keys = {"group": rows.group, "label": rows.label, "predicted": audit.predicted}
+    keys = {"group": rows.group, "predicted": audit.predicted}
+    if audit.has_labels:
+        keys = {"group": rows.group, "label": rows.label, "predicted": audit.predicted}
     if audit.baseline is not None:
         keys["baseline"] = audit.baseline.predicted
     sums = {"count": how_many(rows)}
@@ -207,7 +221,8 @@ def counts_frame(audit: Audit) -> pd.DataFrame:
     columns: dict[str, Any] = {
         name: groups.column(place)[found["group"]] for place, name in enumerate(groups.attributes)
     }
-    columns[given.target] = labels[found["label"]]
+    if given.target is not None:
+        columns[given.target] = labels[found["label"]]
     columns[given.prediction] = labels[found["predicted"]]
     if given.baseline is not None:
         columns[given.baseline] = labels[found["baseline"]]

@@ -176,11 +176,13 @@ class ModelCounts(NamedTuple):
         by_group = (part.swapaxes(0, 1) for part in self.parts)
         groups, *found = merged(self.groups, attributes, *by_group)
         shape = (-1, *self.parts[0].shape[2:])
-        return CountTable(groups, *(part.swapaxes(0, 1).reshape(shape) for part in found))
+        rows, mass, squares = (part.swapaxes(0, 1).reshape(shape) for part in found)
+        return CountTable(groups, rows, mass, squares)
 
     def together(self) -> CountTable:
         """All rows of each model as one group."""
-        return CountTable(self.groups, *(part.sum(axis=1) for part in self.parts))
+        rows, mass, squares = (part.sum(axis=1) for part in self.parts)
+        return CountTable(self.groups, rows, mass, squares)
 
 
 def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[Any, ...]:

@@ -218,6 +218,17 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "fairgrad_version": version("fairgrad"),
+        "asked": {
+            name: [
+                {
+                    "measure": one.name,
+                    "tolerance": one.tolerance,
+                    "attributes": [list(names) for names in one.attributes],
+                }
+                for one in part
+            ]
+            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
+        },
         "rows": audit.table.n_rows,
         "attributes": list(audit.attributes),
         "labels": audit.labels,
@@ -241,6 +252,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
+    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     for kind, frame in FRAMES.items():
         found[kind] = frame(audit).to_dict(orient="records")
     plain: dict[str, Any] = plain_values(found)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     AuditedSubject = tuple[Audit, AuditOverTime | None, AuditedPeople, dict[str, str]]
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
+LL144 = "fairgrad.ll144"
 TRAINED_ON = (
     "{} is the table that this model was trained on: it knows most of these rows, and the figures "
     "are better than for new people. Use --held-out to audit it on the rows held out."
@@ -52,7 +53,21 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 @options.audited_options
 @options.counted_options
 @options.over_options
-@click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["audit", "ll144"]),
+    default="audit",
+    show_default=True,
+    help="The whole audit, or the table of selection rates and impact ratios that New York's Local "
+    "Law 144 asks for (with --score and without --prediction: scoring rates).",
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    help="File to write the audit to, as JSON; of --format ll144 as CSV, if it ends in .csv.",
+)
 @options.force_option
 @options.fail_on_option
 @options.json_option
@@ -63,12 +78,16 @@ def audit(**given: Any) -> int:
       fairgrad audit model/ new.csv
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
       fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
+      fairgrad audit decided.csv --prediction decision --sensitive sex
       fairgrad audit parquet_folder/ --target y --prediction y_hat --sensitive sex
       fairgrad audit people.duckdb::loans --target y --prediction y_hat --sensitive sex
 
     TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, a pattern such as
     "2024-*.csv", a table of a duckdb database (FILE::TABLE), or - for the input. Parquet files,
     databases and large text files are counted by duckdb where they lie, whatever their size.
+
+    Without --target the audit is about who is selected: demographic parity and the four-fifths
+    rule. Measures that compare predictions with the truth need it.
 
     For a model, the target and the sensitive columns are those it was fitted with, unless
     --sensitive names others. The verdict, and --fail-on, are about the measures it was trained
@@ -86,6 +105,8 @@ def audit(**given: Any) -> int:
     }
     if given["sql"]:
         return _print_query(given)
+    if given["shape"] == "ll144":
+        return _impact(given, targets)
     if _is_model(given):
         source = Provenance.of(given["table"])
         found, over, people, asked = _audit_model(given)
@@ -193,7 +214,7 @@ def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
     if not judged:
         separate = bool(model.settings["separate"])
         judged = measures_on(model.measures, columns.sensitive, separate=separate)
-    own = {} if given["score"] else {"y_score": scores}
+    own: dict[str, Any] = {} if given["score"] else {"y_score": scores}
     options = {**_options(people, given), **own}
     audit = people.audit(predicted, given, judged, **options)
     over = audited_over_time(people, predicted, given, judged, options)
@@ -212,10 +233,16 @@ def _audit_table(given: Mapping[str, Any]) -> AuditedSubject:
     from fairgrad.cli.subject import audited_over_time  # noqa: PLC0415 - as above
 
     _check_columns(given)
+    has_labels, further = bool(given["target"]), _further(given)
+    if not has_labels:  # the predictions stand in for the target
+        further.pop("prediction")
     people = audited_people(
-        _files(given), read_columns(given), _further(given), given, read_options(given)
+        _files(given), read_columns(_targeted(given)), further, given, read_options(given)
     )
-    if given["prediction"]:
+    predicted: Any
+    if not has_labels:
+        predicted = people.truth().to_numpy()
+    elif given["prediction"]:
         predicted = people.predictions(given["prediction"], "--prediction")
     else:
         score = people.numbers(given["score"], "--score")
@@ -223,7 +250,8 @@ def _audit_table(given: Mapping[str, Any]) -> AuditedSubject:
         reached = given["threshold"] if people.counts is None else 1
         predicted = people.above(score, reached)
     # What another system was trained for is not known, so no threshold is expected of it.
-    options = {**_options(people, given), "threshold": given["threshold"]}
+    own = {"threshold": given["threshold"], "has_labels": has_labels}
+    options = {**_options(people, given), **own}
     found = people.audit(predicted, given, given["measure"], **options)
     over = audited_over_time(people, predicted, given, given["measure"], options)
     return found, over, people, {"Table": people.table}
@@ -237,22 +265,88 @@ def _print_query(given: Mapping[str, Any]) -> int:
     if given["counts"]:
         raise ValueError("--sql and --counts exclude each other; use only one of them")
     _check_columns(given)
-    click.echo(printed_query(given, read_columns(given), _further(given)), nl=False)
+    further = {k: v for k, v in _further(given).items() if given["target"] or k != "prediction"}
+    click.echo(printed_query(given, read_columns(_targeted(given)), further), nl=False)
     return 0
+
+
+def _targeted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without a target the predictions stand in for it."""
+    return {**given, "target": given["target"] or given["prediction"]}
 
 
 def _check_columns(given: Mapping[str, Any]) -> None:
     """Refuses a table with predictions of which too little is said."""
     by_score = given["score"] and given["threshold"] is not None
-    for name in ("target", "prediction", "sensitive"):
+    for name in ("prediction", "sensitive", "target"):
         if not given[name] and not (name == "prediction" and by_score):
+            if name == "target" and given["prediction"]:
+                continue  # who is selected can be said without it
             raise ValueError(
                 f"--{name} is missing; to audit a table with predictions: fairgrad audit "
                 "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN (or --score "
-                "COLUMN --threshold NUMBER in place of --prediction)"
+                "COLUMN --threshold NUMBER in place of --prediction; without --target only "
+                "selection rates are audited)"
             )
     if given["threshold"] is not None and not given["score"]:
         raise ValueError("--threshold needs --score, the column it is a threshold of")
+
+
+def _impact(given: Mapping[str, Any], targets: Mapping[str, Path]) -> int:
+    """The table of impact ratios, of decisions or of scores."""
+    from fairgrad.audit import ImpactTable  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.audit.impact import MIN_SHARE  # noqa: PLC0415 - as above
+    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import Provenance  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+
+    if "report" in targets:
+        raise ValueError("--report shows the whole audit; leave out --format ll144")
+    # By default the rule's own share: 30 people, the audit's default, are no part of it.
+    share = given["min_group"] if given["min_group"] < 1 else MIN_SHARE
+    how = {"min_group": share, "confidence": given["confidence"]}
+    is_scored = bool(given["score"]) and not given["prediction"] and given["threshold"] is None
+    if _is_model(given) or not is_scored:
+        audit_of = _audit_model if _is_model(given) else _audit_table
+        found, _, people, _ = audit_of(given)
+        table = ImpactTable.from_audit(found, min_group=share)
+    else:
+        if not given["sensitive"]:
+            raise ValueError("--sensitive is missing; name the columns of the categories")
+        people = read_people(
+            _files(given),
+            read_columns({**given, "target": given["score"]}),
+            {},
+            labels=[],
+            reading=read_options(given),
+        )
+        score = people.numbers(given["score"], "--score")
+        table = ImpactTable.from_scores(score, people.columns.groups(people.frame), **how)
+    remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
+    terminal.notes([*people.notes, *remarks])
+    source = Provenance.of(given["table"] if _is_model(given) else _files(given))
+    values = {
+        "schema": LL144,
+        "schema_version": 1,
+        **table.to_dict(),
+        "provenance": source.to_dict(),
+    }
+    if "out" in targets:
+        targets["out"].parent.mkdir(parents=True, exist_ok=True)
+        if targets["out"].suffix == ".csv":
+            table.to_csv(targets["out"])
+        else:
+            said = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+            write_whole(targets["out"], said)
+    if given["as_json"]:
+        terminal.show_json(values)
+    else:
+        terminal.screen().print(table)
+        for path in targets.values():
+            terminal.progress(f"Written: {path}")
+    return 0
 
 
 def _further(given: Mapping[str, Any], *more: str) -> dict[str, str]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit import words
+from fairgrad.audit import bias_and_risks, words
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
-from fairgrad.cli.provenance import audit_json
+from fairgrad.cli.provenance import audit_json, audit_values
 from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
 
@@ -31,10 +31,7 @@ NOT_CERTIFIED = "fairgrad.not_certified"
 HUB_TASK = "tabular-classification"
 
 USE = """\
-- The figures below hold for people like those in the table, and for decisions taken exactly as the
-  model predicts. Audit it again on the people it is used for: `fairgrad audit FOLDER new.csv`.
-- Group fairness compares averages of groups. It promises nothing to a single person, nothing about
-  groups that were not named, and nothing about whether the target itself was recorded fairly.
+- Audit it again on the people it is used for: `fairgrad audit FOLDER new.csv`.
 - A model can become fair by treating one group worse, not only by treating another better; the
   audit says who gained and who lost.
 - Sensitive data is protected by law in many places. This model needed it for training and for the
@@ -71,6 +68,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         *_certified(outcome),
         "## Use it with care",
         USE.rstrip(),
+        bias_and_risks(audit_values(outcome.audit, outcome.source)),
         "## What was asked",
         "\n".join(f"- {name}: {escape(value)}" for name, value in asked.items()),
         "## Data",
@@ -149,7 +147,9 @@ def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
     n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
     n_training, n_validation = prepared.n_training, n_rest - prepared.n_training
-    if outcome.settings.grows_trees and outcome.trained.frontier is None:
+    settings = outcome.settings
+    none_chosen = settings.grows_trees or settings.method == "decision"
+    if none_chosen and settings.method != "auto" and outcome.trained.frontier is None:
         n_training, n_validation = n_rest, 0
     test = f"{n_test:,} for the test (the audit below)"
     if prepared.from_file:

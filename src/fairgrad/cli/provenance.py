@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import shlex
-import sys
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairgrad.audit.record import made_at, used_versions
 from fairgrad.tables.reading import table_files
 from fairgrad.tables.scan import database_table
 
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
     from fairgrad.audit import Audit, Certificate
     from fairgrad.tables.reading import TableSource
 
-PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
 MUCH = 1 << 30
 """Bytes of data from which on files are named by their size, and not hashed."""
 
@@ -80,7 +75,7 @@ class Provenance:
     def of(cls, table: TableSource, test: str | None = None) -> Provenance:
         """That of a result of the running command."""
         data, judged = (_hashed(source) for source in (table, test or ()))
-        return cls(data, judged, _command(), _now(), _versions())
+        return cls(data, judged, _command(), made_at(), used_versions())
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -148,26 +143,3 @@ def _command() -> str:
     context = click.get_current_context(silent=True)
     arguments = context.find_root().obj if context else None
     return shlex.join(["fairgrad", *(arguments or ())]) if context else ""
-
-
-def _now() -> str:
-    fixed = os.environ.get("SOURCE_DATE_EPOCH")
-    seconds = float(fixed) if fixed and fixed.isdigit() else None
-    moment = (
-        datetime.now(timezone.utc)
-        if seconds is None
-        else datetime.fromtimestamp(seconds, timezone.utc)
-    )
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        if name == "lightgbm" and "lightgbm" not in sys.modules:
-            continue
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

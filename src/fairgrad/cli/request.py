@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import UNDECIDED, UNFAIR, Notice
 from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
@@ -109,7 +110,6 @@ class ModelSettings:
             "--grid paper": self.paper_grid,
         }
         unfit = [option for option, value in for_networks.items() if value]
-        unfit += [f"--method {self.method}"] if self.method != "gradient" else []
         if self.grows_trees and unfit:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
         if self.method != "gradient" and self.paper_grid:
@@ -151,9 +151,8 @@ class ModelSettings:
         return words
 
     def _model(self) -> str:
-        if self.grows_trees:
-            return "boosted trees (LightGBM)"
         kind = f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        kind = "boosted trees (LightGBM)" if self.grows_trees else kind
         return kind if self.method == "gradient" else f"{kind}, {METHODS[self.method]}"
 
     def _asked(self) -> str:
@@ -257,9 +256,10 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
     return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
 
 
-def usual_measures(desirable: str | None) -> list[str]:
+def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
     """The audit's own measures, without the one that needs a desirable label if there is none."""
-    return [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
+    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
+    return [n for n in known if desirable is not None or not uses_desirable(n)]
 
 
 def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:

@@ -132,16 +132,21 @@ class AuditedPeople:
         predicted: NDArray[Any],
         given: Mapping[str, Any],
         judged: Sequence[str | On] = (),
+        *,
+        has_labels: bool = True,
         **options: Any,
     ) -> Audit:
-        """Audits predictions; the verdict is about `judged`, or all usual measures if empty."""
-        usual = usual_measures(self.desirable)
+        """Audits predictions; the verdict is about `judged`, or all usual measures if empty.
+
+        Without labels the target is the column of the predictions themselves.
+        """
+        usual = usual_measures(self.desirable, has_labels=has_labels)
         truth = self.truth()
         if self.counts is not None:
             options["sample_weight"] = self.counts
         return Audit(
-            truth,
-            predicted,
+            truth if has_labels else None,
+            predicted if has_labels else truth,
             self.columns.groups(self.frame, self.times),
             measures=list(judged) or usual,
             others=usual if judged else (),

@@ -536,10 +536,12 @@ def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[An
         X, y, s = prepared.rest
         return _decisions(prepared, settings).fit(X, y, sensitive_features=s), ()
     X, y, s = prepared.training
-    models = {
-        "gradient": _fit_fair(prepared, settings),
-        "decision": _decisions(prepared, settings).fit(X, y, sensitive_features=s),
-    }
+    if settings.grows_trees:  # which must not know the rows that choose
+        by_gradient = _trees(prepared, settings, len(y)).fit(X, y, sensitive_features=s)
+    else:
+        by_gradient = _fit_fair(prepared, settings)
+    by_decisions = _decisions(prepared, settings).fit(X, y, sensitive_features=s)
+    models = {"gradient": by_gradient, "decision": by_decisions}
     found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
     accuracy, unfair = np.array(list(found.values())).T
     chosen, other = "gradient", "decision"
@@ -565,10 +567,14 @@ def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, f
 
 
 def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
-    """Fair decisions on a linear model, or on a network trained for accuracy alone."""
-    network = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
+    """Fair decisions on a linear model, or on a network or trees trained for accuracy alone."""
+    estimator: Any = None
+    if settings.grows_trees:
+        estimator = boosted_trees(settings, len(prepared.training), None)
+    elif settings.hidden:
+        estimator = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
     return FairDecisionClassifier(
-        network if settings.hidden else None,
+        estimator,
         settings.measure_on(prepared.columns.sensitive),
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
@@ -647,10 +653,10 @@ def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
     estimator: Any = _network(prepared, settings)
-    if settings.method == "decision":
-        estimator = _decisions(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
+    if settings.method == "decision":
+        estimator = _decisions(prepared, settings)
     frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed, n_jobs=-1)
     with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
         return frontier.fit(

@@ -75,7 +75,7 @@ def find_head(module: nn.Module, head: str | None = None) -> Head:
     return inside[-1]
 
 
-def with_head(module: nn.Module, name: str, layer: nn.Linear) -> nn.Module:
+def with_head(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
     """A deep copy of a network with another layer in the place of its head."""
     if not name:
         return layer

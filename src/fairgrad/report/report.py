@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, tables, words
+from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
 from fairgrad.audit.over_time import EACH
 from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
@@ -70,8 +71,8 @@ class Report:
         asked: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
     ) -> None:
-        self.audit, self.title, self.over = audit, title, over
-        self.certificate = certificate
+        self.audit, self.title = audit, title
+        self.over, self.certificate = over, certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -112,6 +113,8 @@ class Report:
             "most_sides": MOST_SIDES,
             "measures": dict.fromkeys(finding.measure for finding in audit.findings),
             "groups": _groups(audit),
+            "ratios": _ratios(audit),
+            "ratio_heads": [head.lower() for head in IMPACT_HEADS],
             "named": _named_figures(audit),
             "frontier": self.frontier,
             "over": self.over,
@@ -258,6 +261,16 @@ def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
             {**row, "name": short, "said": percent(row["share"])}
             for short, row in zip(shorts, rows, strict=True)
         ]
+    return found
+
+
+def _ratios(audit: Audit) -> dict[str, list[list[Any]]]:
+    """By way of grouping: the rows of the impact table, if the audit has one."""
+    if audit.impact_table is None:
+        return {}
+    found: dict[str, list[list[Any]]] = {}
+    for row in audit.impact_table.frame.to_dict(orient="records"):
+        found.setdefault(row["attribute"], []).append(impact_cells(row))
     return found
 
 
