@@ -9,7 +9,7 @@ constraints on the error rates of the cells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
@@ -17,7 +17,7 @@ from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read 
 from fairgrad import measures
 from fairgrad.audit.counts import POSITIVES, CountTable
 from fairgrad.audit.intervals import Interval, Proportion
-from fairgrad.constraints import gaps
+from fairgrad.constraints import Constraints, gaps
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
 
 if TYPE_CHECKING:
@@ -40,30 +40,63 @@ class GapToMean:
     factor: float = 1.0
 
     def levels(self, rate: Floats) -> Floats:
-        """(R * G,) the levels of these rates; NaN where they are not defined."""
-        x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
-        gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
-        return self._defined(gap)
+        """(..., R * G) the levels of these rates; NaN where they are not defined."""
+        return self._defined(self._gap(self._read(rate)))
 
-    def enclose(self, rate: Interval) -> Interval:
-        """The range of each level when every rate lies anywhere in its own interval.
+    def combine(self, rate: Floats, ends: Interval) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them.
 
-        A group's own rate counts once, with what is left of it:
+        A group's own rate is also in the mean, so it counts once, with what is left of it:
         ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
         """
-        low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
-        weight = self.factor * self.share
-        others_low, others_high = (
-            (weight * end).sum(axis=1, keepdims=True) - weight * end for end in (low, high)
-        )
+        x, low, high = (self._read(part) for part in (rate, *ends))
+        weight, gap = self.factor * self.share, self._gap(x)
+
+        def reach(own: Floats, others: Floats) -> Floats:
+            squares = (weight * others) ** 2
+            rest = squares.sum(axis=-1, keepdims=True) - squares
+            far: Floats = np.sqrt(((1 - weight) * own) ** 2 + np.maximum(rest, 0.0))
+            return far
+
         return Interval(
-            self._defined((1 - weight) * low - others_high),
-            self._defined((1 - weight) * high - others_low),
+            self._defined(gap - reach(x - low, high - x)),
+            self._defined(gap + reach(high - x, x - low)),
         )
+
+    @property
+    def range(self) -> Interval:
+        """(R * G,) the least and the greatest level that any rates have."""
+        weight = self.factor * self.share
+        others = weight.sum(axis=1, keepdims=True) - weight
+        return Interval(self._defined(-others), self._defined(1 - weight))
+
+    @property
+    def spread(self) -> Floats:
+        """(R * G,) by how much each rate can move all levels: the sum of its coefficients."""
+        present = self.share > 0
+        weight = self.factor * self.share
+        sums = (1 - weight) + (present.sum(axis=1, keepdims=True) - 1) * weight
+        return np.where(present & self.applies[:, None], sums, 0.0).ravel()
+
+    def grown(self, growth: Floats) -> GapToMean:
+        """The same where each cell, (R * G,), has so many times its rows."""
+        mass = self.share * growth.reshape(self.share.shape)
+        total = mass.sum(axis=1, keepdims=True)
+        return replace(self, share=mass / np.where(total > 0, total, 1.0))
+
+    def _read(self, rate: Floats) -> Floats:
+        """(..., R, G) rates, 0 where there are none."""
+        shaped = rate.reshape(*rate.shape[:-1], *self.share.shape)
+        return np.where(self.share > 0, shaped, 0.0)
+
+    def _gap(self, x: Floats) -> Floats:
+        gap: Floats = x - self.factor * (self.share * x).sum(axis=-1, keepdims=True)
+        return gap
 
     def _defined(self, gap: Floats) -> Floats:
         gap = np.where(self.share > 0, gap, np.nan)
-        return np.where(self.applies[:, None], gap, 0.0).ravel()
+        gap = np.where(self.applies[:, None], gap, 0.0)
+        return gap.reshape(*gap.shape[:-2], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +112,56 @@ class MatrixMap:
     C: Floats
 
     def levels(self, rate: Floats) -> Floats:
-        """(J,) the levels."""
-        levels: Floats = self.c0 + self.C @ np.nan_to_num(rate)
+        """(..., J) the levels."""
+        levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
-    def enclose(self, rate: Interval) -> Interval:
-        """Its range: it rises with the rates of positive coefficients and falls with others."""
-        rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
+    def combine(self, rate: Floats, ends: Interval) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them."""
+        x = np.nan_to_num(rate)
+        rising, falling = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
+        down, up = (x - ends.low) ** 2, (ends.high - x) ** 2
+        levels = self.levels(x)
         return Interval(
-            self.c0 + rising @ rate.low + falling @ rate.high,
-            self.c0 + rising @ rate.high + falling @ rate.low,
+            levels - np.sqrt(down @ rising + up @ falling),
+            levels + np.sqrt(up @ rising + down @ falling),
         )
+
+    @property
+    def range(self) -> Interval:
+        """(J,) the least and the greatest level that any rates have."""
+        falling, rising = (np.clip(self.C, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
+        return Interval(self.c0 + falling, self.c0 + rising)
+
+    @property
+    def spread(self) -> Floats:
+        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
+        sums: Floats = np.abs(self.C[~np.isnan(self.c0)]).sum(axis=0)
+        return sums
+
+    def grown(self, growth: Floats) -> MatrixMap:
+        """The same: a matrix of a user's own does not change with the rows."""
+        del growth
+        return self
+
+
+class CellRates(NamedTuple):
+    """Which rates of a count table the cells of a comparison are.
+
+    Attributes:
+        rate: its name in `CountTable.rates`.
+        label: whose, if it is of one label alone; -1 for all.
+        are_errors: whether cells are what is missing of these rates to 1.
+    """
+
+    rate: str
+    label: int = -1
+    are_errors: bool = False
+
+    def of(self, table: CountTable) -> Proportion:
+        """(G,) or (L, G) of the groups of a table."""
+        found = table.rates[self.rate].row(self.label)
+        return found._replace(hits=found.total - found.hits) if self.are_errors else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +173,13 @@ class Comparison:
         names: (J,) what each level speaks of.
         group: (J,) the index of the group each level speaks of, -1 for none in particular.
         label: (J,) the index of the label each level speaks of, -1 for none.
-        cells: (K,) the proportions the levels are made of.
+        cells: (K,) the proportions the levels are made of, or (M, K) of many models.
+        source: which rates of the table they are.
         cell_group: (K,) the group each cell lies in.
-        n_free: how many of the cells vary by themselves: the intervals share the error among them.
+        n_free: how many of the cells vary by themselves: what is said of all cells at once shares
+            the error among them.
+        tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
+            what the other does: a verdict has as many chances to be wrong as there are of these.
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
@@ -118,8 +194,10 @@ class Comparison:
     group: Ints
     label: Ints
     cells: Proportion
+    source: CellRates
     cell_group: Ints
     n_free: int
+    tested: NDArray[np.bool_]
     map: GapToMean | MatrixMap
     lower: Floats
     upper: Floats
@@ -139,6 +217,17 @@ class Comparison:
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
+    def of_models(self, table: CountTable) -> Comparison:
+        """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
+
+        def by_model(part: Floats) -> Floats:
+            n_groups = int(self.cell_group.max()) + 1
+            by_group = part.reshape(*part.shape[:-1], -1, n_groups)
+            return np.moveaxis(by_group, -2, 0).reshape(by_group.shape[-2], -1)
+
+        found = self.source.of(table)
+        return replace(self, cells=Proportion(*(by_model(part) for part in found)))
+
     @property
     def valued(self) -> NDArray[np.bool_]:
         """(J,) the levels that say who is better off: not those of a label nobody wants."""
@@ -150,26 +239,26 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", table.rates["accuracy"])
+    return _between_groups(table, "accuracy", CellRates("accuracy"))
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", table.rates[POSITIVES])
+    return _between_groups(table, "recall", CellRates(POSITIVES))
 
 
 def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
+    return _between_groups(table, "recall", CellRates(POSITIVES), applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    rates = table.rates["selection_rate"]
+    rates = CellRates("selection_rate")
     return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
@@ -180,7 +269,7 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
             "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
             f"{table.groups.labels.tolist()}, got {len(desirable)}."
         )
-    rates = table.rates["selection_rate"].row(desirable[0])
+    rates = CellRates("selection_rate", desirable[0])
     found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
     return replace(found, only_label=desirable[0])
 
@@ -194,9 +283,19 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
 }
 
 
+WITHOUT_LABELS = ("demographic_parity", "four_fifths_rule")
+"""Measures that look at predictions alone."""
+
+
 def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """What a single measure compares on the groups of a table, by indices of desirable labels."""
     name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
+    if not table.has_labels and name not in WITHOUT_LABELS:
+        raise ValueError(
+            f"measures: {measures.measure_name(measure)} compares predictions with true labels, "
+            "and there are none (y_true=, --target); without them an audit takes "
+            f"{', '.join(WITHOUT_LABELS)}."
+        )
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
     return _user_defined(measure, table, desirable)
@@ -205,7 +304,7 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
 def _between_groups(
     table: CountTable,
     rate: str,
-    cells: Proportion,
+    source: CellRates,
     *,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
@@ -214,6 +313,7 @@ def _between_groups(
     good: Sequence[int] | None = None,
 ) -> Comparison:
     """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    cells = source.of(table)
     by_label = cells.total.ndim == 2
     total = np.atleast_2d(cells.total)
     n_rows, n_groups = total.shape
@@ -227,8 +327,10 @@ def _between_groups(
         group=np.tile(np.arange(n_groups), n_rows),
         label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=cells.flat(),
+        source=source,
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
+        tested=_tested(total, applied, by_itself=n_free is None, one_bound=np.isinf(upper)).ravel(),
         map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
         lower=np.zeros(n_rows * n_groups),
         upper=np.full(n_rows * n_groups, upper),
@@ -237,14 +339,52 @@ def _between_groups(
     )
 
 
+def _tested(
+    total: Floats, applied: NDArray[np.bool_], *, by_itself: bool, one_bound: bool
+) -> NDArray[np.bool_]:
+    """(R, G) the levels that say something no other one says.
+
+    Args:
+        total: rows of each rate.
+        applied: (R,) the rows of rates that are constrained.
+        by_itself: whether each row of rates is free of the others.
+        one_bound: whether a level may be as large as it likes.
+    """
+    tested = (total > 0) & applied[:, None]
+    if not by_itself:
+        tested[1:] = False
+    if not one_bound:  # of two groups the smaller one is the farther from the mean
+        for row, present in zip(tested, total, strict=True):
+            if row.sum() == 2:
+                row[np.argmax(present)] = False
+    return tested
+
+
+def _directions(asked: Constraints) -> NDArray[np.bool_]:
+    """(J,) the constraints of a user that are not multiples of an earlier one."""
+    rows = np.column_stack([np.nan_to_num(asked.c0), asked.C])
+    tested: NDArray[np.bool_] = np.any(asked.C != 0, axis=1) & ~np.isnan(asked.c0)
+    if not np.array_equal(np.asarray(asked.lower), -np.asarray(asked.upper)):
+        return tested
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    rows /= np.where(largest > 0, largest, 1.0)
+    first = np.take_along_axis(rows, np.argmax(rows != 0, axis=1)[:, None], axis=1)
+    scale = largest[:, 0]
+    # The largest multiple stands for all, as it is the farthest from 0.
+    order = np.argsort(-scale, kind="stable")
+    _, place = np.unique(np.round(rows * np.sign(first), 9)[order], axis=0, return_index=True)
+    is_first: NDArray[np.bool_] = np.isin(np.arange(len(rows)), order[place])
+    return tested & is_first
+
+
 def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Constraints on errors, with the frequencies of these data."""
     groups = table.groups
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
-    right = table.rates[POSITIVES if by_label else "accuracy"].flat()
-    cells = Proportion(right.total - right.hits, right.total, right.squares)
+    source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
+    cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
     nobody = np.full(len(asked.names), -1)
     return Comparison(
@@ -253,8 +393,10 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         group=nobody,
         label=nobody,
         cells=cells,
+        source=source,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
+        tested=_directions(asked),
         map=MatrixMap(asked.c0, asked.C),
         lower=np.asarray(asked.lower),
         upper=np.asarray(asked.upper),

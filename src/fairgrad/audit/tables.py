@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairgrad.audit import words
 from fairgrad.audit.changes import change_interval
+from fairgrad.audit.counted import how_many
 from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
 
@@ -58,12 +59,12 @@ def rates_frame(audit: Audit) -> pd.DataFrame:
 
 
 def levels_frame(audit: Audit) -> pd.DataFrame:
-    """The levels of every measure with their simultaneous intervals."""
+    """The levels of every measure with their intervals, and whether they surely are beyond."""
     return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
 
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
-    """Differences and ratios by their known names, with simultaneous intervals."""
+    """Differences and ratios by their known names, with intervals."""
     rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
     frame = pd.DataFrame(rows, columns=["attribute", "figure", "label", "value", "low", "high"])
     labels = [audit.label_value(index) for index in frame["label"]]
@@ -117,12 +118,17 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     label, group = audit.rows.label[changed], audit.rows.group[changed]
     cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
-    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
+    if not audit.has_labels:
+        frame["true"] = "not known"
+    frame["rows"] = how_many(audit.rows, changed).astype(np.int64)
+    counted = frame.groupby(columns)["rows"].sum().reset_index()
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
 def side(row: Mapping[Any, Any]) -> str:
     """Whether the new prediction of a row of `sides_frame` is right."""
+    if row["true"] == "not known":
+        return "not known"
     if row["to"] == row["true"]:
         return "right now"
     return "wrong now" if row["from"] == row["true"] else "still wrong"
@@ -201,6 +207,7 @@ def _levels(finding: Finding) -> pd.DataFrame:
             "level": finding.levels,
             "low": low,
             "high": high,
+            "beyond": finding.beyond,
         }
     )
 
@@ -211,12 +218,24 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "fairgrad_version": version("fairgrad"),
+        "asked": {
+            name: [
+                {
+                    "measure": one.name,
+                    "tolerance": one.tolerance,
+                    "attributes": [list(names) for names in one.attributes],
+                }
+                for one in part
+            ]
+            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
+        },
         "rows": audit.table.n_rows,
         "attributes": list(audit.attributes),
         "labels": audit.labels,
         "desirable": audit.desirable,
         "confidence": audit.confidence,
         "weighted": audit.is_weighted,
+        "has_labels": audit.has_labels,
         "min_group": audit.min_group,
         "verdict": audit.verdict,
         "conclusion": audit.conclusion,
@@ -230,8 +249,10 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "figures": words.FIGURES,
             "figures_note": words.FIGURES_NOTE,
             "intervals": words.intervals(audit),
+            "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
+    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     for kind, frame in FRAMES.items():
         found[kind] = frame(audit).to_dict(orient="records")
     plain: dict[str, Any] = plain_values(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import tempfile
 import zipfile
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.cli.provenance import same_data
+from fairgrad.columns import with_formulas
+from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.encoding import (
     Oddities,
     TrainedFeature,
@@ -269,6 +270,7 @@ def held_out_rows(
             f"--held-out: {table_name(table)} is not the table this model was judged on"
         )
     judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
+    judged["prediction"] = with_formulas(judged["prediction"])
     rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
     return rows, judged if "fold" in judged else None
 
@@ -280,13 +282,12 @@ def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, 
         "schema_version": schema_version,
         "fairgrad_version": version("fairgrad"),
     }
-    text = json.dumps(head | known, ensure_ascii=False, indent=2, allow_nan=False)
-    (folder / MARK).write_text(text + "\n", encoding="utf-8")
+    (folder / MARK).write_text(sealed_json(head | known) + "\n", encoding="utf-8")
 
 
 def _read_mark(path: Path) -> dict[str, Any]:
     try:
-        known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = read_sealed(path.read_text(encoding="utf-8"))
         schema, number = known["schema"], int(known["schema_version"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({' '.join(str(error).split())})") from error

@@ -214,7 +214,7 @@ def _in_file(
     If there is no such file, it is filled piece by piece, and gets its name when it is whole.
     """
     if not path.exists():
-        with whole_file(path) as beside:
+        with whole_file(path, private=True) as beside:
             writing = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float32, shape=shape)
             fill(writing)
             writing.flush()
