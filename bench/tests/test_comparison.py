@@ -4,7 +4,14 @@ import pandas as pd
 import pytest
 
 from fairgrad_bench import paper_results, verdict
-from fairgrad_bench.comparison import beaten_by, compared, duel, pooled_deviation, tally
+from fairgrad_bench.comparison import (
+    beaten_by,
+    compared,
+    duel,
+    pooled_deviation,
+    tally,
+    together,
+)
 from fairgrad_bench.paper import paper_batch_sizes
 
 
@@ -115,12 +122,28 @@ def test_the_pareto_front_leaves_out_who_needs_the_sensitive_value_and_own_varia
             ("both", 0.80, 0.01, False),
             ("cheats", 0.90, 0.00, True),
             ("fairgrad_stable", 0.90, 0.00, False),
+            ("decision", 0.91, 0.00, False),
         ],
         columns=keys,
     )
     assert beaten_by(rows, "fairgrad") == ["both"]
     assert beaten_by(rows, "both") == []
     assert beaten_by(rows, "fairer") == ["both"]
+
+
+def test_own_rows_are_on_the_front_together():
+    cell = {"dataset": "adult", "model": "linear", "measure": "equalized_odds"}
+    keys = ("method", "accuracy", "mean_abs_fairness", "needs_s_to_predict")
+    figures = [
+        ("fairgrad", 0.80, 0.02, False),
+        ("decision_aware", 0.99, 0.00, True),
+        ("other", 0.81, 0.01, False),
+    ]
+    rows = pd.DataFrame([cell | dict(zip(keys, own, strict=True)) for own in figures])
+    assert together(rows).endswith("in 0 of 1 cells; not in: Adult linear EOdds.")
+    better = cell | dict(zip(keys, ("decision", 0.79, 0.0, False), strict=True))
+    assert together(pd.concat([rows, pd.DataFrame([better])])).endswith("in 1 of 1 cells.")
+    assert together(rows[rows["method"] == "other"]) is None
 
 
 def test_the_tally_counts_cells():

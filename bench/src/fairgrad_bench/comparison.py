@@ -39,6 +39,8 @@ _DIGITS = 9  # differences of figures with four digits, without floating-point n
 
 CELL = ["dataset", "model", "measure"]
 FAIRGRAD, ESTIMATOR = "fairgrad", "fairgrad_stable"
+OWN = (FAIRGRAD, "decision")
+"""How the names of FairGrad and its variants begin."""
 
 Row = Mapping[Any, Any]
 
@@ -106,7 +108,7 @@ def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
     more_accurate = rows["accuracy"] - own["accuracy"]
     fairer = own["mean_abs_fairness"] - rows["mean_abs_fairness"]
     beats = (more_accurate >= 0) & (fairer >= 0) & ((more_accurate > 0) | (fairer > 0))
-    is_other = ~rows["needs_s_to_predict"].astype(bool) & ~rows["method"].str.startswith(FAIRGRAD)
+    is_other = ~rows["needs_s_to_predict"].astype(bool) & ~rows["method"].str.startswith(OWN)
     found: list[str] = rows[beats & is_other]["method"].tolist()
     return found
 
@@ -161,6 +163,25 @@ def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
         else:
             found.on_front.append(cell)
     return found
+
+
+def together(comparison: pd.DataFrame) -> str | None:
+    """In how many cells one of FairGrad's blind rows is on the Pareto front; None if in no cell."""
+    cells, lost = 0, []
+    for key, rows in comparison.groupby(CELL, sort=False):
+        is_own = rows["method"].str.startswith(OWN) & ~rows["needs_s_to_predict"].astype(bool)
+        if is_own.any():
+            cells += 1
+            if all(beaten_by(rows, method) for method in rows[is_own]["method"]):
+                dataset, model, measure = map(str, key)
+                lost.append(f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}")
+    if not cells:
+        return None
+    missing = f"; not in: {', '.join(lost)}" if lost else ""
+    return (
+        "FairGrad and its variants that do not need the sensitive value to predict, taken "
+        f"together, are on that front in {cells - len(lost)} of {cells} cells{missing}."
+    )
 
 
 def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairgrad.files import write_whole
-from fairgrad_bench.comparison import compared, duel, tally
+from fairgrad_bench.comparison import compared, duel, tally, together
 from fairgrad_bench.paper import MEASURES, paper_results
 from fairgrad_bench.records import FAILED, FINISHED, SKIPPED, UnitRecord, newest
 from fairgrad_bench.selection import (
@@ -176,7 +176,8 @@ class BenchResults:
         """All tables as Markdown, the tally first and what could not be done last."""
         parts = ["# Results beside the paper's\n", INTRODUCTION, markdown_legend()]
         if not self.comparison.empty:
-            sentences = [*tally(self.comparison).sentences(), duel(self.comparison)]
+            found = self.comparison
+            sentences = [*tally(found).sentences(), together(found), duel(found)]
             parts += [f"{sentence}\n" for sentence in sentences if sentence]
             parts += [markdown_section(found) for found in sections(self.comparison)]
         for title, found, varies in (
