@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fairgrad.report import Report
+
 BROWSER = os.environ.get("FAIRGRAD_BROWSER")
 collect_ignore_glob = [] if BROWSER else ["test_*.py"]
 
@@ -82,6 +84,9 @@ def files(samples, report, tmp_path_factory):
     return {
         "full": report.save(folder / "full.html"),
         "hostile": samples.hostile_report().save(folder / "hostile.html"),
+        "scored": Report(samples.scored_audit()).save(folder / "scored.html"),
+        "labels": Report(samples.scored_audit(3, n_labels=3)).save(folder / "labels.html"),
+        "many": Report(samples.scored_audit(100, n=20_000)).save(folder / "many.html"),
     }
 
 

@@ -4,6 +4,7 @@ from fairgrad.audit.audit import Audit
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -16,4 +17,6 @@ __all__ = [
     "Change",
     "Finding",
     "Notice",
+    "Subgroup",
+    "SubgroupSearch",
 ]

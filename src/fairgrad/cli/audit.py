@@ -41,11 +41,23 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 @options.column_option("--baseline", "Column of another system's predictions to compare with.")
 @options.column_option(
     "--score",
-    "Column of scores of the desirable value: to check the predictions, or with --threshold in "
-    "place of them.",
+    "Column of scores of the desirable value: shown by group and for other thresholds; with "
+    "--threshold in place of predictions.",
 )
 @options.number_option(
     "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
+)
+@options.column_option(
+    "--search",
+    "Column to search for the worst subgroups with, beside the sensitive ones (repeatable).",
+    multiple=True,
+)
+@options.number_option(
+    "--search-depth",
+    "Most conditions of a subgroup.",
+    click.IntRange(1, 6),
+    default=3,
+    show_default=True,
 )
 @options.audited_options
 @click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
@@ -59,6 +71,7 @@ def audit(**given: Any) -> int:
       fairgrad audit model/ new.csv
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
       fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
+      fairgrad audit model/ new.csv --search age --search region
 
     For a model, the target and the sensitive columns are those it was fitted with, unless
     --sensitive names others. The verdict, and --fail-on, are about the measures it was trained
@@ -74,6 +87,7 @@ def audit(**given: Any) -> int:
         for name in ("out", "report")
         if given[name] is not None
     }
+    _check_search(given)
     if _is_model(given):
         source = Provenance.of(given["table"])
         found, people, asked = _audit_model(given)
@@ -81,6 +95,8 @@ def audit(**given: Any) -> int:
         source = Provenance.of(_files(given))
         found, people, asked = _audit_table(given)
     terminal.notes(people.notes)
+    if given["search"]:
+        found.worst_subgroups(people.searchable(given["search"]), k=given["search_depth"])
     _write(found, people, asked, targets, source)
     if given["as_json"]:
         judged = list(dict.fromkeys(finding.measure for finding in found.asked))
@@ -101,6 +117,13 @@ def audit(**given: Any) -> int:
         for path in targets.values():
             terminal.progress(f"Written: {path}")
     return exit_code(found.verdict, given["fail_on"])
+
+
+def _check_search(given: Mapping[str, Any]) -> None:
+    """What is predicted is no condition: its subgroups would have the largest gaps of all."""
+    for name in ("target", "prediction", "score", "baseline"):
+        if given[name] and given[name] in given["search"]:
+            raise ValueError(f"--search {given[name]} is the column of --{name}; name others")
 
 
 def _files(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -157,6 +180,7 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
         columns,
         _further(given),
         models=[model],
+        more=given["search"],
         labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
         value_map=given["value_map"],
         reading=reading,
@@ -205,6 +229,7 @@ def _audit_table(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
         _files(given),
         read_columns(given),
         _further(given),
+        more=given["search"],
         value_map=given["value_map"],
         reading=read_options(given),
     )
