@@ -47,8 +47,9 @@ next(
 # %%
 # Levels
 # ------
-# A level is the distance of a group's rate from the mean over all groups. The bars are intervals
-# that hold for all levels at once with 95 % confidence; the band is the tolerance.
+# A level is the distance of a group's rate from the mean over all groups. The bars are intervals,
+# each with 95 % confidence; the band is the tolerance. Where all bars lie in it, the verdict is
+# fair.
 
 report.figures[1]
 

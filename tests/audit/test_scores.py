@@ -257,3 +257,12 @@ def test_odd_scores():
     ):
         with pytest.raises(ValueError, match=f"y_score: {said}"):
             Audit(y, y, s, y_score=bad)
+
+
+def test_without_true_labels_scores_have_nothing_to_be_compared_with(scored):
+    pred = (scored["score"] >= 0.5).astype(int)
+    audit = Audit(y_pred=pred, sensitive_features=scored["s"], y_score=scored["score"])
+    assert audit.scores == ()
+    assert audit.thresholds is None
+    for kind in ("scores", "thresholds", "confusion"):
+        assert audit.to_frame(kind).empty

@@ -17,7 +17,7 @@ from fairgrad.audit.asked import (
     asked_measures,
 )
 from fairgrad.audit.changes import Change, Moves
-from fairgrad.audit.comparisons import compare
+from fairgrad.audit.comparisons import WITHOUT_LABELS, compare
 from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
@@ -45,14 +45,16 @@ class Audit:
     """How fair the predictions of any classifier are, and how sure that is.
 
     Args:
-        y_true: one true label per row; two labels or more.
+        y_true: one true label per row; two labels or more. None if they are not known: the audit
+            is then about who is selected, and measures that need true labels are refused.
         y_pred: one predicted label per row.
         sensitive_features: one column, or a table or mapping with one column per attribute. With
             several, groups are compared by each attribute alone and by all of them crossed. Rows
             with a missing value, or the integer -1, are counted and set aside.
         measures: what the verdict is about: names, or what else `fairgrad.torch.FairLoss` takes.
             Default: demographic parity, equalized odds, equality of opportunity (if a desirable
-            label is known), accuracy parity.
+            label is known), accuracy parity. Without true labels: demographic parity, and the
+            four-fifths rule if one desirable label is known.
         tolerance: the largest absolute level still called fair; "four_fifths" for the 80 % rule on
             demographic parity; or a mapping from measures to either. Measures with bounds of their
             own are judged by these.
@@ -93,17 +95,20 @@ class Audit:
         >>> audit.verdict
         'unfair'
         >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
-        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.171 to 0.308),
+        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.196 to 0.301),
         fair is at most 0.05; accuracy 75.0 % on 200 rows; desirable y: 1.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]
+        >>> decided = Audit(y_pred=[0, 1] * 200, sensitive_features=["F", "F", "M", "M"] * 100)
+        >>> [finding.measure for finding in decided.findings]
+        ['demographic_parity', 'four_fifths_rule']
     """
 
     def __init__(
         self,
-        y_true: Any,
-        y_pred: Any,
-        sensitive_features: Any,
+        y_true: Any = None,
+        y_pred: Any = None,
+        sensitive_features: Any = None,
         measures: Any = None,
         tolerance: Any = DEFAULT_TOLERANCE,
         confidence: float = 0.95,
@@ -121,11 +126,21 @@ class Audit:
     ) -> None:
         check_number("confidence", confidence, above=0, below=1)
         check_number("min_group", min_group)
-        rows = read_rows(y_true, sensitive_features, sample_weight, labels)
-        predicted = predicted_labels(rows, y_pred, "y_pred")
+        for name, given in (("y_pred", y_pred), ("sensitive_features", sensitive_features)):
+            if given is None:
+                raise ValueError(f"{name}: expected one value per row, got None.")
+        self.has_labels = y_true is not None
+        if self.has_labels:
+            rows = read_rows(y_true, sensitive_features, sample_weight, labels)
+            predicted = predicted_labels(rows, y_pred, "y_pred")
+        else:
+            rows = read_rows(y_pred, sensitive_features, sample_weight, labels, "y_pred")
+            predicted = rows.label
         desirable = _desirable(rows.groups.labels.tolist(), y_desirable)
-        usual = [name for name in DEFAULT_MEASURES if desirable or not uses_desirable(name)]
-        left_out = set(DEFAULT_MEASURES) - set(usual) if measures is None else set()
+        known = DEFAULT_MEASURES if self.has_labels else WITHOUT_LABELS
+        enough = bool(desirable) if self.has_labels else len(desirable) == 1
+        usual = [name for name in known if enough or not uses_desirable(name)]
+        left_out = set(known) - set(usual) if measures is None else set()
         measures = usual if measures is None else measures
         asked = asked_measures(measures, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
@@ -169,7 +184,8 @@ class Audit:
         label, group = (c.astype(t) for c, t in zip((rows.label, rows.group), small, strict=True))
         self.rows = GroupedRows(rows.groups, label, group, rows.weight)
         self.predicted = predicted.astype(label.dtype)
-        self.table, self.confidence = CountTable.from_rows(rows, predicted), confidence
+        self.table = CountTable.from_rows(rows, predicted, has_labels=self.has_labels)
+        self.confidence = confidence
         self.is_weighted, self.min_group = rows.weight is not None, min_group
         self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
         self.labels: list[Any] = self.table.groups.labels.tolist()
@@ -239,7 +255,7 @@ class Audit:
     def _of(self, predicted: Ints, baseline_name: str) -> Audit:
         """The same audit of other predictions."""
         other = Audit.__new__(Audit)
-        other.baseline_name = baseline_name
+        other.baseline_name, other.has_labels = baseline_name, self.has_labels
         other._set_up(  # noqa: SLF001 - its own class
             self.rows, predicted, self._asked, self._desirable, self.confidence, self.min_group
         )
@@ -250,14 +266,21 @@ class Audit:
         if (
             own.groups.labels.tolist() != its.groups.labels.tolist()
             or own.groups.names != its.groups.names
-            or not np.array_equal(own.label, its.label)
+            or self.has_labels != other.has_labels
+            or (self.has_labels and not np.array_equal(own.label, its.label))
             or not np.array_equal(own.group, its.group)
-            or not np.allclose(self.table.mass.sum(axis=2), other.table.mass.sum(axis=2))
+            or not np.allclose(self.table.size, other.table.size)
+            or not np.allclose(self._masses(), other._masses())
         ):
             raise ValueError(
                 f"{argument}: expected an audit of the same rows in the same order; labels, groups "
                 "or weights differ."
             )
+
+    def _masses(self) -> Floats:
+        """Sums of weights: of each group and true label, or of each group if none are known."""
+        mass: Floats = self.table.mass.sum(axis=2)
+        return mass if self.has_labels else mass.sum(axis=1)
 
     def compare(
         self, other: Any, *, names: tuple[str, str] = ("first", "second")
@@ -388,7 +411,9 @@ class Audit:
 
     @property
     def accuracy(self) -> float:
-        """The share of right predictions over all rows."""
+        """The share of right predictions over all rows; NaN if true labels are not known."""
+        if not self.has_labels:
+            return float("nan")
         mass = self.table.mass.sum(axis=0)
         return float(mass.trace() / mass.sum())
 
@@ -410,8 +435,11 @@ class Audit:
 
     @cached_property
     def scores(self) -> tuple[ScoreFigures, ...]:
-        """What the scores say, by label; of two labels the desirable one alone. Empty without."""
-        if self.score is None:
+        """What the scores say, by label; of two labels the desirable one alone.
+
+        Empty without scores, and without true labels to compare them with.
+        """
+        if self.score is None or not self.has_labels:
             return ()
         views = {name: view.groups.attributes for name, view in self.views.items()}
         judged = {
@@ -432,8 +460,8 @@ class Audit:
 
     @cached_property
     def thresholds(self) -> ThresholdSweep | None:
-        """The measures at other thresholds; None without scores, or with more than two labels."""
-        if self.score is None or len(self.labels) != 2:
+        """The measures at other thresholds; None without `scores`, or with more than two labels."""
+        if not self.scores or len(self.labels) != 2:
             return None
         return ThresholdSweep(self, self.scores[0].score, self._threshold)
 

@@ -158,9 +158,11 @@ class Change:
 
     @cached_property
     def level_interval(self) -> Interval:
-        """(J,) by how much each level changes, all at once with the confidence."""
-        comparison = self.after.comparison
-        low, high = comparison.map.enclose(self.interval)
+        """(J,) by how much each level changes, each by itself with the confidence."""
+        comparison, moved = self.after.comparison, self.moves.of_cells(self.after.comparison)
+        ends = change_interval(moved, comparison.cells, self.after.alpha)
+        total = np.where(comparison.cells.total > 0, comparison.cells.total, 1.0)
+        low, high = comparison.map.combine((moved[UP] - moved[DOWN]) / total, ends)
         if isinstance(comparison.map, MatrixMap):  # constants cancel in a difference
             return Interval(low - comparison.map.c0, high - comparison.map.c0)
         return Interval(low, high)

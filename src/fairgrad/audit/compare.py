@@ -100,19 +100,25 @@ class AuditComparison:
             for c in self.audit.changes
             if c.after.is_asked
         ]
+        accuracy = (
+            f"accuracy {100 * second.accuracy:.1f} % against {100 * first.accuracy:.1f} % "
+            f"({change:+.1f} points, {low:+.1f} to {high:+.1f}); "
+            if first.has_labels
+            else ""
+        )
         shown = verdicts[:4]
         if len(verdicts) > 4:
             shown.append(f"{len(verdicts) - 4} more below")
         return (
             f"{two} against {one} on {words.n_of(first.table.n_rows, 'row')}: "
-            f"{words.people_of(self.n_changed)} get another prediction; accuracy "
-            f"{100 * second.accuracy:.1f} % against {100 * first.accuracy:.1f} % "
-            f"({change:+.1f} points, {low:+.1f} to {high:+.1f}); {'; '.join(shown)}; "
-            f"{words.desirable_value(second)}."
+            f"{words.people_of(self.n_changed)} get another prediction; {accuracy}"
+            f"{'; '.join(shown)}; {words.desirable_value(second)}."
         )
 
     def _accuracy(self) -> tuple[float, float, float]:
         assert self.audit.moves is not None  # noqa: S101 - there is a baseline
+        if not self.audit.has_labels:
+            return float("nan"), float("nan"), float("nan")
         everyone = self.audit.table.together().rates["accuracy"]
         moved = self.audit.moves.together().of_rate("accuracy")
         ends = change_interval(moved, everyone, self.audit.alpha)
@@ -204,7 +210,8 @@ def _changes(comparison: AuditComparison, frame: pd.DataFrame, view: str) -> Fit
         for rate, short in RATES.items()
         if not several or rate == "accuracy"
     ]
-    if several:
+    columns = [column for column in columns if column[0] in audit.table.rates]
+    if several and audit.has_labels:
         labels = audit.labels[: text.MOST_LABELS]
         columns += [("true_positive_rate", label, f"recall {label}") for label in labels]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read 
 from fairgrad import measures
 from fairgrad.audit.counts import POSITIVES, CountTable
 from fairgrad.audit.intervals import Interval, Proportion
-from fairgrad.constraints import gaps
+from fairgrad.constraints import Constraints, gaps
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
 
 if TYPE_CHECKING:
@@ -40,30 +40,63 @@ class GapToMean:
     factor: float = 1.0
 
     def levels(self, rate: Floats) -> Floats:
-        """(R * G,) the levels of these rates; NaN where they are not defined."""
-        x = np.where(self.share > 0, rate.reshape(self.share.shape), 0.0)
-        gap = x - self.factor * (self.share * x).sum(axis=1, keepdims=True)
-        return self._defined(gap)
+        """(..., R * G) the levels of these rates; NaN where they are not defined."""
+        return self._defined(self._gap(self._read(rate)))
 
-    def enclose(self, rate: Interval) -> Interval:
-        """The range of each level when every rate lies anywhere in its own interval.
+    def combine(self, rate: Floats, ends: Interval) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them.
 
-        A group's own rate counts once, with what is left of it:
+        A group's own rate is also in the mean, so it counts once, with what is left of it:
         ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
         """
-        low, high = (np.where(self.share > 0, end.reshape(self.share.shape), 0.0) for end in rate)
-        weight = self.factor * self.share
-        others_low, others_high = (
-            (weight * end).sum(axis=1, keepdims=True) - weight * end for end in (low, high)
-        )
+        x, low, high = (self._read(part) for part in (rate, *ends))
+        weight, gap = self.factor * self.share, self._gap(x)
+
+        def reach(own: Floats, others: Floats) -> Floats:
+            squares = (weight * others) ** 2
+            rest = squares.sum(axis=-1, keepdims=True) - squares
+            far: Floats = np.sqrt(((1 - weight) * own) ** 2 + np.maximum(rest, 0.0))
+            return far
+
         return Interval(
-            self._defined((1 - weight) * low - others_high),
-            self._defined((1 - weight) * high - others_low),
+            self._defined(gap - reach(x - low, high - x)),
+            self._defined(gap + reach(high - x, x - low)),
         )
+
+    @property
+    def range(self) -> Interval:
+        """(R * G,) the least and the greatest level that any rates have."""
+        weight = self.factor * self.share
+        others = weight.sum(axis=1, keepdims=True) - weight
+        return Interval(self._defined(-others), self._defined(1 - weight))
+
+    @property
+    def spread(self) -> Floats:
+        """(R * G,) by how much each rate can move all levels: the sum of its coefficients."""
+        present = self.share > 0
+        weight = self.factor * self.share
+        sums = (1 - weight) + (present.sum(axis=1, keepdims=True) - 1) * weight
+        return np.where(present & self.applies[:, None], sums, 0.0).ravel()
+
+    def grown(self, growth: Floats) -> GapToMean:
+        """The same where each cell, (R * G,), has so many times its rows."""
+        mass = self.share * growth.reshape(self.share.shape)
+        total = mass.sum(axis=1, keepdims=True)
+        return replace(self, share=mass / np.where(total > 0, total, 1.0))
+
+    def _read(self, rate: Floats) -> Floats:
+        """(..., R, G) rates, 0 where there are none."""
+        shaped = rate.reshape(*rate.shape[:-1], *self.share.shape)
+        return np.where(self.share > 0, shaped, 0.0)
+
+    def _gap(self, x: Floats) -> Floats:
+        gap: Floats = x - self.factor * (self.share * x).sum(axis=-1, keepdims=True)
+        return gap
 
     def _defined(self, gap: Floats) -> Floats:
         gap = np.where(self.share > 0, gap, np.nan)
-        return np.where(self.applies[:, None], gap, 0.0).ravel()
+        gap = np.where(self.applies[:, None], gap, 0.0)
+        return gap.reshape(*gap.shape[:-2], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +112,37 @@ class MatrixMap:
     C: Floats
 
     def levels(self, rate: Floats) -> Floats:
-        """(J,) the levels."""
-        levels: Floats = self.c0 + self.C @ np.nan_to_num(rate)
+        """(..., J) the levels."""
+        levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
-    def enclose(self, rate: Interval) -> Interval:
-        """Its range: it rises with the rates of positive coefficients and falls with others."""
-        rising, falling = np.maximum(self.C, 0.0), np.minimum(self.C, 0.0)
+    def combine(self, rate: Floats, ends: Interval) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them."""
+        x = np.nan_to_num(rate)
+        rising, falling = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
+        down, up = (x - ends.low) ** 2, (ends.high - x) ** 2
+        levels = self.levels(x)
         return Interval(
-            self.c0 + rising @ rate.low + falling @ rate.high,
-            self.c0 + rising @ rate.high + falling @ rate.low,
+            levels - np.sqrt(down @ rising + up @ falling),
+            levels + np.sqrt(up @ rising + down @ falling),
         )
+
+    @property
+    def range(self) -> Interval:
+        """(J,) the least and the greatest level that any rates have."""
+        falling, rising = (np.clip(self.C, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
+        return Interval(self.c0 + falling, self.c0 + rising)
+
+    @property
+    def spread(self) -> Floats:
+        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
+        sums: Floats = np.abs(self.C[~np.isnan(self.c0)]).sum(axis=0)
+        return sums
+
+    def grown(self, growth: Floats) -> MatrixMap:
+        """The same: a matrix of a user's own does not change with the rows."""
+        del growth
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +156,10 @@ class Comparison:
         label: (J,) the index of the label each level speaks of, -1 for none.
         cells: (K,) the proportions the levels are made of.
         cell_group: (K,) the group each cell lies in.
-        n_free: how many of the cells vary by themselves: the intervals share the error among them.
+        n_free: how many of the cells vary by themselves: what is said of all cells at once shares
+            the error among them.
+        tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
+            what the other does: a verdict has as many chances to be wrong as there are of these.
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
@@ -120,6 +176,7 @@ class Comparison:
     cells: Proportion
     cell_group: Ints
     n_free: int
+    tested: NDArray[np.bool_]
     map: GapToMean | MatrixMap
     lower: Floats
     upper: Floats
@@ -194,9 +251,18 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
 }
 
 
+WITHOUT_LABELS = ("demographic_parity", "four_fifths_rule")
+"""Measures that look at predictions alone."""
+
+
 def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """What a single measure compares on the groups of a table, by indices of desirable labels."""
     name = measures.ALIASES.get(measure, measure) if isinstance(measure, str) else None
+    if not table.has_labels and name not in WITHOUT_LABELS:
+        raise ValueError(
+            f"measures: {measures.measure_name(measure)} compares predictions with true labels, "
+            f"and there are none (y_true); without them an audit takes {', '.join(WITHOUT_LABELS)}."
+        )
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
     return _user_defined(measure, table, desirable)
@@ -229,12 +295,51 @@ def _between_groups(
         cells=cells.flat(),
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
+        tested=_tested(total, applied, by_itself=n_free is None, one_bound=np.isinf(upper)).ravel(),
         map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
         lower=np.zeros(n_rows * n_groups),
         upper=np.full(n_rows * n_groups, upper),
         good=np.repeat(is_good, n_groups).astype(np.float64),
         ratio_row=None if row is None else slice(row * n_groups, (row + 1) * n_groups),
     )
+
+
+def _tested(
+    total: Floats, applied: NDArray[np.bool_], *, by_itself: bool, one_bound: bool
+) -> NDArray[np.bool_]:
+    """(R, G) the levels that say something no other one says.
+
+    Args:
+        total: rows of each rate.
+        applied: (R,) the rows of rates that are constrained.
+        by_itself: whether each row of rates is free of the others.
+        one_bound: whether a level may be as large as it likes.
+    """
+    tested = (total > 0) & applied[:, None]
+    if not by_itself:
+        tested[1:] = False
+    if not one_bound:  # of two groups the smaller one is the farther from the mean
+        for row, present in zip(tested, total, strict=True):
+            if row.sum() == 2:
+                row[np.argmax(present)] = False
+    return tested
+
+
+def _directions(asked: Constraints) -> NDArray[np.bool_]:
+    """(J,) the constraints of a user that are not multiples of an earlier one."""
+    rows = np.column_stack([np.nan_to_num(asked.c0), asked.C])
+    tested: NDArray[np.bool_] = np.any(asked.C != 0, axis=1) & ~np.isnan(asked.c0)
+    if not np.array_equal(np.asarray(asked.lower), -np.asarray(asked.upper)):
+        return tested
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    rows /= np.where(largest > 0, largest, 1.0)
+    first = np.take_along_axis(rows, np.argmax(rows != 0, axis=1)[:, None], axis=1)
+    scale = largest[:, 0]
+    # The largest multiple stands for all, as it is the farthest from 0.
+    order = np.argsort(-scale, kind="stable")
+    _, place = np.unique(np.round(rows * np.sign(first), 9)[order], axis=0, return_index=True)
+    is_first: NDArray[np.bool_] = np.isin(np.arange(len(rows)), order[place])
+    return tested & is_first
 
 
 def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
@@ -255,6 +360,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         cells=cells,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
+        tested=_directions(asked),
         map=MatrixMap(asked.c0, asked.C),
         lower=np.asarray(asked.lower),
         upper=np.asarray(asked.upper),

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.audit.intervals import (
-    Interval,
-    Proportion,
-    clopper_pearson,
-    largest_difference,
-    smallest_ratio,
-)
+from fairgrad.audit.intervals import Proportion, largest_difference, smallest_ratio
 from fairgrad.columns import as_columns
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -51,15 +45,20 @@ class CountTable:
         rows: (G, L, L) number of rows.
         mass: (G, L, L) sum of their sample weights; the same as `rows` without weights.
         squares: (G, L, L) sum of the squared weights; the same as `rows` without weights.
+        has_labels: whether true labels are known; if not, they are filled in with the predicted
+            ones, and only what looks at predictions alone is computed.
     """
 
     groups: Groups
     rows: Floats
     mass: Floats
     squares: Floats
+    has_labels: bool = True
 
     @classmethod
-    def from_rows(cls, rows: GroupedRows, predicted: Ints) -> CountTable:
+    def from_rows(
+        cls, rows: GroupedRows, predicted: Ints, *, has_labels: bool = True
+    ) -> CountTable:
         """Counts rows whose predicted labels are these."""
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
@@ -71,8 +70,9 @@ class CountTable:
 
         number = count(None)
         if rows.weight is None:
-            return cls(rows.groups, number, number, number)
-        return cls(rows.groups, number, count(rows.weight), count(rows.weight**2))
+            return cls(rows.groups, number, number, number, has_labels)
+        mass, squares = count(rows.weight), count(rows.weight**2)
+        return cls(rows.groups, number, mass, squares, has_labels)
 
     @property
     def n_labels(self) -> int:
@@ -97,7 +97,8 @@ class CountTable:
     def view(self, *attributes: str) -> CountTable:
         """The table by some of the attributes, without the rows of unknown value."""
         parts = (self.rows, self.mass, self.squares)
-        return CountTable(*merged(self.groups, attributes, *parts))
+        groups, rows, mass, squares = merged(self.groups, attributes, *parts)
+        return CountTable(groups, rows, mass, squares, self.has_labels)
 
     def take(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of some of the groups, (G,)."""
@@ -106,14 +107,16 @@ class CountTable:
         own = replace(
             self.groups, codes=self.groups.codes[chosen], mass=self.groups.mass[:, chosen]
         )
-        return CountTable(own, self.rows[chosen], self.mass[chosen], self.squares[chosen])
+        rows, mass, squares = (part[chosen] for part in (self.rows, self.mass, self.squares))
+        return CountTable(own, rows, mass, squares, self.has_labels)
 
     def together(self) -> CountTable:
         """The same rows as one single group, for the overall rates."""
         mass = self.groups.mass.sum(axis=1, keepdims=True)
         one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
-        parts = (part.sum(axis=0, keepdims=True) for part in (self.rows, self.mass, self.squares))
-        return CountTable(one, *parts)
+        parts = (self.rows, self.mass, self.squares)
+        rows, mass, squares = (part.sum(axis=0, keepdims=True) for part in parts)
+        return CountTable(one, rows, mass, squares, self.has_labels)
 
     @cached_property
     def rates(self) -> dict[str, Proportion]:
@@ -121,11 +124,13 @@ class CountTable:
 
         base_rate ``P(y = l)``, selection_rate ``P(h = l)``, true_positive_rate
         ``P(h = l | y = l)``, false_positive_rate ``P(h = l | y != l)``, precision
-        ``P(y = l | h = l)``.
+        ``P(y = l | h = l)``. Without true labels the selection rate alone.
         """
         sums, squares = margins(self.mass), margins(self.squares)
         zeros = np.zeros_like(sums.truth)
         everyone = sums.total + zeros, squares.total + zeros
+        if not self.has_labels:
+            return {"selection_rate": Proportion(sums.predicted, *everyone)}
         return {
             "accuracy": Proportion(sums.hit.sum(axis=0), sums.total, squares.total),
             "base_rate": Proportion(sums.truth, *everyone),
@@ -162,20 +167,25 @@ def margins(table: Floats) -> Margins:
     )
 
 
-def read_rows(y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any) -> GroupedRows:
-    """True labels and sensitive values as integers; of at least two labels."""
+def read_rows(
+    y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any, argument: str = "y_true"
+) -> GroupedRows:
+    """True labels and sensitive values as integers; of at least two labels.
+
+    Without true labels `y_true` are the predicted ones, and `argument` says so.
+    """
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
         sample_weight,
         labels=labels,
-        arguments=("y_true", "sensitive_features", "sample_weight"),
+        arguments=(argument, "sensitive_features", "sample_weight"),
     )
     known = rows.groups.labels.tolist()
     if len(known) < 2:
         raise ValueError(
-            f"y_true: expected at least two labels, got {known} alone; name all labels in labels= "
-            "if the others happen not to occur."
+            f"{argument}: expected at least two labels, got {known} alone; name all labels in "
+            "labels= if the others happen not to occur."
         )
     return rows
 
@@ -195,7 +205,7 @@ def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
 
 
 class GroupGap(NamedTuple):
-    """A difference or ratio between groups that is known by name, with its simultaneous interval.
+    """A difference or ratio between groups that is known by name, with its interval.
 
     Groups are compared with each other (largest less smallest, smallest over largest), where levels
     compare each group with everyone: the two never agree, and should not be mixed.
@@ -219,6 +229,8 @@ def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[G
     """All named differences and ratios, for each of these labels as the positive one."""
     found = []
     for family, names in GAP_RATES.items():
+        if not table.rates.keys() >= set(names):  # needs true labels
+            continue
         for label in [-1] if family == "accuracy" else labels:
             rows = [table.rates[name].row(label) for name in names]
             found += _worst_gaps(family, label, rows, alpha)
@@ -227,26 +239,18 @@ def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[G
 
 def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -> list[GroupGap]:
     """The worst difference and the worst ratio over the rates of a family."""
-    rows = [Proportion(*(part[row.total > 0] for part in row)) for row in rows]
-    rows = [row for row in rows if len(row.total) > 1]
-    cell_alpha = alpha / max(sum(len(row.total) for row in rows), 1)
-    ends = [clopper_pearson(row.value, row.trials, cell_alpha) for row in rows]
-    values = [row.value for row in rows]
+    rows = [row for row in rows if (row.total > 0).sum() > 1]
+    values = [row.value[row.total > 0] for row in rows]
     differences = [float(value.max() - value.min()) for value in values]
     # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
-    ratios = [float(v.min() / v.max()) if v.max() > 0 else float("nan") for v in values]
-    difference_ends = [largest_difference(end) for end in ends]
-    ratio_ends = [smallest_ratio(end) for end in ends]
+    rated = [row for row, value in zip(rows, values, strict=True) if value.max() > 0]
+    ratios = [float(value.min() / value.max()) for value in values if value.max() > 0]
+    unknown = float("nan"), 0.0, 1.0
+    difference = (
+        (max(differences), *map(float, largest_difference(rows, alpha / 2))) if rows else unknown
+    )
+    ratio = (min(ratios), *map(float, smallest_ratio(rated, alpha / 2))) if rated else unknown
     return [
-        GroupGap(f"{family}_difference", label, *_worst(differences, difference_ends, np.nanmax)),
-        GroupGap(f"{family}_ratio", label, *_worst(ratios, ratio_ends, np.nanmin)),
+        GroupGap(f"{family}_difference", label, *difference),
+        GroupGap(f"{family}_ratio", label, *ratio),
     ]
-
-
-def _worst(
-    values: list[float], ends: list[Interval], choose: Callable[..., Any]
-) -> tuple[float, ...]:
-    if not values or np.isnan(values).all():
-        return float("nan"), 0.0, 1.0
-    low, high = (choose([end[side] for end in ends]) for side in (0, 1))
-    return float(choose(values)), float(low), float(high)

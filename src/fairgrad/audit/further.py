@@ -29,7 +29,7 @@ ABOUT = {
 def shown(audit: Audit) -> list[Any]:
     """The tables, with what they are; nothing where there is nothing to say."""
     parts: list[Any] = []
-    if len(audit.labels) > 2:
+    if len(audit.labels) > 2 and audit.has_labels:
         parts += [_mistakes(audit, view) for view in audit.views]
     if audit.scores:
         parts += [_scores(audit, view) for view in audit.views]

@@ -1,16 +1,28 @@
-"""Proportions, exact intervals around them, and what intervals say about gaps.
+"""Proportions, exact intervals around them, and intervals of what is made of several of them.
+
+Sums, differences and ratios of independent rates get their intervals by MOVER, the method of
+variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008; for ratios Donner and
+Zou, Statistical Methods in Medical Research 21, 2012): what the exact interval of each rate reaches
+to either side stands for its standard error on that side, so that ends add up as squares,
+
+    low(sum c_k x_k) = sum c_k x_k - sqrt(sum (c_k (x_k - l_k))^2 + sum (c_k (u_k - x_k))^2),
+
+the first sum over positive c_k, the second over negative ones; the upper end is the mirror image.
 
 Everything here takes arrays of any shape: one call serves all groups.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri
 
-from fairgrad.groups import Floats  # noqa: TC001 - a NamedTuple's fields are read at run time
+from fairgrad.groups import Floats, Ints  # noqa: TC001 - a NamedTuple's fields are read at run time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Interval(NamedTuple):
@@ -36,6 +48,19 @@ class Proportion(NamedTuple):
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
         return self if index < 0 else Proportion(*(part[index] for part in self))
+
+    def ends_in_sums(self, error: float) -> Interval:
+        """Limits for MOVER: such that sums of rates miss the truth at most `error` of the time.
+
+        Exact limits, which near 0 and 1 reach much farther to one side. Sums of several such rates
+        are less skew, and would miss the truth too often on the short side: there the limits reach
+        at least as far as ``z sqrt(x (1 - x) / n)``, and may lie outside [0, 1].
+        """
+        x = np.where(self.total > 0, np.nan_to_num(self.value), 0.5)
+        low, high = clopper_pearson(self.value, self.trials, 2 * error)
+        n = np.where(self.total > 0, self.trials, 1.0)
+        reach = -ndtri(error) * np.sqrt(x * (1 - x) / n)
+        return Interval(np.minimum(low, x - reach), np.maximum(high, x + reach))
 
     def flat(self) -> Proportion:
         """All of them in one row."""
@@ -104,24 +129,128 @@ def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) ->
     return Interval(np.where(known, low, -1.0), np.where(known, high, 1.0))
 
 
-def largest_difference(rate: Interval) -> Interval:
-    """The interval of ``max_r rate_r - min_r rate_r`` over groups (one axis, at least two)."""
-    low, high = rate
-    least = np.maximum(low.max() - high.min(), 0.0)
-    return Interval(np.asarray(least), np.asarray(np.max(high - _least_of_others(low))))
+def narrowed(base: Interval, near: Interval, far: Interval, fair: Interval) -> Interval:
+    """Intervals of figures that a verdict looks at: wrong as rarely as `base`, sharper at a bound.
+
+    An interval with equal tails spends half of its error on each side. Where the truth lies just
+    beyond a bound, only one side matters: a limit towards the bound that is wrong nearly as often
+    as the whole interval may be (`near`) decides that a figure is fair, which then ends at the
+    bound. In return an interval beyond the bound starts at it unless the limit that is hardly ever
+    wrong (`far`) lies beyond, too. So for every truth the errors of both sides sum to at most that
+    of `base`: inside the bounds both tails of it; beyond, but close, `near` and `far`; further out
+    both tails again, because there `near` is wrong less often than a tail. (The confidence interval
+    of an equivalence test: Hsu, Hwang, Liu and Ruberg, Biometrika 81, 1994, combined with equal
+    tails away from the bound.)
+
+    Args:
+        base: limits with equal tails.
+        near: limits of which a single one is nearly as often wrong as both of `base`.
+        far: limits that are wrong for the rest of that error.
+        fair: the least and the greatest fair figure.
+    """
+    low = np.where(near.low >= fair.low, np.maximum(base.low, fair.low), base.low)
+    high = np.where(near.high <= fair.high, np.minimum(base.high, fair.high), base.high)
+    above = (base.low > fair.high) & (far.low <= fair.high)
+    below = (base.high < fair.low) & (far.high >= fair.low)
+    # The bound itself is fair, so the interval of an unfair figure is open there.
+    low = np.where(above, np.nextafter(fair.high, np.inf), low)
+    high = np.where(below, np.nextafter(fair.low, -np.inf), high)
+    return Interval(low, high)
 
 
-def smallest_ratio(rate: Interval) -> Interval:
-    """The interval of ``min_r rate_r / max_r rate_r`` over groups (one axis, at least two)."""
-    low, high = rate
-    largest_of_others = -_least_of_others(-high)
-    most = high.min() / low.max() if low.max() > 0 else 1.0
-    least = np.min(low / largest_of_others)
-    return Interval(np.asarray(least), np.asarray(np.minimum(most, 1.0)))
+def n_pairs(rates: Sequence[Proportion]) -> int:
+    """In how many ways two groups can be compared by one of these rates."""
+    seen = [int((rate.total > 0).sum()) for rate in rates]
+    return sum(n * (n - 1) // 2 for n in seen)
 
 
-def _least_of_others(values: Floats) -> Floats:
-    """For each group the least value among the other groups."""
-    least, second = np.partition(values, 1)[:2]
-    others: Floats = np.where(np.arange(len(values)) == values.argmin(), second, least)
-    return others
+def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
+    """Limits of the largest ``rate_r - rate_q`` over all pairs of groups, by one or several rates.
+
+    The largest difference is that of some pair, so it exceeds the largest of all upper limits only
+    if that pair's own fails: no correction. A lower limit may fail for any pair, so each gets
+    ``error / number of pairs``.
+
+    Args:
+        rates: (G,) each, of at least two groups with rows.
+        error: how often each of the two limits may be wrong.
+    """
+    low, high = [], []
+    for rate in rates:
+        x, (least, most) = _seen(rate, error / n_pairs(rates))
+        r, q = _pairs((x, -(x - least)), (-x, -(most - x)))
+        low.append((x[r] - x[q] - np.hypot(x[r] - least[r], most[q] - x[q])).max())
+        x, (least, most) = _seen(rate, error)
+        r, q = _pairs((x, most - x), (-x, x - least))
+        high.append((x[r] - x[q] + np.hypot(most[r] - x[r], x[q] - least[q])).max())
+    return Interval(np.asarray(max(*low, 0.0)), np.asarray(max(high)))
+
+
+def smallest_ratio(rates: Sequence[Proportion], error: float) -> Interval:
+    """Limits of the smallest ``rate_r / rate_q`` over all pairs of groups, by one or several rates.
+
+    The limits of a ratio are those numbers t for which the limit of ``rate_r - t rate_q`` is 0.
+    Corrections as in `largest_difference`, with the sides exchanged.
+
+    Args:
+        rates: (G,) each, of at least two groups with rows.
+        error: how often each of the two limits may be wrong.
+    """
+    low, high = [], []
+    for rate in rates:
+        x, ends = _seen(rate, error)
+        r, q = _pairs((-x, x - ends.low), (x, ends.high - x))
+        low.append(ratio_low(x[r], ends.low[r], x[q], ends.high[q]).min())
+        x, ends = _seen(rate, error / n_pairs(rates))
+        r, q = _pairs((-x, -(ends.high - x)), (x, -(x - ends.low)))
+        high.append(ratio_high(x[r], ends.high[r], x[q], ends.low[q]).min())
+    return Interval(np.asarray(min(low)), np.asarray(min(*high, 1.0)))
+
+
+def ratio_low(top: Floats, top_low: Floats, bottom: Floats, bottom_high: Floats) -> Floats:
+    """The lower MOVER limit of ``top / bottom``; 0 where nothing keeps the ratio above it."""
+    # t^2 a - 2 t b + c = 0, written so that nothing cancels and a may have any sign.
+    a, b = bottom_high * (2 * bottom - bottom_high), top * bottom
+    c = top_low * (2 * top - top_low)
+    divisor = b + np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    low: Floats = np.where(divisor > 0, c / np.where(divisor > 0, divisor, 1.0), 0.0)
+    return low
+
+
+def ratio_high(top: Floats, top_high: Floats, bottom: Floats, bottom_low: Floats) -> Floats:
+    """The upper MOVER limit of ``top / bottom``; infinite where `bottom` may be 0."""
+    a, b = bottom_low * (2 * bottom - bottom_low), top * bottom
+    root = b + np.sqrt(np.maximum(b**2 - a * top_high * (2 * top - top_high), 0.0))
+    high: Floats = np.where(a > 0, root / np.where(a > 0, a, 1.0), np.inf)
+    return high
+
+
+def _seen(rate: Proportion, error: float) -> tuple[Floats, Interval]:
+    """The rates of groups with rows, and their limits."""
+    seen = Proportion(*(part[rate.total > 0] for part in rate))
+    low, high = seen.ends_in_sums(error)
+    return seen.value, Interval(np.maximum(low, 0.0), np.minimum(high, 1.0))
+
+
+def _pairs(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
+    """Pairs of different groups among which the most extreme one is.
+
+    What is maximised (or, of a ratio, minimised) grows with both scores of its first group and
+    with both of its second group. So a group counts only if at most one other has both larger: one,
+    because that one may be the other group of the pair. Of thousands of groups few remain.
+    """
+    r, q = (_nearly_undominated(*scores) for scores in (first, second))
+    pairs = np.array([(a, b) for a in r.tolist() for b in q.tolist() if a != b], dtype=np.int64)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _nearly_undominated(one: Floats, other: Floats) -> Ints:
+    """The groups of which at most one other group has both scores at least as large."""
+    kept: list[int] = []
+    largest = second = -np.inf
+    order = np.lexsort((-other, -one))
+    for g in order.tolist():
+        if other[g] > second or len(kept) < 2:
+            kept.append(g)
+        largest, second = sorted((largest, second, float(other[g])), reverse=True)[:2]
+    return np.asarray(kept, dtype=np.int64)

@@ -144,7 +144,7 @@ def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
     cells = margins(table.rows).truth.ravel()
     is_large = np.tile((table.size >= TINY) & is_judged, table.n_labels)
     groups = np.flatnonzero((table.size > 0) & (table.size < TINY) & is_judged)
-    labels = np.flatnonzero(is_large & (cells < TINY))
+    labels = np.flatnonzero(is_large & (cells < TINY) & table.has_labels)
     found = {
         "groups": [f"{names[g]} ({table.size[g]:.0f})" for g in groups],
         "labels within groups": [f"{cell_names[k]} ({cells[k]:.0f})" for k in labels],

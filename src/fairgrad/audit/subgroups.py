@@ -612,7 +612,8 @@ class _Confirmation:
             mass=np.zeros((len(audit.labels), 2)),
         )
         rows = GroupedRows(groups, label, is_in, weight).take(np.arange(len(own)))
-        table = CountTable.from_rows(rows, audit.predicted[own].astype(np.int64))
+        predicted = audit.predicted[own].astype(np.int64)
+        table = CountTable.from_rows(rows, predicted, has_labels=audit.has_labels)
         name = "demographic_parity" if rate.measure == "four_fifths_rule" else rate.measure
         comparison = compare(name, table, audit.desirable_indices)
         alpha = audit.alpha / max(self.listed, 1)

@@ -59,12 +59,12 @@ def rates_frame(audit: Audit) -> pd.DataFrame:
 
 
 def levels_frame(audit: Audit) -> pd.DataFrame:
-    """The levels of every measure with their simultaneous intervals."""
+    """The levels of every measure with their intervals, and whether they surely are beyond."""
     return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
 
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
-    """Differences and ratios by their known names, with simultaneous intervals."""
+    """Differences and ratios by their known names, with intervals."""
     rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
     frame = pd.DataFrame(rows, columns=["attribute", "figure", "label", "value", "low", "high"])
     labels = [audit.label_value(index) for index in frame["label"]]
@@ -120,12 +120,16 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     label, group = audit.rows.label[changed], audit.rows.group[changed]
     cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    if not audit.has_labels:
+        frame["true"] = "not known"
     counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
 def side(row: Mapping[Any, Any]) -> str:
     """Whether the new prediction of a row of `sides_frame` is right."""
+    if row["true"] == "not known":
+        return "not known"
     if row["to"] == row["true"]:
         return "right now"
     return "wrong now" if row["from"] == row["true"] else "still wrong"
@@ -133,9 +137,9 @@ def side(row: Mapping[Any, Any]) -> str:
 
 def confusion_frame(audit: Audit) -> pd.DataFrame:
     """Rows of every group by true and predicted label, and their share of the true label's rows."""
-    frames = []
+    frames = [pd.DataFrame(columns=["attribute", "group", "true", "predicted", "rows", "share"])]
     labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
-    for name, view in audit.views.items():
+    for name, view in audit.views.items() if audit.has_labels else ():
         parts = [(view, view.groups.names), (view.together(), (words.OVERALL,))]
         for table, names in parts:
             n_groups, n_labels = len(names), table.n_labels
@@ -150,7 +154,7 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
                 "share": share.ravel(),
             }
             frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames[1:], ignore_index=True) if len(frames) > 1 else frames[0]
 
 
 def _score_frame(kind: str) -> Callable[[Audit], pd.DataFrame]:
@@ -262,6 +266,7 @@ def _levels(finding: Finding) -> pd.DataFrame:
             "level": finding.levels,
             "low": low,
             "high": high,
+            "beyond": finding.beyond,
         }
     )
 
@@ -278,6 +283,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "desirable": audit.desirable,
         "confidence": audit.confidence,
         "weighted": audit.is_weighted,
+        "has_labels": audit.has_labels,
         "min_group": audit.min_group,
         "verdict": audit.verdict,
         "conclusion": audit.conclusion,
@@ -291,6 +297,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "figures": words.FIGURES,
             "figures_note": words.FIGURES_NOTE,
             "intervals": words.intervals(audit),
+            "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
     if audit.baseline is not None:

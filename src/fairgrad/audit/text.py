@@ -129,6 +129,7 @@ def _remark(finding: Finding) -> Paragraph:
 
 def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> FittedTable:
     wanted, rest = _columns(audit)
+    wanted = [column for column in wanted if column[0] in audit.table.rates]
     view, cells = audit.views[attribute], {key: _half(row) for key, row in _by_cell(frame).items()}
 
     def line(shown: str, group: str, size: float) -> list[Cell]:
@@ -183,6 +184,9 @@ def _columns(audit: Audit) -> tuple[list[tuple[str, Any, str]], str]:
         label = audit.label_value(audit.shown_labels[0])
         return [(rate, None if rate == "accuracy" else label, t) for rate, t in COLUMNS.items()], ""
     labels = audit.labels[:MOST_LABELS]
+    if not audit.has_labels:
+        named = [("selection_rate", label, f"selected {label}") for label in labels]
+        return named, more_labels(audit, len(labels))
     recalls = [("true_positive_rate", label, f"recall {label}") for label in labels]
     return [("accuracy", None, "accuracy"), *recalls], more_labels(audit, len(labels))
 

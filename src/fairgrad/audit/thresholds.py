@@ -123,8 +123,8 @@ class ThresholdSweep:
                 table[:, :, positive] = chosen[:, :, t]
                 table[:, :, 1 - positive] = total[:, :, 0] - chosen[:, :, t]
                 parts.append(table)
-            parts *= 3 if len(parts) == 1 else 1
-            yield CountTable(audit.table.groups, *parts)
+            number, mass, squares = parts if len(parts) == 3 else parts * 3
+            yield CountTable(audit.table.groups, number, mass, squares)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -1,9 +1,11 @@
 """Findings and verdicts: what the data allow to say about a measure.
 
-Every cell's rate gets a Clopper-Pearson interval at the Bonferroni level ``(1 - confidence) / K``,
-so that all K hold at once with the confidence asked for; interval arithmetic carries them over to
-the levels, which therefore hold at once too, whatever the dependence between groups. How frequent
-each cell is, is taken as given: the intervals are about the model's rates, not about the mix.
+Levels are sums of independent rates, and get intervals by MOVER from Clopper-Pearson limits, each
+at the confidence asked for. "Fair" says that every level is within the tolerance: an
+intersection-union test (Berger, Technometrics 24, 1982), in which each level is tested at the full
+error and no correction is needed. "Unfair" says that some level is beyond it: each gets its share
+of the error (Holm, Scandinavian Journal of Statistics 6, 1979). How frequent each cell is, is taken
+as given: the intervals are about the model's rates, not about the mix.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairgrad.audit.intervals import Interval, clopper_pearson, smallest_ratio
+from fairgrad.audit.forecast import rows_needed
+from fairgrad.audit.intervals import Interval, Proportion, narrowed, smallest_ratio
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.counts import CountTable
@@ -26,8 +31,9 @@ if TYPE_CHECKING:
 
 FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
 FOUR_FIFTHS = "four_fifths"
-MOST_ROWS = 1e9
-"""Beyond this many rows per group, more of them are no honest advice."""
+FAIR_SHARE = 0.98
+"""Of the error allowed, what "fair" may spend on the side where it can be wrong; the rest is that
+of the other end of an interval just beyond the tolerance (`fairgrad.audit.intervals.narrowed`)."""
 
 
 def gravest(verdicts: Iterable[str]) -> str:
@@ -51,15 +57,29 @@ class VerdictRule:
 
     def settle(self, low: float, high: float) -> str:
         """The verdict on a figure known to lie between low and high."""
-        if self.kind == "ratio":
-            is_fair, is_unfair = low >= self.value, high < self.value
-        else:
-            is_fair, is_unfair = high <= self.value, low > self.value
+        fair = self.fair_figures
+        is_fair, is_unfair = (
+            fair.low <= low and high <= fair.high,
+            high < fair.low or low > fair.high,
+        )
         return FAIR if is_fair else UNFAIR if is_unfair else UNDECIDED
+
+    @property
+    def fair_figures(self) -> Interval:
+        """The least and the greatest fair figure."""
+        value, none = np.asarray(self.value), np.asarray(np.inf)
+        return Interval(value, none) if self.kind == "ratio" else Interval(-none, value)
+
+    def fair_levels(self, comparison: Comparison) -> Interval:
+        """(J,) the least and the greatest fair levels; without ends if levels do not decide."""
+        if self.kind == "bounds":
+            return Interval(comparison.lower, comparison.upper)
+        most = np.inf if self.kind == "ratio" else self.value
+        return Interval(*(np.full(len(comparison.names), end) for end in (-most, most)))
 
 
 class Judgement(NamedTuple):
-    """The figure a verdict rests on, its simultaneous interval, and the verdict."""
+    """The figure a verdict rests on, its interval, and the verdict."""
 
     value: float
     low: float
@@ -67,55 +87,67 @@ class Judgement(NamedTuple):
     verdict: str
 
 
-def rate_intervals(comparison: Comparison, alpha: float, growth: Floats | None = None) -> Interval:
-    """Intervals of all cells' rates that hold at once with probability at least 1 - alpha.
+def judge(comparison: Comparison, rule: VerdictRule, alpha: float) -> Judgement:
+    """The verdict on a measure, with the figure it rests on.
 
-    With growth, (G,): as if each group had this many times its rows, with the same rates.
+    Args:
+        comparison: what is compared.
+        rule: what is still fair.
+        alpha: how often the interval of the figure, and the verdict, may be wrong.
     """
-    trials = comparison.cells.trials
-    if growth is not None:
-        trials = trials * growth[comparison.cell_group]
-    return clopper_pearson(comparison.cells.value, trials, alpha / max(comparison.n_free, 1))
+    value = _figure(comparison, rule)
+    if np.isnan(value):  # no level is defined
+        return Judgement(value, 0.0, 1.0, UNDECIDED)
+    limits = _ratio_limits if rule.kind == "ratio" else _excess_limits
+    base, near, far = (limits(comparison, rule, error) for error in errors(alpha))
+    low, high = (float(end) for end in narrowed(base, near, far, rule.fair_figures))
+    return Judgement(value, low, high, rule.settle(low, high))
 
 
-def judge(
-    comparison: Comparison, rule: VerdictRule, alpha: float, growth: Floats | None = None
-) -> Judgement:
-    """The verdict on a measure; arguments as for `rate_intervals`."""
-    rate = rate_intervals(comparison, alpha, growth)
-    is_ratio = rule.kind == "ratio"
-    figure = _ratio(comparison, rate) if is_ratio else _largest_excess(comparison, rule, rate)
-    nothing_compared = np.isnan(figure[0])  # no level is defined
-    return Judgement(*figure, UNDECIDED if nothing_compared else rule.settle(*figure[1:]))
+def errors(alpha: float) -> tuple[float, float, float]:
+    """How often a single limit may be wrong: of equal tails, towards a bound, away from it."""
+    return alpha / 2, FAIR_SHARE * alpha, (1 - FAIR_SHARE) * alpha
 
 
-def _largest_excess(
-    comparison: Comparison, rule: VerdictRule, rate: Interval
-) -> tuple[float, float, float]:
+def level_limits(comparison: Comparison, error: float) -> Interval:
+    """(J,) limits of the levels, each of which is wrong at most `error` of the time."""
+    cells, (least, most) = comparison.cells, comparison.map.range
+    low, high = comparison.map.combine(cells.value, cells.ends_in_sums(error))
+    return Interval(np.maximum(low, least), np.minimum(high, most))
+
+
+def _figure(comparison: Comparison, rule: VerdictRule) -> float:
+    """The figure a verdict looks at, as observed; NaN if it is not defined."""
+    if rule.kind == "ratio":
+        seen = comparison.cells.value[comparison.ratio_row]
+        seen = seen[~np.isnan(seen)]
+        return float(seen.min() / seen.max()) if len(seen) > 1 and seen.max() > 0 else np.nan
+    level = comparison.map.levels(comparison.cells.value)
+    return np.nan if np.isnan(level).all() else _excess(comparison, rule, Interval(level, level))
+
+
+def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float:
     """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
     own = rule.kind == "bounds"
     lower, upper = (comparison.lower, comparison.upper) if own else (0.0, 0.0)
-    level = comparison.map.levels(comparison.cells.value)
-    if np.isnan(level).all():
-        return np.nan, 0.0, 1.0
-    low, high = comparison.map.enclose(rate)
-    least = 0.0 if not own else -np.inf
-    return (
-        float(np.nanmax(np.maximum(level - upper, lower - level))),
-        float(max(np.nanmax(np.maximum(low - upper, lower - high)), least)),
-        float(np.nanmax(np.maximum(high - upper, lower - low))),
-    )
+    return float(np.nanmax(np.maximum(level.high - upper, lower - level.low)))
 
 
-def _ratio(comparison: Comparison, rate: Interval) -> tuple[float, float, float]:
+def _excess_limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
+    """The figure is that of some level, so each upper limit counts in full; lower ones share."""
+    high = _excess(comparison, rule, level_limits(comparison, error))
+    shared = error / max(int(comparison.tested.sum()), 1)
+    low, top = level_limits(comparison, shared)
+    least = _excess(comparison, rule, Interval(top, low))  # each level as fair as it may be
+    if rule.kind == "level":
+        least = max(least, 0.0)
+    return Interval(np.asarray(least), np.asarray(high))
+
+
+def _ratio_limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
     """The smallest rate of a group over the largest one."""
-    row = comparison.ratio_row
-    values = comparison.cells.value[row]
-    seen = ~np.isnan(values)
-    if seen.sum() < 2 or np.nanmax(values) == 0:
-        return np.nan, 0.0, 1.0
-    low, high = smallest_ratio(Interval(*(end[row][seen] for end in rate)))
-    return float(np.nanmin(values) / np.nanmax(values)), float(low), float(high)
+    del rule
+    return smallest_ratio([Proportion(*(c[comparison.ratio_row] for c in comparison.cells))], error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +186,29 @@ class Finding:
 
     @cached_property
     def level_intervals(self) -> Interval:
-        """Intervals of all levels that hold at once with the audit's confidence."""
-        return self.comparison.map.enclose(rate_intervals(self.comparison, self.alpha))
+        """(J,) intervals of the levels, each by itself with the audit's confidence.
+
+        Where every one of them lies within the tolerance, the verdict is "fair", and not otherwise.
+        """
+        base, near, far = (level_limits(self.comparison, error) for error in errors(self.alpha))
+        return narrowed(base, near, far, self.tolerance.fair_levels(self.comparison))
+
+    @cached_property
+    def beyond(self) -> NDArray[np.bool_]:
+        """(J,) the levels that are surely beyond the tolerance, with Holm's correction.
+
+        The chance that any of them is not is at most ``1 - confidence``.
+        """
+        least, most = self.tolerance.fair_levels(self.comparison)
+        n_tests = max(int(self.comparison.tested.sum()), 1)
+        found = np.zeros(len(self.comparison.names), dtype=bool)
+        while True:  # what was found makes room for the others
+            n_left = max(n_tests - int((found & self.comparison.tested).sum()), 1)
+            low, high = level_limits(self.comparison, errors(self.alpha)[0] / n_left)
+            more = found | (low > most) | (high < least)
+            if (more == found).all() or n_left == 1:
+                return more
+            found = more
 
     @property
     def unfairness(self) -> float:
@@ -168,11 +221,23 @@ class Finding:
 
     @property
     def unfairness_interval(self) -> Interval:
-        """Where the unfairness lies, with the audit's confidence."""
+        """Where the unfairness lies, with at least the audit's confidence.
+
+        A mean of |F| is the largest of all sums of the levels with signs, divided by J. Each sum
+        reaches no farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k
+        is how far rate k reaches, and b_k the sum of its coefficients without signs; so neither
+        does the largest. The lower end is the mean of the levels' own lower ends, all at once.
+        """
         if not self.n_defined:
             return Interval(np.asarray(0.0), np.asarray(1.0))
-        low, high = self.comparison.gaps(self.level_intervals)
-        return Interval(unfairness(low), unfairness(high))
+        comparison, error = self.comparison, self.alpha / 2
+        cells = comparison.cells
+        rate, (low, high) = np.nan_to_num(cells.value), cells.ends_in_sums(error)
+        reach = comparison.map.spread * np.maximum(high - rate, rate - low)
+        above = np.sqrt((reach**2).sum()) / self.n_defined
+        shared = error / max(int(comparison.tested.sum()), 1)
+        least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
+        return Interval(least, np.asarray(min(self.unfairness + above, 1.0)))
 
     @property
     def n_defined(self) -> int:
@@ -215,24 +280,21 @@ class Finding:
     def more_rows(self) -> dict[str, int] | None:
         """For an undecided verdict: how many more rows of each group would settle it.
 
-        The rates are assumed to stay as observed. Groups with fewer than N rows are brought up to
-        N, as the smallest groups are what makes gaps uncertain; N is the least number that settles
-        it. None where no number would: the figure is too close to the tolerance, or not defined.
+        That is, with a chance of four in five if the rates are as observed. Groups with fewer than
+        N rows are brought up to N, as the smallest groups are what makes gaps uncertain; N is the
+        least number that does. None where no number would: the figure is too close to the
+        tolerance, or not defined.
         """
         if self.verdict != UNDECIDED:
             return {}
         size = self.table.size
-
-        def settled(log_rows: float) -> bool:
-            growth = np.maximum(np.exp(log_rows) / size, 1.0)
-            return judge(self.comparison, self.tolerance, self.alpha, growth).verdict != UNDECIDED
-
-        low, high = np.log(max(size.min(), 1.0)), np.log(MOST_ROWS)
-        if np.isnan(self.judgement.value) or size.min() <= 0 or not settled(high):
+        if np.isnan(self.judgement.value) or size.min() <= 0:
             return None
-        while high - low > 1e-6:
-            middle = (low + high) / 2
-            low, high = (low, middle) if settled(middle) else (middle, high)
-        more = np.ceil(np.exp(high) - size)
+        rule, is_ratio = self.tolerance, self.tolerance.kind == "ratio"
+        fair = rule.fair_figures if is_ratio else rule.fair_levels(self.comparison)
+        base, near, _ = errors(self.alpha)
+        more = rows_needed(self.comparison, size, fair, (near, base), is_ratio=is_ratio)
+        if more is None:
+            return None
         names = self.table.groups.names
         return {name: int(n) for name, n in zip(names, more, strict=True) if n > 0}

@@ -95,16 +95,37 @@ POINTWISE_WEIGHTED = (
     "Intervals of single rates are approximate, because rows have weights: Clopper-Pearson with "
     "Kish's effective number of rows; each holds by itself with about {level}."
 )
-SIMULTANEOUS = (
-    "Intervals of levels, differences and ratios hold for all groups of a comparison at once with "
-    "at least {level}: Clopper-Pearson per cell at the Bonferroni level, then interval arithmetic. "
-    "They take the sizes of groups and labels as given, and do not correct for looking at several "
-    "measures."
+LEVEL_INTERVALS = (
+    "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
+    "Donner and Zou 2012), made of Clopper-Pearson limits of the rates{weighted}; that of a level "
+    "holds by itself with {level}. They take the sizes of groups and labels as given, and do not "
+    "correct for looking at several measures."
 )
 VERDICTS = (
-    "Fair within tolerance: the whole interval lies within it. Unfair: the whole interval lies "
-    "beyond it. Undecided: the data allow both."
+    "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "
+    "beyond, this is said at most {error} of the time, however many groups there are (an "
+    "intersection-union test, Berger 1982). Unfair: some level lies beyond, corrected for the "
+    "number of levels (Holm 1979); if all are in truth within, this is said at most {error} of the "
+    "time. Undecided: the data allow both. An interval that ends exactly at the tolerance was "
+    "decided by its one-sided limit there (Hsu et al. 1994)."
 )
+METHOD = {
+    "rates": "Clopper-Pearson",
+    "levels": "MOVER of Clopper-Pearson limits, each level by itself",
+    "figures": "MOVER of Clopper-Pearson limits; lower limits of the largest difference, and upper "
+    "ones of the smallest ratio, share the error among all pairs of groups",
+    "fair": "intersection-union test: every level within the tolerance, each at the full error",
+    "unfair": "some level beyond the tolerance, Holm over the levels",
+    "references": [
+        "Clopper, Pearson (1934), Biometrika 26",
+        "Zou, Donner (2008), Statistics in Medicine 27",
+        "Donner, Zou (2012), Statistical Methods in Medical Research 21",
+        "Berger (1982), Technometrics 24",
+        "Hsu, Hwang, Liu, Ruberg (1994), Biometrika 81",
+        "Holm (1979), Scandinavian Journal of Statistics 6",
+    ],
+}
+"""How the intervals and verdicts are made, for programs."""
 
 
 def title(measure: str) -> str:
@@ -144,7 +165,7 @@ def conclusion(audit: Audit) -> str:
     which += f" by {worst.attribute}" if len(grouped) > 1 else ""
     return (
         f"{by}; {judged([worst])} {_with_ends(worst)}{which}, fair is {in_words(worst)}; "
-        f"{accuracies(audit)} on {n_of(audit.table.n_rows, 'row')}; {useless(audit)}"
+        f"{accuracies(audit)}{n_of(audit.table.n_rows, 'row')}; {useless(audit)}"
         f"{desirable_value(audit)}."
     )
 
@@ -155,6 +176,8 @@ def useless(audit: Audit) -> str:
     predicted, truth = rows.sum(axis=0), rows.sum(axis=1)
     if (predicted > 0).sum() == 1:
         return f"of no use, as every row is predicted {labels[predicted.argmax()]}; "
+    if not audit.has_labels:
+        return ""
     share, most = truth.max() / truth.sum(), labels[truth.argmax()]
     if audit.accuracy <= share:
         return f"predicting {most} for everybody would be right in {100 * share:.1f} %; "
@@ -188,11 +211,13 @@ def in_words(finding: Finding) -> str:
 
 
 def accuracies(audit: Audit) -> str:
-    """The accuracy, and that of the baseline."""
+    """The accuracy, and that of the baseline, on ...; without true labels nothing of the kind."""
+    if not audit.has_labels:
+        return "no true labels, "
     said = f"accuracy {100 * audit.accuracy:.1f} %"
     if audit.baseline is None:
-        return said
-    return f"{said} ({audit.baseline_name} {100 * audit.baseline.accuracy:.1f} %)"
+        return f"{said} on "
+    return f"{said} ({audit.baseline_name} {100 * audit.baseline.accuracy:.1f} %) on "
 
 
 def desirable_value(audit: Audit) -> str:
@@ -248,8 +273,14 @@ def counted(findings: Sequence[Finding]) -> str:
 def intervals(audit: Audit) -> list[str]:
     """How the intervals are to be read."""
     level = f"{100 * audit.confidence:.4g} % confidence"
+    error = f"{100 * audit.alpha:.4g} %"
     single = POINTWISE_WEIGHTED if audit.is_weighted else POINTWISE
-    return [single.format(level=level), SIMULTANEOUS.format(level=level), VERDICTS]
+    weighted = " with effective numbers of rows, and approximate" if audit.is_weighted else ""
+    return [
+        single.format(level=level),
+        LEVEL_INTERVALS.format(level=level, weighted=weighted),
+        VERDICTS.format(error=error),
+    ]
 
 
 def desirable(audit: Audit) -> str:
@@ -299,7 +330,9 @@ def advice(finding: Finding) -> str:
             f"{_rounded_up(rest):,} of {'another group' if others == 1 else f'{others} others'}"
         )
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"More rows would settle it if the rates stay as they are: about {said}."
+    return (
+        f"About {said} more would settle it four times out of five, if the rates are as observed."
+    )
 
 
 def figure(finding: Finding) -> tuple[str, float]:

@@ -66,7 +66,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         points_: one row per model: epsilon, seed, use_sensitive, and accuracy and unfairness (mean
             of |F|) on the validation rows and, if given, the test rows, with the ends of their
             intervals (`_low`, `_high`: Clopper and Pearson's for the accuracy; for the unfairness
-            the simultaneous ones of `fairgrad.audit.Audit`); `on_frontier` says whether no other
+            those of `fairgrad.audit.Finding`); `on_frontier` says whether no other
             model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
             fair, on the validation rows.
         estimators_: the fitted models, in the order of the points.

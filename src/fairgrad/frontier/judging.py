@@ -65,7 +65,7 @@ class FrontierJudge:
             predicted,
             rows.s,
             measures=measures,
-            # Each measure's intervals hold at once; sharing the error, so do all of them.
+            # Sharing the error, the intervals of all measures hold at once.
             confidence=1 - (1 - self.confidence) / len(measures),
             min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
@@ -76,8 +76,8 @@ class FrontierJudge:
     def figures(self, audit: Audit) -> dict[str, float]:
         """Accuracy and unfairness, each with its ends.
 
-        The interval of the accuracy is Clopper and Pearson's. That of the unfairness encloses the
-        mean of |F| when every rate lies in its own such interval, all at once.
+        The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
+        `fairgrad.audit.Finding.unfairness_interval`.
         """
         accuracy = audit.table.together().rates["accuracy"]
         low, high = clopper_pearson(accuracy.value, accuracy.trials, 1 - self.confidence)

@@ -185,7 +185,7 @@ def _points(change: float) -> str:
 
 
 def level_figure(audit: Audit, position: int) -> ReportFigure:
-    """A dot per level with its simultaneous interval; a band where levels are tolerated."""
+    """A dot per level with its interval; a band where levels are tolerated."""
     finding = audit.findings[position]
     rows = _levels(finding)
     largest = sorted(rows, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]

@@ -219,7 +219,9 @@ def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]
         columns.append(("true_positive_rate", label, f"of those who are {label}"))
         if len(audit.labels) == 2:
             columns.append(("false_positive_rate", label, "of those who are not"))
-    return [*columns, ("accuracy", None, "predicted rightly")]
+    columns.append(("accuracy", None, "predicted rightly"))
+    known = {"rows", "impact", *audit.table.rates}
+    return [column for column in columns if column[0] in known]
 
 
 def _most_selected(audit: Audit, view: str) -> float | None:
@@ -293,7 +295,7 @@ def _confusion(audit: Audit) -> dict[str, dict[str, Any]]:
     found = {}
     labels = [str(label) for label in audit.labels]
     n_labels = len(labels)
-    for name, view in audit.views.items():
+    for name, view in audit.views.items() if audit.has_labels else ():
         order = view.largest(max(MOST_CELLS // n_labels**2, 1))
         shorts = words.short_names(view.groups)
         together = view.together()
