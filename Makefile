@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test coverage test-browser test-cuda test-network lint format docs bench-overhead bench-smoke pictures clean
+.PHONY: demo test coverage test-browser test-cuda test-network lint format docs bench-overhead bench-smoke reliability pictures clean
 
 .venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
 	$(PYTHON) -m venv .venv
@@ -68,6 +68,10 @@ bench-smoke: .venv/dev
 	rm -rf build/bench-smoke
 	$(BIN)/fairgrad-bench run --plan smoke --jobs 2 --records build/bench-smoke/records
 	$(BIN)/fairgrad-bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
+
+# Odd inputs, killed processes, full disks: is it as promised?
+reliability: .venv/dev
+	$(BIN)/python -m reliability
 
 # The pictures in the README, from the demo's report.
 pictures: .venv/dev

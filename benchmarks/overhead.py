@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 import psutil
 import torch
-from old_fairgrad import load_old_loss
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
+from wheels import load_old_loss
 
 import fairgrad.torch
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from fairlearn.reductions import EqualizedOdds, ExponentiatedGradient
-from old_fairgrad import load_old_loss
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
+from wheels import load_old_loss
 
 from fairgrad import fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load

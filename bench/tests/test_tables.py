@@ -1,7 +1,9 @@
 """Tables and figures from records, and the commands that write them."""
 
+import io
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -173,6 +175,46 @@ def test_the_papers_grid_and_the_last_record_count(records):
     other = record(quick, [({}, (5, 5, 5, 5))], at=3.0)
     (found,) = BenchResults.from_records([newer, older, other]).summary.to_dict(orient="records")
     assert found["accuracy"] == 0.8
+
+
+def test_results_kept_without_records_are_merged_with_new_ones(records, tmp_path):
+    made = {"environment": {"fairgrad": "1.0", "numpy": "2.0"}}
+    before = [replace(own, **made) for own in records]
+    anew = Unit("adult", "linear", "unconstrained")
+    after = [
+        record(Unit("german", "linear", "fairgrad", "equalized_odds"), [({}, (1, 2, 3, 4))]),
+        record(anew, [({}, (5, 0, 0, 5))], at=1.0, full_grid=True),
+        replace(before[0], status="failed", kept=[], finished_at=-1.0),
+    ]
+    after = [replace(own, environment={"fairgrad": "1.1", "numpy": "2.0"}) for own in after]
+    BenchResults.from_records(before).write(tmp_path / "before")
+    kept = BenchResults.from_folder(tmp_path / "before")
+    found = BenchResults.from_records(after).merged(kept)
+    expected = BenchResults.from_records([*before, *after])
+    for name in ("seeds", "comparison", "units", "batch_sizes", "epsilons"):
+        one, other = (_sorted(getattr(own, name)) for own in (found, expected))
+        pd.testing.assert_frame_equal(one, other, check_dtype=False)
+    assert found.settings == expected.settings
+    of_unit = found.units.set_index(["dataset", "method"])["environment"]
+    assert of_unit["adult", "unconstrained"] == "fairgrad 1.1, numpy 2.0"
+    assert of_unit["adult", "constant"] == "fairgrad 1.0, numpy 2.0"
+
+
+def test_units_of_results_before_they_said_who_made_them(records):
+    found = BenchResults.from_records([replace(records[0], environment={"numpy": "2.0"})])
+    old = replace(found, units=found.units.drop(columns="environment"))
+    new = BenchResults.from_records([record(Unit("german", "linear", "constant"), [({}, [0] * 4)])])
+    units = new.merged(old).units
+    assert units.set_index("dataset")["environment"].to_dict() == {
+        "adult": "numpy 2.0",
+        "german": "",
+    }
+
+
+def _sorted(frame):
+    """As it would be read again, whatever the order of the rows."""
+    read = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
+    return read.sort_values(list(read.columns), ignore_index=True)
 
 
 def test_no_records_are_an_error():

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 """The code of a missing value, and the integer that means "unknown" in sensitive columns."""
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What the texts begin with that spreadsheets take for formulas."""
+
 OURS = frozenset({"builtins", "numpy", "torch", "pandas", "scipy"})
 """Where the types come from that are taken as they are."""
 
@@ -85,6 +88,46 @@ def _pandas_column(column: Any, nw: Any) -> Any:
     made = nw.new_series(column.name or None, values, backend="pandas")
     # An Enum's values have no order that a model should learn from.
     return made.cast(kind).to_native().cat.as_unordered() if is_category else made.to_native()
+
+
+def without_formulas(frame: Any) -> Any:
+    """A frame of pandas for a CSV file: a text that a spreadsheet would compute is marked as text.
+
+    Such a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break, and is not a number;
+    an apostrophe is put before it, which spreadsheets take for "text" and do not show. Names of
+    columns likewise. `with_formulas` takes it away again.
+
+    Example:
+        >>> import pandas as pd
+        >>> without_formulas(pd.DataFrame({"name": ["=1+1", "-1", "a"]}))["name"].tolist()
+        ["'=1+1", '-1', 'a']
+    """
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"])
+    marked = {name: texts[name].map(_marked) for name in texts}
+    return frame.assign(**marked).rename(columns=_marked)
+
+
+def with_formulas(values: Any) -> Any:
+    """A column of pandas whose texts `without_formulas` has marked, as it was.
+
+    Example:
+        >>> import pandas as pd
+        >>> with_formulas(pd.Series(["'=1+1", "'quoted'"])).tolist()
+        ['=1+1', "'quoted'"]
+    """
+    return values.map(
+        lambda text: text[1:] if text[:1] == "'" and _marked(text[1:]) == text else text
+    )
+
+
+def _marked(text: Any) -> Any:
+    if not isinstance(text, str) or not text.startswith(FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def as_columns(data: Any, argument: str) -> dict[str, Any]:
@@ -165,7 +208,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         ([1, 0, -1], ['a', 'b'])
     """
     column = as_pandas(column)
-    if _is_series(column):
+    if _is_series(column) and column.dtype != object:  # objects may have no common order
         codes, values = column.factorize(sort=True)
         found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
         _check_one_kind(found.values, argument)
@@ -262,6 +305,11 @@ def _integer_values(found: Codes, argument: str, unknown: int | None) -> Codes:
     )
     if not is_integer:
         return found
+    if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
+        raise ValueError(
+            f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "
+            "give such long numbers as texts."
+        )
     values = values.astype(np.int64)
     keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
     renumbered = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)

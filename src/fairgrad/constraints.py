@@ -176,9 +176,11 @@ class Constraints:
         slack: Any = 0.0,
     ) -> None:
         if not isinstance(C, Coefficients):
-            C = np.asarray(C, dtype=np.float64)
-            if C.ndim != 2 or C.size == 0:
-                raise ValueError(f"C: expected a matrix (constraints, cells), got shape {C.shape}.")
+            C = _numbers(C, "C")
+            if C.ndim != 2 or C.size == 0 or not np.isfinite(C).all():
+                raise ValueError(
+                    f"C: expected a matrix (constraints, cells) of finite numbers, got {C!r}."
+                )
             C = Coefficients.from_dense(C)
         n = len(C.block)
         self.coefficients: Coefficients = C
@@ -401,13 +403,17 @@ def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
 
 
 def _vector(value: Any, length: int, argument: str) -> Floats:
-    try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None
+    vector = _numbers(value, argument)
     if vector.shape not in {(), (length,)}:
         raise ValueError(
             f"{argument}: expected a number or one per constraint ({length}), "
             f"got shape {vector.shape}."
         )
     return np.full(length, vector)
+
+
+def _numbers(value: Any, argument: str) -> Floats:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None

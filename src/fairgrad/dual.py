@@ -184,13 +184,12 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         Coefficients(c.row, c.cell, c.value, c.block, c.share, len(c.per_share)) for c in problems
     ]
     n_sides = max(n_sides, *(len(c.sign) for c in problems))
-    bounds, floors = [], []
+    n_levels = sum(len(c.c0) for c in problems)
+    bound, floor, first = np.full((n_sides, n_levels), NEVER), np.zeros((n_sides, n_levels)), 0
     for c in problems:
-        missing = n_sides - len(c.sign)
-        floor = np.full(c.bound.shape, -np.inf) if c.floor is None else c.floor
-        bounds.append(np.pad(c.bound, [(0, missing), (0, 0)], constant_values=NEVER))
-        floors.append(np.pad(floor, [(0, missing), (0, 0)]))
-    floor = np.concatenate(floors, axis=1)
+        levels = slice(first, first := first + len(c.c0))
+        bound[: len(c.sign), levels] = c.bound
+        floor[: len(c.sign), levels] = -np.inf if c.floor is None else c.floor
     least = [-np.inf if c.least_weight is None else c.least_weight for c in problems]
 
     def per(name: str, size: str) -> Any:
@@ -204,7 +203,7 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         c0=np.concatenate([c.c0 for c in problems]),
         **_parts(Coefficients.concatenate(own, apart=True)),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
-        bound=np.concatenate(bounds, axis=1),
+        bound=bound,
         floor=None if np.isneginf(floor).all() else floor,
         per_share=np.concatenate([c.per_share for c in problems]),
         n_label_rows=sum(c.n_label_rows for c in problems),

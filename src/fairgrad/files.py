@@ -7,18 +7,30 @@ made if need be.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+SEALED, CHECKSUM = "sealed", "checksum"
+"""Names under which `sealed_json` keeps the kind of checksum, and the checksum: if one of them is
+damaged, the other still says that there was one."""
+
+
+def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Writes a file at once; an existing file is replaced.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        private: whether it holds rows about people, and only its owner may read it.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -26,21 +38,28 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ...     (Path(folder) / "note.txt").read_text()
         'all of it'
     """
-    with whole_file(path) as beside:
+    with whole_file(path, private=private) as beside:
         beside.write_bytes(
             content.encode(errors="replace") if isinstance(content, str) else content
         )
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write, in a folder beside; it takes its place when all went well."""
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """A file to write, in a folder beside; it takes its place when all went well.
+
+    Args:
+        path: where it will be.
+        private: whether only its owner may read it; else it has the permissions that umask gives.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # A folder, not a file of another name: the ending tells writers the format.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
     try:
         with naming(path):
             yield folder / path.name
+            if private:
+                (folder / path.name).chmod(0o600)
             (folder / path.name).replace(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -50,14 +69,49 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, beside the one to be written; it takes its place when all went well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
+    around = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
+    # The outer folder is the owner's alone; the inner one has the permissions that umask gives.
+    beside = around / folder.name
     try:
-        beside.chmod(0o755)
         with naming(folder):
+            beside.mkdir()
             yield beside
             _replace(folder, beside)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(around, ignore_errors=True)
+
+
+def sealed_json(values: Mapping[str, Any], *, indent: int = 2, allow_nan: bool = False) -> str:
+    """Values as JSON, with a checksum of the text at its end, for `read_sealed`.
+
+    Example:
+        >>> read_sealed(sealed_json({"a": 1}))
+        {'a': 1}
+    """
+    sealed = {SEALED: "sha256", **values, CHECKSUM: ""}
+    text = json.dumps(sealed, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
+    head, quote, tail = text.rpartition('"')
+    return f"{head}{_sha256(text)}{quote}{tail}"
+
+
+def read_sealed(text: str) -> dict[str, Any]:
+    """The values of a text that `sealed_json` made, or of one without a checksum, as older ones.
+
+    Raises:
+        ValueError: if it is not such a text, or has changed since it was made.
+    """
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError(f"expected names and values, got a {type(values).__name__}")  # noqa: TRY004 - of a file
+    seal = values.pop(SEALED, None), values.pop(CHECKSUM, None)
+    bare = text.rstrip().replace(str(seal[1]), "")
+    if seal not in {(None, None), ("sha256", _sha256(bare))}:
+        raise ValueError("it has changed since it was written: its checksum differs")
+    return values
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 @contextmanager

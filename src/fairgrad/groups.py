@@ -113,9 +113,8 @@ class Groups:
             )
         y, *s = (_plain_array(column) for column in zip(*keys, strict=True))
         names = _index_names(counts, len(s))
-        groups = cls.from_data(
-            y, dict(zip(names[1:], s, strict=True)), [float(rows) for _, rows in items]
-        )
+        rows = check_weights(_plain_array([n for _, n in items]), len(items), "counts")
+        groups = cls.from_data(y, dict(zip(names[1:], s, strict=True)), rows)
         return replace(groups, label_name=names[0])
 
     @classmethod
@@ -487,7 +486,12 @@ def check_weights(
     """
     if sample_weight is None:
         return None
-    weight = as_array(as_column(sample_weight)).astype(np.float64)
+    try:
+        weight = as_array(as_column(sample_weight)).astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise ValueError(
+            f"{argument}: expected numbers, one per row; got {sample_weight!r}."
+        ) from wrong
     _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
     if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
         raise ValueError(
@@ -563,7 +567,7 @@ def _check_length(got: int, expected: int, argument: str, other: str) -> None:
 
 def _plain_array(values: Sequence[Any]) -> NDArray[Any]:
     """Integers as an integer array, anything else as objects, so that None stays None."""
-    if all(isinstance(value, (int, np.integer)) for value in values):
+    if all(isinstance(value, (int, np.integer)) and abs(value) < 2**63 for value in values):
         return np.asarray(values, dtype=np.int64)
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from fairgrad.boosting.estimator import (
     FairBoostingMixin,
     fairness_file,
     kept_rounds,
-    read_fairness_file,
+    read_model,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -30,6 +29,7 @@ from fairgrad.boosting.objective import BoostingObjective, predicted_labels, pro
 from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
+    import os
     from pathlib import Path
     from typing import Self
 
@@ -374,8 +374,8 @@ def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
         ...     bool((load(path).predict(X) == model.predict(X)).all())
         True
     """
-    notes = read_fairness_file(path, FairGradLGBMClassifier.file_format)
-    booster = Booster(model_file=os.fspath(path))
+    notes, trees = read_model(path, FairGradLGBMClassifier.file_format)
+    booster = Booster(model_str=trees.decode())
     classes = np.asarray(notes["classes"], dtype=notes["dtype"])
     n_outputs = booster.num_model_per_iteration()
     if n_outputs != (1 if len(classes) == 2 else len(classes)):

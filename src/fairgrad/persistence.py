@@ -1,23 +1,27 @@
 """Fitted models as files that anyone can load without running code from them.
 
-A file is a skops archive (plain values and arrays) with a header, and the weights of the user's
-module, if there is one, as safetensors. Types of this library stand in it by tags of their own, not
-by the modules they live in, so that code can move: `TYPES` and `OLD_PATHS` are all that knows.
+A file is a skops archive (plain values and arrays) with a header, the weights of the user's module,
+if there is one, as safetensors, and at its end a checksum of all that stands before it. Types of
+this library stand in it by tags of their own, not by the modules they live in, so that code can
+move: `TYPES` and `OLD_PATHS` are all that knows.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import json
 import math
 import pkgutil
+import struct
 import zipfile
 import zlib
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import safetensors.torch
 import skops.io
 from safetensors import SafetensorError
@@ -74,9 +78,15 @@ scikit-learn's estimators, trees excepted: their indices are not checked when th
 
 HEADER, SCHEMA, WEIGHTS = "fairgrad.json", "schema.json", "module.safetensors"
 MAX_HEADER = 2**16  # bytes; a longer one is not ours
+MAX_UNPACKED, MAX_RATIO = 2**28, 200
+"""Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
+as empty as a file made to fill the memory."""
 
-BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
-NO_ARCHIVE = (*BROKEN_ZIP, KeyError, RuntimeError, ValueError)
+SEAL, SEALED = b"fairgrad sha256 ", 64
+"""What stands before the checksum, and its length: at a file's end, as the archive's comment."""
+
+BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
+NO_ARCHIVE = (*BROKEN_ZIP, KeyError, RuntimeError, ValueError, MemoryError)
 DAMAGE = (*NO_ARCHIVE, TypeError, IndexError, AttributeError, ImportError)
 """What reading a file that was altered can end in, as an archive and as a model."""
 
@@ -127,6 +137,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         "format_version": FORMAT_VERSION,
         "model": type(model).__name__,
         "module": type(modules[0]).__name__ if modules else None,
+        "checksum": "sha256",
         "versions": {name: version(name) for name in ("fairgrad", "scikit-learn", "skops")},
     }
     with zipfile.ZipFile(archive, "a") as file:
@@ -137,7 +148,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
                 for name, tensor in modules[0].state_dict().items()
             }
             file.writestr(WEIGHTS, safetensors.torch.save(state))
-    write_whole(Path(path), archive.getvalue())
+        file.comment = SEAL + bytes(SEALED)
+    content = archive.getvalue()[:-SEALED]
+    write_whole(Path(path), content + hashlib.sha256(content).hexdigest().encode())
     return Path(path)
 
 
@@ -151,8 +164,8 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is not a saved model, was written by a newer version, holds types
-            that are not trusted, or needs a module.
+        ValueError: if the file is not a saved model, has changed since it was written, was written
+            by a newer version, holds types that are not trusted, or needs a module.
 
     Example:
         >>> import tempfile
@@ -165,9 +178,57 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
         True
     """
     data = Path(path).read_bytes()
+    sealed = _check_seal(data, path)
     header = _header(data, path)
+    if header.get("checksum") and not sealed:
+        raise ValueError(f"path: {path} is damaged: its end, with the checksum, is missing.")
+    try:
+        _check_sizes(data)
+    except NO_ARCHIVE as wrong:
+        raise ValueError(f"path: {path} was refused: {wrong}.") from wrong
     trained = _trained(header, data, path, module)
     return _estimator(data, path, module, trained)
+
+
+def _check_seal(data: bytes, path: Any) -> bool:
+    """Whether the file ends with a checksum, as all but the oldest do; it has to be right."""
+    content, seal = data[:-SEALED], data[-SEALED:]
+    if not content.endswith(SEAL):
+        return False
+    if hashlib.sha256(content).hexdigest().encode() != seal:
+        raise ValueError(
+            f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
+            "Copy it again, or save the model again."
+        )
+    return True
+
+
+def _check_sizes(data: bytes) -> None:
+    """Refuses, before anything is unpacked, an archive that would need far more memory than it has.
+
+    The archives of sparse matrices stand inside of the file's own.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        unpacked = sum(info.file_size for info in file.infolist())
+        if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+            raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
+        for name in file.namelist():
+            if name.endswith(".npz"):
+                _check_sizes(file.read(name))
+            elif name.endswith(".npy"):
+                _check_shape(name, file.read(name))
+
+
+def _check_shape(name: str, content: bytes) -> None:
+    """Refuses an array that says it is larger than what there is of it."""
+    stream = io.BytesIO(content)
+    read = np.lib.format.read_array_header_2_0
+    if np.lib.format.read_magic(stream) == (1, 0):
+        read = np.lib.format.read_array_header_1_0
+    shape, _, dtype = read(stream)
+    there = len(content) - stream.tell()
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != there:
+        raise ValueError(f"{name} has {there:,} bytes for an array of shape {shape}")
 
 
 def _archive(packed: Any) -> bytes:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from xgboost import XGBClassifier
+from xgboost import XGBClassifier, collective
 
 from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
     FairBoostingMixin,
     fairness_file,
     kept_rounds,
-    read_fairness_file,
+    read_model,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -25,17 +25,27 @@ from fairgrad.boosting.evaluation import (
     fitted_features,
     list_metrics,
 )
-from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+from fairgrad.boosting.objective import (
+    FAIRNESS_RATE,
+    PROPORTIONAL_RATE,
+    BoostingObjective,
+    log_loss_gradients,
+    predicted_labels,
+    weigh,
+)
+from fairgrad.boosting.rounds import Rounds
+from fairgrad.checks import check_number
 from fairgrad.columns import as_column, as_pandas
+from fairgrad.measures import check_several_groups, constraints_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
     from typing import Self
 
-    from fairgrad.groups import Floats
+    from fairgrad.groups import Floats, Groups
 
-__all__ = ["FairGradXGBClassifier", "XGBoostObjective", "load", "save"]
+__all__ = ["FairGradXGBClassifier", "SharedXGBoostObjective", "XGBoostObjective", "load", "save"]
 
 
 class XGBoostObjective(BoostingObjective):
@@ -69,6 +79,108 @@ class XGBoostObjective(BoostingObjective):
         self.check_labels(matrix.get_label())
         weight = matrix.get_weight()
         return self.gradients(scores, weight if len(weight) else None)
+
+
+class SharedXGBoostObjective:
+    """The same for rows that several workers share, such as ``xgboost.dask.train(..., obj=...)``.
+
+    Each worker counts the errors of its own rows, `xgboost.collective` sums the counts, and so all
+    of them have the same multipliers. Nobody has all rows: what is needed of them is how many are
+    in each cell. The labels of the training matrix are 0, 1, ... as always; the group of each row
+    is its ``label_lower_bound``, a column that the log loss has no other use for.
+
+    Args:
+        groups: of all rows together, such as `Groups.from_counts` or `Groups.merge` makes them.
+        fairness_measure: as in `fairgrad.boosting.BoostingObjective`.
+        epsilon: as there.
+        y_desirable: as there.
+        fairness_rate: as there.
+        proportional_rate: as there.
+        error_memory: as there.
+        negative_weights: as there.
+        steady: as there.
+
+    Raises:
+        ValueError: if an argument is not allowed.
+
+    Example:
+        >>> import xgboost, numpy as np
+        >>> from fairgrad.groups import Groups
+        >>> rng = np.random.default_rng(0)
+        >>> s = rng.integers(2, size=1000)
+        >>> X = rng.normal(size=(1000, 3)) + np.outer(s, [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=1000) > 0.5).astype(int)
+        >>> objective = SharedXGBoostObjective(Groups.from_data(y, s), "demographic_parity")
+        >>> data = xgboost.DMatrix(X, y, label_lower_bound=objective.groups.group_index(s))
+        >>> params = {"objective": "binary:logistic", "max_depth": 3, "nthread": 1}
+        >>> booster = xgboost.train(params, data, num_boost_round=100, obj=objective)
+        >>> chosen = booster.predict(data) > 0.5
+        >>> bool(abs(chosen[s == 0].mean() - chosen[s == 1].mean()) < 0.1)
+        True
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        fairness_measure: Any = "equalized_odds",
+        *,
+        epsilon: Any = 0.0,
+        y_desirable: Any = None,
+        fairness_rate: float = FAIRNESS_RATE,
+        proportional_rate: float = PROPORTIONAL_RATE,
+        error_memory: float = 0.0,
+        negative_weights: bool = True,
+        steady: bool = True,
+    ) -> None:
+        check_several_groups(fairness_measure, groups, "groups")
+        constraints = constraints_of(
+            fairness_measure, groups, epsilon=epsilon, y_desirable=y_desirable
+        ).drop_undefined()
+        self.groups, self._by_label = groups, constraints.by_label
+        self.rounds = Rounds(
+            groups,
+            constraints,
+            fairness_rate=check_number("fairness_rate", fairness_rate),
+            proportional_rate=check_number("proportional_rate", proportional_rate),
+            error_memory=check_number("error_memory", error_memory, below=1.0),
+            negative_weights=negative_weights,
+            steady=steady,
+        )
+
+    def __call__(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
+        """Gradients and hessians of a round for the rows of this worker."""
+        scores = np.asarray(scores)
+        label, group = self._rows(matrix)
+        cell = label * self.groups.n_groups + group if self._by_label else group
+        weight = matrix.get_weight()
+        own = weight.astype(np.float64) if len(weight) else None
+        counts = self.rounds.count(cell, predicted_labels(scores) != label, own)
+        summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
+        weights = self.rounds.take(summed.reshape(counts.shape))
+        row_weights = weights.astype(scores.dtype)[cell]
+        is_opposed = row_weights < 0 if weights.min() < 0 else None
+        found = log_loss_gradients(scores, label, is_opposed)
+        return weigh(*found, row_weights, 1.0 if own is None else weight)
+
+    def _rows(self, matrix: Any) -> tuple[Any, Any]:
+        """Labels and groups of this worker's rows, as integers."""
+        label = matrix.get_label().astype(np.int64)
+        group = matrix.get_float_info("label_lower_bound").astype(np.int64)
+        if len(group) != len(label):
+            raise ValueError(
+                "label_lower_bound: expected the group of each row, as groups.group_index gives "
+                f"it, for {len(label)} rows; got {len(group)}."
+            )
+        for name, found, n in (
+            ("label", label, len(self.groups.labels)),
+            ("label_lower_bound", group, self.groups.n_groups),
+        ):
+            if len(found) and not 0 <= found.min() <= found.max() < n:
+                raise ValueError(
+                    f"{name}: expected whole numbers from 0 to {n - 1}, got {found.min()} to "
+                    f"{found.max()}."
+                )
+        return label, group
 
 
 class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
@@ -282,11 +394,11 @@ def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
         ...     bool((load(path).predict(X) == model.predict(X)).all())
         True
     """
-    notes = read_fairness_file(path, FairGradXGBClassifier.file_format)
+    notes, trees = read_model(path, FairGradXGBClassifier.file_format)
     model = FairGradXGBClassifier(
         notes["fairness_measure"], epsilon=notes["epsilon"], use_sensitive="sensitive" in notes
     )
-    model.load_model(bytearray(Path(path).read_bytes()))
+    model.load_model(bytearray(trees))
     if model.n_classes_ != notes["n_classes"]:
         raise ValueError(
             f"{path}: the trees know {model.n_classes_} classes, {fairness_file(path).name} "

@@ -82,6 +82,21 @@ def test_files_that_do_not_belong_together(hiring, tmp_path):
         load(tmp_path / "two.txt")
 
 
+def test_a_file_that_has_changed_is_not_read(hiring, tmp_path):
+    path = save(fit(hiring), tmp_path / "model.txt")
+    for file in (path, fairness_file(path)):
+        whole = file.read_bytes()
+        for place in np.linspace(0, len(whole) - 1, 100).astype(int).tolist():
+            content = bytearray(whole)
+            content[place] = content[place] % 9 + 48  # another letter, or another digit
+            if content != whole:
+                file.write_bytes(content)
+                with pytest.raises(ValueError, match=str(file)):
+                    load(path)
+        file.write_bytes(whole)
+    load(path)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "other"}', "\x00"])
 def test_a_damaged_state_is_refused(hiring, tmp_path, text):
     path = save(fit(hiring), tmp_path / "model.txt")

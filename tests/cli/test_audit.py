@@ -2,10 +2,13 @@
 
 import json
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
+
+from fairgrad.audit import audit_schema
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +124,44 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     found = program(*fit, "--desirable", low, "--json", "--out", tmp_path / "other").check().json
     assert found["desirable"] == found["settings"]["desirable"] == str(low)
     assert found["audit"]["desirable"] == [str(low)]
+
+
+def test_decisions_without_a_target(program, scored, tmp_path):
+    out = tmp_path / "audit.json"
+    named = ["--prediction", "biased", "--sensitive", "age group"]
+    found = program("audit", scored, *named, "-o", out, "--json").check().json["audit"]
+    jsonschema.validate(json.loads(out.read_text(encoding="utf-8")), audit_schema())
+    assert found["has_labels"] is False
+    assert {row["measure"] for row in found["verdicts"]} == {
+        "demographic_parity",
+        "four_fifths_rule",
+    }
+    table = pd.read_csv(scored)
+    old = next(row for row in found["rates"] if row["group"] == "age group=old")
+    assert old["value"] == pytest.approx(table["biased"][table["age group"] == "old"].mean())
+    ran = program("audit", scored, *named, "--measure", "equalized_odds")
+    ran.refused("compares predictions with true labels", "--target")
+    program("audit", scored, "--prediction", "biased").refused("--sensitive is missing")
+
+
+def test_the_table_of_local_law_144(program, scored, tmp_path):
+    table = pd.read_csv(scored)
+    table["score"] = np.arange(len(table)) % 97 + 3.0 * (table["age group"] == "old")
+    table.loc[7, "score"] = None
+    path, out = tmp_path / "people.csv", tmp_path / "ll144.csv"
+    table.to_csv(path, index=False)
+    asked = ["--sensitive", "age group", "--format", "ll144"]
+    ran = program("audit", path, "--score", "score", *asked, "-o", out).check()
+    assert "Impact ratios by scoring rate, 3,999 people assessed" in ran.out
+    assert "1 of 4,000 rows is left out" in ran.err + ran.out
+    written = pd.read_csv(out).set_index("category")
+    known = table.dropna(subset=["score"])
+    above = (known["score"] > known["score"].median()).groupby(known["age group"]).mean()
+    assert written["rate"]["young"] == pytest.approx(above["young"])
+    assert written["number"]["unknown"] == 5
+    found = program("audit", path, "--prediction", "fair", *asked, "--json").check().json
+    assert found["rate"] == "selection rate"
+    assert found["provenance"]["data"][0]["name"] == "people.csv"
+    assert max(row["impact_ratio"] or 0 for row in found["categories"]) == 1
+    page = tmp_path / "report.html"
+    program("audit", path, "--prediction", "fair", *asked, "--report", page).refused("--report")

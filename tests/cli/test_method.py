@@ -22,7 +22,15 @@ def fit(here, table, folder, *further):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("further", [(), ("--hidden", 4, "--epochs", 5), ("--use-sensitive",)])
+@pytest.mark.parametrize(
+    "further",
+    [
+        (),
+        ("--hidden", 4, "--epochs", 5),
+        ("--use-sensitive",),
+        ("--model", "lightgbm", "--epochs", 20),
+    ],
+)
 def test_fair_decisions_on_a_plain_model(here, table, tmp_path, further):
     ran = fit(here, table, tmp_path / "model", "--method", "decision", *further).check()
     assert "fair decisions on a plain model" in (tmp_path / "model/MODEL_CARD.md").read_text()
@@ -46,9 +54,19 @@ def test_the_better_method_is_taken_and_the_reason_is_said(here, table, tmp_path
     assert "on the validation rows it has an accuracy of" in said
 
 
+def test_trees_by_the_better_method_and_a_folder_that_lost_a_file(here, table, tmp_path):
+    model = tmp_path / "model"
+    trees = ("--model", "lightgbm", "--epochs", 20)
+    ran = fit(here, table, model, "--method", "auto", *trees).check()
+    assert "Of the two methods, the model is" in " ".join((ran.out + ran.err).split())
+    here("predict", model, table, "-o", tmp_path / "predicted.csv").check()
+    fit(here, table, model, "--method", "decision", "--force", *trees).check()
+    assert (model / "groups.zip").is_file()
+    (model / "decisions.skops").unlink()
+    here("predict", model, table).refused("decisions.skops is missing")
+
+
 def test_what_does_not_go_together_is_refused(here, table, tmp_path):
-    ran = fit(here, table, tmp_path / "m", "--method", "decision", "--model", "lightgbm")
-    ran.refused("--method decision is for networks")
     ran = fit(here, table, tmp_path / "m", "--method", "auto", "--max-unfairness", 0.1)
     ran.refused("--method auto")
     assert not (tmp_path / "m").exists()

@@ -74,6 +74,9 @@ def test_a_model_of_a_newer_version_or_no_model(program, fitted, adult, tmp_path
     shutil.copytree(fitted[0], folder)
     known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
     (folder / "fairgrad.json").write_text(json.dumps({**known, "schema_version": 99}))
+    program("predict", folder, adult).refused("damaged", "checksum")
+    del known["sealed"], known["checksum"]
+    (folder / "fairgrad.json").write_text(json.dumps({**known, "schema_version": 99}))
     program("predict", folder, adult).refused("newer", "upgrade")
     program("predict", tmp_path, adult).refused("fairgrad.json", "fairgrad fit")
 
@@ -88,3 +91,64 @@ def test_a_strangers_model_runs_no_code(program, fitted, adult, tmp_path):
     )
     program("predict", folder, adult).refused("model")
     assert not proof.exists()
+
+
+def test_a_folder_in_a_folder_out(here, fitted, people, predicted, tmp_path):
+    """One file for each file, in folders as theirs; types and texts as they were."""
+    flat, hive = tmp_path / "flat", tmp_path / "hive"
+    flat.mkdir()
+    people.iloc[:1000].to_csv(flat / "a.csv", index=False)
+    people.iloc[1000:].to_csv(flat / "b.csv.gz", index=False)
+    for key, part in people.groupby("workclass"):
+        (hive / f"workclass={key}").mkdir(parents=True)
+        part.drop(columns="workclass").to_parquet(hive / f"workclass={key}" / "part.parquet")
+    out = tmp_path / "out"
+    ran = here("predict", fitted[0], flat, "-o", f"{out}/", "--json").check()
+    assert ran.json["rows"] == 3000
+    assert sorted(file.name for file in out.iterdir()) == ["_fairgrad.json", "a.csv", "b.csv.gz"]
+    both = pd.concat([pd.read_csv(out / "a.csv"), pd.read_csv(out / "b.csv.gz")])
+    assert both["prediction"].tolist() == predicted["prediction"].tolist()
+    here("predict", fitted[0], hive, "-o", f"{out}/").refused("exists; use --force to replace it")
+    here("predict", fitted[0], hive, "-o", out, "--force").check()
+    found = pd.read_parquet(out, partitioning="hive")
+    assert (out / f"workclass={people['workclass'].iloc[0]}" / "part.parquet").is_file()
+    wanted = people.assign(prediction=predicted["prediction"].to_numpy()).groupby("workclass")
+    for key, part in wanted:
+        own = found[found["workclass"].astype(str) == str(key)]
+        assert own["prediction"].tolist() == part["prediction"].tolist()
+        pd.testing.assert_frame_equal(
+            own[["age", "occupation"]].reset_index(drop=True),
+            part[["age", "occupation"]].reset_index(drop=True),
+            check_dtype=False,
+        )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("")
+    here("predict", fitted[0], flat, "-o", tmp_path / "mine").refused("fairgrad did not write")
+
+
+def test_many_files_in_one_file_out(here, fitted, people, predicted, tmp_path):
+    for place in range(2):
+        own = people.iloc[place * 1500 : (place + 1) * 1500]
+        own[list(own)[:: 1 if place else -1]].to_parquet(tmp_path / f"{place}.parquet")
+    for name in ("out.parquet", "out.csv", "out.csv.gz"):
+        out = tmp_path / "one" / name
+        here("predict", fitted[0], tmp_path / "*.parquet", "-o", out).check()
+        found = pd.read_parquet(out) if name == "out.parquet" else pd.read_csv(out)
+        assert found["prediction"].tolist() == predicted["prediction"].tolist()
+        assert found["age"].tolist() == people["age"].tolist()
+    people.drop(columns="sex").to_parquet(tmp_path / "2.parquet")
+    here("predict", fitted[0], tmp_path / "*.parquet", "-o", out, "--force").refused(
+        "2.parquet lacks the column 'sex', unlike the files before it"
+    )
+
+
+def test_a_stopped_folder_is_not_there(here, fitted, people, tmp_path):
+    people.iloc[:50].to_csv(tmp_path / "a.csv", index=False)
+    people.iloc[:50].drop(columns="age").to_csv(tmp_path / "b.csv", index=False)
+    here(
+        *("predict", fitted[0], tmp_path / "a.csv", tmp_path / "b.csv", "-o", f"{tmp_path}/out/")
+    ).refused("age")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "b.csv"]
+    here(
+        *("predict", fitted[0], tmp_path / "a.csv", tmp_path / "a.csv", "-o", f"{tmp_path}/out/")
+    ).refused("two files of the table are called 'a.csv'")

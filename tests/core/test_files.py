@@ -1,5 +1,6 @@
 """Files and folders that are there whole or not at all."""
 
+import os
 import stat
 
 import pytest
@@ -26,6 +27,21 @@ def test_a_file_may_be_read_by_whoever_may_read_others(tmp_path):
     write_whole(tmp_path / "new" / "file", "text")
     mode = (tmp_path / "new" / "file").stat().st_mode
     assert stat.S_IMODE(mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_umask_decides_who_may_read(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "file", "text")
+        write_whole(tmp_path / "cache", "rows about people", private=True)
+        with whole_folder(tmp_path / "folder") as beside:
+            (beside / "file").write_text("text")
+    finally:
+        os.umask(before)
+    found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert found == {"file": 0o666 & ~umask, "cache": 0o600, "folder": 0o777 & ~umask}
+    assert stat.S_IMODE((tmp_path / "folder" / "file").stat().st_mode) == 0o666 & ~umask
 
 
 @pytest.mark.parametrize("whole", [whole_file, whole_folder])

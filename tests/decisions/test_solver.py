@@ -195,6 +195,20 @@ class TestSolve:
         assert levels.gaps.max() <= 0.01 + 1e-9
         assert found.error == pytest.approx((predicted != rows.label).mean())
 
+    def test_exact_fairness_of_groups_that_features_nearly_reveal(self):
+        rng = np.random.default_rng(5)
+        group, mean = rng.choice(4, 4000), 1.5 * rng.normal(size=(4, 2))
+        X = rng.normal(size=(4000, 2)) + mean[group]
+        near = np.exp(-0.5 * ((X[:, None] - mean) ** 2).sum(-1))
+        logit = (X @ [1.0, -0.5])[:, None] + 0.8 * (np.arange(4) % 2) - 0.5
+        positive = 1 / (1 + np.exp(-logit))
+        label = (rng.random(4000) < positive[np.arange(4000), group]).astype(int)
+        given_x = near / near.sum(1, keepdims=True) * np.stack([1 - positive, positive])
+        rows = group_rows(label, group)
+        found = solve(problem_of(rows, given_x.transpose(0, 2, 1), "equalized_odds"))
+        assert found.beyond == 0
+        assert found.constant is None
+
     def test_of_two_groups_and_one_rate_nothing_is_better(self):
         rows, probability = table(2, n=300)
         problem = problem_of(rows, probability, "demographic_parity", epsilon=0.005)

@@ -81,6 +81,26 @@ def test_intervals_are_the_audits(frontier, strangers):
     assert point["test_accuracy_high"] == pytest.approx(overall["high"])
 
 
+@pytest.mark.parametrize(
+    "measure",
+    ["equalized_odds", [On("sex", "demographic_parity"), "accuracy_parity"], "four_fifths_rule"],
+)
+def test_figures_of_all_models_at_once_are_those_of_each_audit(hiring, measure):
+    s = pd.DataFrame({"sex": hiring.sex, "race": hiring.race.where(hiring.X["skill"] < 1.5)})
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(s))
+    own = Frontier(QUICK, measure, [0.0, 0.1, np.inf], random_state=0)
+    own.fit(hiring.X, hiring.y, sensitive_features=s, sample_weight=weight)
+    audits = own.audits_["validation"]
+    assert len(audits) == len(audits[:]) == 3
+    assert audits[-1] is audits[2]
+    for audit, (_, point) in zip(audits, own.points_.iterrows(), strict=True):
+        n = [finding.n_defined for finding in audit.findings]
+        unfair = [(f.unfairness, *f.unfairness_interval) for f in audit.findings]
+        names = [f"validation_unfairness{end}" for end in ("", "_low", "_high")]
+        np.testing.assert_allclose(point[names].astype(float), np.average(unfair, 0, n))
+        assert point["validation_accuracy"] == pytest.approx(audit.accuracy)
+
+
 def test_slack_buys_accuracy(frontier):
     points = frontier.points_
     assert points["validation_unfairness"].iloc[0] < 0.05 < points["validation_unfairness"].iloc[-1]

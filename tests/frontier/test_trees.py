@@ -64,3 +64,29 @@ def test_the_audit_takes_boosted_models(trees, hiring):
     levels = fairness_levels(hiring.y, model.predict(hiring.X), hiring.sex, "demographic_parity")
     found = {row["measure"]: row for row in audit.to_dict()["verdicts"]}
     assert found["demographic_parity"]["unfairness"] == pytest.approx(levels.unfairness)
+
+
+@pytest.mark.filterwarnings("ignore")  # those of dask and its servers
+def test_the_models_of_a_frontier_are_fitted_by_dask_workers():
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(0)
+    s = rng.integers(2, size=400)
+    X = rng.normal(size=(400, 3)) + np.outer(s, [1.0, 0.0, 0.0])
+    y = (X.sum(axis=1) + rng.normal(size=400) > 0.5).astype(int)
+    trees = FairGradLGBMClassifier("demographic_parity", **{**TREES, "n_estimators": 5})
+
+    def points():
+        frontier = Frontier(trees, epsilons=[0.0, 0.3], n_jobs=2, random_state=0)
+        frontier.fit(X, y, sensitive_features=s)
+        return [model.predict_proba(X) for model in frontier.estimators_]
+
+    alone = points()
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask"),
+    ):
+        shared = points()
+        has_fitted = client.run(lambda: "fairgrad.lightgbm" in __import__("sys").modules)
+        assert any(has_fitted.values())
+    np.testing.assert_array_equal(alone, shared)

@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fairgrad import fairness_levels, persistence
 from fairgrad.measures import MEASURES, On
 from fairgrad.sklearn import FairDecisionClassifier
-from fairgrad.sklearn.cell_models import given_groups
+from fairgrad.sklearn.cell_models import given_groups, last_step
 
 
 @parametrize_with_checks(
@@ -74,6 +74,38 @@ def test_any_classifier_becomes_fairer(estimator, tune_on, hiring):
         for epsilon in (0.0, np.inf)
     ]
     assert gaps[0] < 0.5 * gaps[1]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "cells", "argument", "expected"),
+    [
+        (HistGradientBoostingClassifier(max_iter=8), "auto", "max_iter", 2),
+        (HistGradientBoostingClassifier(max_iter=8), "factored", "max_iter", 8),
+        (RandomForestClassifier(8), "auto", "n_estimators", 4),
+        (RandomForestClassifier(1), "auto", "n_estimators", 1),
+    ],
+)
+def test_models_of_the_groups_have_fewer_trees(estimator, cells, argument, expected, hiring):
+    model = FairDecisionClassifier(estimator, epsilon=0.1, cells=cells, tune_on="training")
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert getattr(model.label_model_, argument) == getattr(estimator, argument)
+    assert [getattr(own, argument) for own in model.cell_models_[0]] == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "cells", "expected"),
+    [
+        (LogisticRegression(), "auto", 1e-3),
+        (LogisticRegression(max_iter=1000), "joint", 1e-4),
+        (LogisticRegression(tol=0.01), "auto", 0.01),
+        (regression(), "auto", 1e-3),
+    ],
+)
+def test_a_regression_of_the_cells_stops_earlier(estimator, cells, expected, hiring):
+    model = FairDecisionClassifier(estimator, epsilon=0.1, cells=cells, tune_on="training")
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert last_step(model.cell_models_[0]).tol == expected
+    assert last_step(estimator).tol == (0.01 if expected == 0.01 else 1e-4)
 
 
 @pytest.mark.parametrize(

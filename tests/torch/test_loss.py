@@ -40,6 +40,28 @@ def test_one_step_by_hand():
     torch.testing.assert_close(criterion.plain_loss, losses.mean())
 
 
+@pytest.mark.parametrize("ignore", [-100, 1])
+def test_every_step_has_the_loss_and_the_update_of_its_own_batch(ignore):
+    """Steps after the first may take a shorter way, which sample weights of 1 lead around."""
+    criterion, around = (make(fairness_rate=0.3, ignore_index=ignore) for _ in range(2))
+    source = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        scores = torch.randn(len(Y), 2, generator=source, requires_grad=True)
+        loss, other = criterion(scores, Y, S), around(scores, Y, S, torch.ones(len(Y)))
+        torch.testing.assert_close(loss, other)
+        torch.testing.assert_close(
+            torch.autograd.grad(loss, scores), torch.autograd.grad(other, scores)
+        )
+        plain = nn.functional.cross_entropy(scores, Y, ignore_index=ignore).detach()
+        torch.testing.assert_close(criterion.plain_loss, plain)
+        torch.testing.assert_close(around.plain_loss, plain)
+        torch.testing.assert_close(criterion.state_dict(), around.state_dict())
+    with pytest.raises(ValueError, match="never seen in s_train"):
+        criterion(scores, Y, S + 7)
+    torch.testing.assert_close(criterion.plain_loss, plain)
+    torch.testing.assert_close(criterion.multipliers, around.multipliers)
+
+
 def test_weights_enter_before_the_loss_is_formed():
     criterion = make()
     first = criterion(logits(), Y, S)

@@ -97,16 +97,51 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
 @bench.command()
 @records_option
 @folder_option("--out", "bench-results", "Folder to write the tables into.")
-def tables(records: str, out: str) -> int:
+@click.option(
+    "--merge",
+    metavar="FOLDER",
+    help="Folder of earlier results, kept without records: units with no record are taken from it.",
+)
+def tables(records: str, out: str, merge: str | None) -> int:
     """Write the results as CSV, Markdown and LaTeX tables.
 
-    The paper's figures stand beside ours, with a verdict on each row.
+    The paper's figures stand beside ours, with a verdict on each row. `units.csv` says by which
+    versions of the packages every unit was made.
     """
     from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
     from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
-    for path in BenchResults.from_records(read_records(records)).write(out):
+    results = BenchResults.from_records(read_records(records))
+    if merge is not None:
+        results = results.merged(BenchResults.from_folder(merge))
+    for path in results.write(out):
         click.echo(str(path))
+    return 0
+
+
+@bench.command()
+@records_option
+@click.option(
+    "--merge",
+    metavar="FOLDER",
+    help="Folder of earlier results: of units with no record, the models chosen there are taken.",
+)
+@click.option("--other", default="reduction", show_default=True, help="The other method.")
+@click.option("--out", metavar="FILE", required=True, help="CSV file to write.")
+def frontiers(records: str, merge: str | None, other: str, out: str) -> int:
+    """Compare FairGrad with another method at equal unfairness.
+
+    FairGrad is the better of weights in training and fair decisions, chosen on validation rows.
+    """
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+    from fairgrad_bench.frontiers import compared_frontiers  # noqa: PLC0415 - as above
+    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
+    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
+
+    kept = None if merge is None else BenchResults.from_folder(merge).seeds
+    found = compared_frontiers(read_records(records), kept, other)
+    write_whole(Path(out), found.to_csv(index=False))
+    click.echo(found["verdict"].value_counts().to_string() if len(found) else "nothing to compare")
     return 0
 
 

@@ -33,7 +33,7 @@ from fairgrad_bench.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 INTRODUCTION = (
     "Made by `fairgrad-bench run` with the choices listed at the end, and `fairgrad-bench tables`. "
@@ -56,7 +56,8 @@ class BenchResults:
     Attributes:
         seeds: one row per unit, measure and seed.
         comparison: means over seeds, the paper's figures and verdicts.
-        units: every unit with what became of it, and the version of the method that did it.
+        units: every unit with what became of it, and the versions of the method and of the packages
+            that did it.
         batch_sizes: the experiment over the batch size; may be empty.
         epsilons: the experiment over epsilon; may be empty.
         settings: what made the results, whatever the machine.
@@ -118,6 +119,29 @@ class BenchResults:
         }
         settings = json.loads((place / "settings.json").read_text(encoding="utf-8"))
         return cls(**frames, settings=settings)
+
+    def merged(self, kept: BenchResults) -> BenchResults:
+        """These results, and those of other units that were kept without their records.
+
+        A unit that is in both is taken from these, unless it failed. Means, verdicts and tables are
+        made anew from the figures of the seeds; `units` says by which versions every unit was made.
+
+        Args:
+            kept: the earlier results, as `from_folder` reads them.
+        """
+        before = _with_environment(kept.units, kept.settings)
+        is_done = self.units["status"] != FAILED
+        done, failed = self.units[is_done], _others(self.units[~is_done], before)
+        seeds = pd.concat([_others(kept.seeds, done), self.seeds], ignore_index=True)
+        units = pd.concat([_others(before, done), done, failed], ignore_index=True)
+        return BenchResults(
+            seeds=seeds,
+            comparison=compared(summarise(seeds)),
+            units=units,
+            batch_sizes=_newer(kept.batch_sizes, self.batch_sizes),
+            epsilons=_newer(kept.epsilons, self.epsilons),
+            settings=_united(kept.settings, self.settings),
+        )
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -198,6 +222,55 @@ def _datasets_by(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return names.rename("datasets").reset_index()
 
 
+def _others(rows: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
+    """The rows, of seeds or of units, that are not of these units."""
+    if rows.empty:
+        return rows
+    of_unit = [name for name in (*KEYS, "varies", "grid") if name in rows]
+    if "varies" not in rows:
+        units = units[units["varies"].isna()]
+    own = {tuple(row) for row in units[of_unit].fillna("").itertuples(index=False, name=None)}
+    measure = of_unit.index("measure")
+    is_own = [
+        row in own or (*row[:measure], "", *row[measure + 1 :]) in own
+        for row in rows[of_unit].fillna("").itertuples(index=False, name=None)
+    ]
+    return rows[~pd.Series(is_own, index=rows.index)]
+
+
+def _newer(kept: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """An experiment's rows of before, but for those of cells that were run anew."""
+    if kept.empty or found.empty:
+        return kept if found.empty else found
+    cells = set(found[[*KEYS]].itertuples(index=False, name=None))
+    others = [row not in cells for row in kept[[*KEYS]].itertuples(index=False, name=None)]
+    return pd.concat([kept[others], found], ignore_index=True)
+
+
+def _with_environment(units: pd.DataFrame, settings: dict[str, Any]) -> pd.DataFrame:
+    """Units of results that did not say yet who made each: all of them were made by the same."""
+    if "environment" in units:
+        return units
+    versions = settings["versions"]
+    is_one = all(len(own) == 1 for own in versions.values())
+    made_by = _environment({name: own[0] for name, own in versions.items()}) if is_one else ""
+    return units.assign(environment=made_by)
+
+
+def _environment(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def _united(one: Any, other: Any) -> Any:
+    """Settings of two sets of results: all values of each list, and of each key."""
+    if isinstance(one, dict):
+        return {
+            name: _united(one[name], other[name]) if name in one and name in other else found
+            for name, found in {**other, **one}.items()
+        }
+    return sorted({*one, *other}) if isinstance(one, list) else other
+
+
 def _unit_row(record: UnitRecord) -> dict[str, Any]:
     unit = record.unit
     return {
@@ -212,6 +285,7 @@ def _unit_row(record: UnitRecord) -> dict[str, Any]:
         "candidates": len(record.kept),
         "seconds": record.seconds,
         "version": record.version,
+        "environment": _environment(record.environment),
     }
 
 

@@ -45,7 +45,7 @@ def test_threshold_is_fairer_than_the_plain_model(measure, make_task, judge, pla
 
 def test_threshold_says_that_it_needs_the_sensitive_value():
     needing = {name for name, method in methods().items() if method.needs_s_to_predict}
-    assert {"threshold", "decision_aware"} <= needing
+    assert {"threshold", "decision_aware", "fairgrad_aware"} <= needing
     assert not {"fairgrad", "reduction", "decision"} & needing
 
 

@@ -1,9 +1,13 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
 from fairgrad.audit.audit import Audit
+from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
+from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.over_time import AuditOverTime, period_starts
+from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
@@ -14,9 +18,17 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
+    "AuditOverTime",
+    "Candidacy",
+    "Certificate",
     "Change",
     "Finding",
+    "ImpactTable",
     "Notice",
     "Subgroup",
     "SubgroupSearch",
+    "audit_schema",
+    "bias_and_risks",
+    "likeliest",
+    "period_starts",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,14 @@ from fairgrad.audit.asked import (
 )
 from fairgrad.audit.changes import Change, Moves
 from fairgrad.audit.comparisons import WITHOUT_LABELS, compare
+from fairgrad.audit.counted import (
+    CountColumns,
+    CountedRows,
+    all_counts,
+    count_columns,
+    counts_frame,
+    how_many,
+)
 from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit.compare import AuditComparison
+    from fairgrad.audit.impact import ImpactTable
     from fairgrad.audit.subgroups import SubgroupSearch
     from fairgrad.groups import Floats, Ints
 
@@ -141,9 +151,19 @@ class Audit:
         enough = bool(desirable) if self.has_labels else len(desirable) == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
-        measures = usual if measures is None else measures
-        asked = asked_measures(measures, others, tolerance, rows.groups.attributes)
+        judged = usual if measures is None else measures
+        asked = asked_measures(judged, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
+        self._options = {
+            "measures": measures,
+            "tolerance": tolerance,
+            "confidence": confidence,
+            "y_desirable": y_desirable,
+            "others": others,
+            "min_group": min_group,
+            "baseline_name": baseline_name,
+        }
+        self._remarks = tuple(remarks)
         self._set_up(rows, predicted, asked, desirable, confidence, min_group)
         self.baseline: Audit | None = self._audit_baseline(baseline, rows)
         finest = self.views[" x ".join(self.attributes)]
@@ -170,6 +190,127 @@ class Audit:
         ]
         self.warnings: tuple[Notice, ...] = tuple(Notice(*one) for one in said if one[1])
 
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        target: str | None,
+        prediction: str,
+        sensitive_features: str | Sequence[str],
+        *,
+        count: str = "count",
+        weight: str | None = None,
+        squared_weight: str | None = None,
+        baseline: str | None = None,
+        **options: Any,
+    ) -> Audit:
+        """The audit of rows that were counted where they lie, such as by a database.
+
+        It is the audit of the rows themselves: every figure rests on how many rows have which
+        sensitive values, label and prediction. So ``SELECT sex, hired, predicted, count(*) AS
+        count FROM people GROUP BY sex, hired, predicted`` is all that is needed of a billion rows.
+
+        Args:
+            counts: a frame of any library, one row per combination of values; a combination may
+                stand in several rows.
+            target: the column of true labels; None if they are not known.
+            prediction: the column of predicted labels.
+            sensitive_features: one column or several.
+            count: the column that says how many rows have these values.
+            weight: the column with the sum of their sample weights, if rows have weights.
+            squared_weight: the column with the sum of the squared weights, on which the width of
+                intervals rests; needed with `weight`.
+            baseline: the column of another model's predictions, to compare with.
+            options: as `Audit` takes them (`measures`, `tolerance`, ...); `sample_weight` and
+                `y_score` need rows.
+
+        Raises:
+            TypeError: if `counts` is no frame.
+            ValueError: if a column is missing, a count is no whole number of at least 0, or the
+                counts cannot be audited.
+
+        Example:
+            >>> import pandas as pd
+            >>> counts = pd.DataFrame({
+            ...     "sex": ["F", "F", "M", "M"], "hired": [0, 1, 0, 1], "predicted": [0, 1, 1, 1],
+            ...     "count": [50_000_000] * 4})
+            >>> audit = Audit.from_counts(counts, "hired", "predicted", "sex")
+            >>> audit
+            <Audit of 200,000,000 rows by sex: unfair>
+        """
+        given = CountColumns(
+            target, prediction, sensitive_features, count, weight, squared_weight, baseline
+        )
+        rows = given.read(counts, options)
+        return cls(*rows.columns, baseline=rows.baseline, sample_weight=rows.counts, **options)
+
+    def to_counts(self) -> pd.DataFrame:
+        """The rows counted by sensitive values, label and prediction, for `from_counts`.
+
+        Columns are the sensitive attributes, the target, "prediction" (without true labels it has
+        the name of the predictions), "baseline" (if there is one), "count", and with sample
+        weights "weight" and "squared_weight".
+
+        Example:
+            >>> y, s = [0, 1, 1, 1] * 50, ["F", "F", "M", "M"] * 50
+            >>> Audit(y, [0, 1, 0, 1] * 50, {"sex": s}, measures="accuracy_parity").to_counts()
+              sex  y prediction count
+            0   F  0          0    50
+            1   F  1          1    50
+            2   M  1          0    50
+            3   M  1          1    50
+        """
+        return counts_frame(self)
+
+    @classmethod
+    def merge(cls, audits: Sequence[Audit]) -> Audit:
+        """The audit of all rows of several audits: of files, days or sites that were counted apart.
+
+        Args:
+            audits: of different rows, with the same attributes, measures and options. All or none
+                have weights, and a baseline.
+
+        Raises:
+            ValueError: if there is none, or they do not belong together.
+
+        Example:
+            >>> y, s = [0, 1, 0, 1] * 50, ["F", "F", "M", "M"] * 50
+            >>> monday, tuesday = Audit(y, [0, 1, 1, 1] * 50, s), Audit(y, y, s)
+            >>> Audit.merge([monday, tuesday])
+            <Audit of 400 rows by sensitive_features: unfair>
+        """
+        audits = list(audits)
+        if not audits:
+            raise ValueError("audits: expected at least one, got none.")
+        first = audits[0]
+        for other in audits[1:]:
+            first._check_mergeable(other)  # noqa: SLF001 - its own class
+        given = count_columns(first)
+        labels = dict.fromkeys(label for one in audits for label in one.labels)
+        remarks = dict.fromkeys(remark for one in audits for remark in one._remarks)  # noqa: SLF001 - as above
+        rows = given.read(all_counts(audits), {})
+        return cls(
+            *rows.columns,
+            baseline=rows.baseline,
+            sample_weight=rows.counts,
+            labels=list(labels),
+            remarks=list(remarks),
+            **first._options,  # noqa: SLF001 - as above
+        )
+
+    def _check_mergeable(self, other: Audit) -> None:
+        own = {**self._options, "attributes": self.attributes, "target": self.target}
+        its = {**other._options, "attributes": other.attributes, "target": other.target}
+        own |= {"weights": self.is_weighted, "a baseline": self.baseline is not None}
+        its |= {"weights": other.is_weighted, "a baseline": other.baseline is not None}
+        own["true labels"], its["true labels"] = self.has_labels, other.has_labels
+        differ = [name for name, value in own.items() if its[name] != value]
+        if differ:
+            name = differ[0]
+            raise ValueError(
+                f"audits: expected the same {name} in all, got {own[name]!r} and {its[name]!r}."
+            )
+
     def _set_up(
         self,
         rows: GroupedRows,
@@ -182,7 +323,7 @@ class Audit:
         # Kept for comparisons with other predictions; small integers, as there may be many rows.
         small = (np.min_scalar_type(n) for n in rows.groups.mass.shape)
         label, group = (c.astype(t) for c, t in zip((rows.label, rows.group), small, strict=True))
-        self.rows = GroupedRows(rows.groups, label, group, rows.weight)
+        self.rows = replace(rows, label=label, group=group)
         self.predicted = predicted.astype(label.dtype)
         self.table = CountTable.from_rows(rows, predicted, has_labels=self.has_labels)
         self.confidence = confidence
@@ -269,7 +410,7 @@ class Audit:
             or self.has_labels != other.has_labels
             or (self.has_labels and not np.array_equal(own.label, its.label))
             or not np.array_equal(own.group, its.group)
-            or not np.allclose(self.table.size, other.table.size)
+            or not np.array_equal(how_many(own), how_many(its))
             or not np.allclose(self._masses(), other._masses())
         ):
             raise ValueError(
@@ -354,6 +495,8 @@ class Audit:
         """
         from fairgrad.audit.subgroups import worst_subgroups  # noqa: PLC0415 - only for searches
 
+        if isinstance(self.rows, CountedRows):
+            raise ValueError("columns: a search needs the rows themselves, not their counts.")  # noqa: TRY004 - an audit of counts is no wrong type
         self.subgroups = worst_subgroups(
             self,
             columns,
@@ -388,6 +531,11 @@ class Audit:
     def label_value(self, index: int) -> Any:
         """The label at an index; None for -1."""
         return None if index < 0 else self.labels[index]
+
+    @property
+    def wanted(self) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
+        """The measures asked for, and those beside them, with their tolerances."""
+        return self._asked
 
     @property
     def asked(self) -> tuple[Finding, ...]:
@@ -437,9 +585,9 @@ class Audit:
     def scores(self) -> tuple[ScoreFigures, ...]:
         """What the scores say, by label; of two labels the desirable one alone.
 
-        Empty without scores, and without true labels to compare them with.
+        Empty without scores, without true labels to compare them with, and of counted rows.
         """
-        if self.score is None or not self.has_labels:
+        if self.score is None or not self.has_labels or isinstance(self.rows, CountedRows):
             return ()
         views = {name: view.groups.attributes for name, view in self.views.items()}
         judged = {
@@ -483,6 +631,22 @@ class Audit:
             changes.append(Change(before, after, moves.take(after.table.groups.names)))
         return tuple(changes)
 
+    @cached_property
+    def impact_table(self) -> ImpactTable | None:
+        """Impact ratios of all categories, if some verdict is about ratios of selection rates.
+
+        None if none is, or if rows have weights: it counts people.
+
+        Example:
+            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
+            >>> Audit(y, y, s, measures="four_fifths_rule").impact_table.frame["impact_ratio"].sum()
+            2.0
+        """
+        from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
+
+        wanted = any(finding.tolerance.kind == "ratio" for finding in self.findings)
+        return ImpactTable.from_audit(self) if wanted and not self.is_weighted else None
+
     def to_frame(self, kind: str = "rates") -> pd.DataFrame:
         """The figures as a data frame.
 
@@ -512,6 +676,15 @@ class Audit:
         if path is not None:
             write_whole(Path(path), said)
         return said
+
+    def record(self) -> dict[str, Any]:
+        """`to_dict` with the hash of the rows, date and versions: a record to be kept in a file.
+
+        `audit_schema` is the JSON Schema of what it holds.
+        """
+        from fairgrad.audit.record import record  # noqa: PLC0415 - needs no place in every import
+
+        return record(self)
 
     def to_markdown(self) -> str:
         """A section for a model card."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairgrad.audit.comparisons import Comparison, MatrixMap
+from fairgrad.audit.counted import how_many
 from fairgrad.audit.counts import merged
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
@@ -51,22 +52,22 @@ class Moves:
             part[changed].astype(np.int64) for part in (rows.label, rows.group, before, after)
         )
         weight = None if rows.weight is None else rows.weight[changed]
+        times = how_many(rows, changed)
         n_labels, n_groups = rows.groups.mass.shape
 
-        def count(label: Ints, way: int, weight: Floats | None, of: NDArray[np.bool_]) -> Floats:
+        def count(label: Ints, way: int, weight: Floats, of: NDArray[np.bool_]) -> Floats:
             cell = (group * 2 + way) * n_labels + label
-            own = None if weight is None else weight[of]
-            found = np.bincount(cell[of], own, minlength=n_groups * 2 * n_labels)
+            found = np.bincount(cell[of], weight[of], minlength=n_groups * 2 * n_labels)
             return found.reshape(n_groups, 2, n_labels).astype(np.float64)
 
         everyone = np.ones(len(y), dtype=bool)
 
-        def tables(weight: Floats | None) -> tuple[Floats, Floats]:
+        def tables(weight: Floats) -> tuple[Floats, Floats]:
             right = count(y, UP, weight, after == y) + count(y, DOWN, weight, before == y)
             selected = count(after, UP, weight, everyone) + count(before, DOWN, weight, everyone)
             return right, selected
 
-        plain = tables(None)
+        plain = tables(times)
         return cls(rows.groups, *plain, *(plain if weight is None else tables(weight)))
 
     def view(self, *attributes: str) -> Moves:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fairgrad.audit import tables, text, words
 from fairgrad.audit.changes import change_interval
+from fairgrad.audit.counted import how_many
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.files import write_whole
 
@@ -71,7 +72,7 @@ class AuditComparison:
     @property
     def n_changed(self) -> int:
         """How many rows get another prediction."""
-        return int((self.first.predicted != self.second.predicted).sum())
+        return int(how_many(self.audit.rows, self.first.predicted != self.second.predicted).sum())
 
     def to_frame(self, kind: str = "changes") -> pd.DataFrame:
         """The figures as a data frame.

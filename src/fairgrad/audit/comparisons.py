@@ -9,7 +9,7 @@ constraints on the error rates of the cells.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
@@ -145,6 +145,25 @@ class MatrixMap:
         return self
 
 
+class CellRates(NamedTuple):
+    """Which rates of a count table the cells of a comparison are.
+
+    Attributes:
+        rate: its name in `CountTable.rates`.
+        label: whose, if it is of one label alone; -1 for all.
+        are_errors: whether cells are what is missing of these rates to 1.
+    """
+
+    rate: str
+    label: int = -1
+    are_errors: bool = False
+
+    def of(self, table: CountTable) -> Proportion:
+        """(G,) or (L, G) of the groups of a table."""
+        found = table.rates[self.rate].row(self.label)
+        return found._replace(hits=found.total - found.hits) if self.are_errors else found
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A measure on given data.
@@ -154,7 +173,8 @@ class Comparison:
         names: (J,) what each level speaks of.
         group: (J,) the index of the group each level speaks of, -1 for none in particular.
         label: (J,) the index of the label each level speaks of, -1 for none.
-        cells: (K,) the proportions the levels are made of.
+        cells: (K,) the proportions the levels are made of, or (M, K) of many models.
+        source: which rates of the table they are.
         cell_group: (K,) the group each cell lies in.
         n_free: how many of the cells vary by themselves: what is said of all cells at once shares
             the error among them.
@@ -174,6 +194,7 @@ class Comparison:
     group: Ints
     label: Ints
     cells: Proportion
+    source: CellRates
     cell_group: Ints
     n_free: int
     tested: NDArray[np.bool_]
@@ -196,6 +217,17 @@ class Comparison:
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
+    def of_models(self, table: CountTable) -> Comparison:
+        """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
+
+        def by_model(part: Floats) -> Floats:
+            n_groups = int(self.cell_group.max()) + 1
+            by_group = part.reshape(*part.shape[:-1], -1, n_groups)
+            return np.moveaxis(by_group, -2, 0).reshape(by_group.shape[-2], -1)
+
+        found = self.source.of(table)
+        return replace(self, cells=Proportion(*(by_model(part) for part in found)))
+
     @property
     def valued(self) -> NDArray[np.bool_]:
         """(J,) the levels that say who is better off: not those of a label nobody wants."""
@@ -207,26 +239,26 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", table.rates["accuracy"])
+    return _between_groups(table, "accuracy", CellRates("accuracy"))
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", table.rates[POSITIVES])
+    return _between_groups(table, "recall", CellRates(POSITIVES))
 
 
 def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", table.rates[POSITIVES], applies=desirable)
+    return _between_groups(table, "recall", CellRates(POSITIVES), applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
     """Selection rates, one per label and group."""
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    rates = table.rates["selection_rate"]
+    rates = CellRates("selection_rate")
     return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
 
 
@@ -237,7 +269,7 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
             "y_desirable: four_fifths_rule compares the selection rates of exactly one label among "
             f"{table.groups.labels.tolist()}, got {len(desirable)}."
         )
-    rates = table.rates["selection_rate"].row(desirable[0])
+    rates = CellRates("selection_rate", desirable[0])
     found = _between_groups(table, "selection rate", rates, factor=0.8, upper=np.inf, good=[0])
     return replace(found, only_label=desirable[0])
 
@@ -261,7 +293,8 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
     if not table.has_labels and name not in WITHOUT_LABELS:
         raise ValueError(
             f"measures: {measures.measure_name(measure)} compares predictions with true labels, "
-            f"and there are none (y_true); without them an audit takes {', '.join(WITHOUT_LABELS)}."
+            "and there are none (y_true=, --target); without them an audit takes "
+            f"{', '.join(WITHOUT_LABELS)}."
         )
     if name in BUILT_IN:
         return BUILT_IN[name](table, desirable)
@@ -271,7 +304,7 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
 def _between_groups(
     table: CountTable,
     rate: str,
-    cells: Proportion,
+    source: CellRates,
     *,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
@@ -280,6 +313,7 @@ def _between_groups(
     good: Sequence[int] | None = None,
 ) -> Comparison:
     """Each group's rate (for each label, if there is a row per label) against the mean over all."""
+    cells = source.of(table)
     by_label = cells.total.ndim == 2
     total = np.atleast_2d(cells.total)
     n_rows, n_groups = total.shape
@@ -293,6 +327,7 @@ def _between_groups(
         group=np.tile(np.arange(n_groups), n_rows),
         label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
         cells=cells.flat(),
+        source=source,
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
         tested=_tested(total, applied, by_itself=n_free is None, one_bound=np.isinf(upper)).ravel(),
@@ -348,8 +383,8 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
     by_label = asked.by_label
-    right = table.rates[POSITIVES if by_label else "accuracy"].flat()
-    cells = Proportion(right.total - right.hits, right.total, right.squares)
+    source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
+    cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
     nobody = np.full(len(asked.names), -1)
     return Comparison(
@@ -358,6 +393,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         group=nobody,
         label=nobody,
         cells=cells,
+        source=source,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
         n_free=max(int(used.sum()), 1),
         tested=_directions(asked),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.audit.counted import CountedRows, RowCounts
 from fairgrad.audit.intervals import Proportion, largest_difference, smallest_ratio
 from fairgrad.columns import as_columns
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
@@ -59,7 +60,7 @@ class CountTable:
     def from_rows(
         cls, rows: GroupedRows, predicted: Ints, *, has_labels: bool = True
     ) -> CountTable:
-        """Counts rows whose predicted labels are these."""
+        """Counts rows whose predicted labels are these; of `CountedRows` each stands for many."""
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
         cell = (group * n_labels + label) * n_labels + predicted
@@ -68,11 +69,11 @@ class CountTable:
             counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
             return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
-        number = count(None)
+        number = count(rows.times if isinstance(rows, CountedRows) else None)
         if rows.weight is None:
             return cls(rows.groups, number, number, number, has_labels)
-        mass, squares = count(rows.weight), count(rows.weight**2)
-        return cls(rows.groups, number, mass, squares, has_labels)
+        squares = rows.squares if isinstance(rows, CountedRows) else rows.weight**2
+        return cls(rows.groups, number, count(rows.weight), count(squares), has_labels)
 
     @property
     def n_labels(self) -> int:
@@ -143,6 +144,47 @@ class CountTable:
         }
 
 
+class ModelCounts(NamedTuple):
+    """Rows by model, group, true label and predicted label: predictions of M models for them.
+
+    Attributes:
+        groups: who the groups are.
+        parts: as in `CountTable`: rows, masses and squares, each (M, G, L, L).
+    """
+
+    groups: Groups
+    parts: tuple[Floats, ...]
+
+    @classmethod
+    def from_rows(cls, rows: GroupedRows, predicted: Ints) -> ModelCounts:
+        """Counts rows whose predicted labels are these, (M, N)."""
+        n_models, groups = len(predicted), rows.groups
+        first = np.arange(n_models)[:, None] * groups.n_groups
+        every = GroupedRows(
+            replace(groups, mass=np.tile(groups.mass, n_models)),
+            np.tile(rows.label, n_models),
+            (first + rows.group).ravel(),
+            None if rows.weight is None else np.tile(rows.weight, n_models),
+        )
+        found = CountTable.from_rows(every, predicted.ravel())
+        shape = (n_models, groups.n_groups, *found.rows.shape[1:])
+        parts = (part.reshape(shape) for part in (found.rows, found.mass, found.squares))
+        return cls(groups, tuple(parts))
+
+    def view(self, *attributes: str) -> CountTable:
+        """As `CountTable.view`, with the groups of all models, one model after the other."""
+        by_group = (part.swapaxes(0, 1) for part in self.parts)
+        groups, *found = merged(self.groups, attributes, *by_group)
+        shape = (-1, *self.parts[0].shape[2:])
+        rows, mass, squares = (part.swapaxes(0, 1).reshape(shape) for part in found)
+        return CountTable(groups, rows, mass, squares)
+
+    def together(self) -> CountTable:
+        """All rows of each model as one group."""
+        rows, mass, squares = (part.sum(axis=1) for part in self.parts)
+        return CountTable(self.groups, rows, mass, squares)
+
+
 def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[Any, ...]:
     """The groups that some of the attributes make, and sums of (G, ...) tables over them.
 
@@ -174,10 +216,11 @@ def read_rows(
 
     Without true labels `y_true` are the predicted ones, and `argument` says so.
     """
+    counts = sample_weight if isinstance(sample_weight, RowCounts) else None
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
-        sample_weight,
+        sample_weight if counts is None else counts.mass,
         labels=labels,
         arguments=(argument, "sensitive_features", "sample_weight"),
     )
@@ -187,17 +230,17 @@ def read_rows(
             f"{argument}: expected at least two labels, got {known} alone; name all labels in "
             "labels= if the others happen not to occur."
         )
-    return rows
+    return rows if counts is None else counts.of(rows)
 
 
-def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
-    """(N,) the index of each row's predicted label."""
+def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str, *, n_models: int = 1) -> Ints:
+    """(N,) the index of each row's predicted label; of several models one after the other."""
     try:
         index = rows.groups.label_index(y_pred, argument)
     except ValueError as wrong:
         hint = "If y_true happens not to have some label, name all labels in labels=."
         raise ValueError(f"{wrong} {hint}") from wrong
-    if len(index) != len(rows):
+    if len(index) != n_models * len(rows):
         raise ValueError(
             f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(index)}."
         )

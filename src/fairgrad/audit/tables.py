@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
+from fairgrad.audit.counted import how_many
 from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
@@ -122,7 +123,8 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
     if not audit.has_labels:
         frame["true"] = "not known"
-    counted = frame.value_counts(columns, sort=False).reset_index(name="rows")
+    frame["rows"] = how_many(audit.rows, changed).astype(np.int64)
+    counted = frame.groupby(columns)["rows"].sum().reset_index()
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
@@ -277,6 +279,17 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "fairgrad_version": version("fairgrad"),
+        "asked": {
+            name: [
+                {
+                    "measure": one.name,
+                    "tolerance": one.tolerance,
+                    "attributes": [list(names) for names in one.attributes],
+                }
+                for one in part
+            ]
+            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
+        },
         "rows": audit.table.n_rows,
         "attributes": list(audit.attributes),
         "labels": audit.labels,
@@ -300,6 +313,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
+    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     if audit.baseline is not None:
         found["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
     if audit.subgroups is not None:

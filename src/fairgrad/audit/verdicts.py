@@ -150,6 +150,29 @@ def _ratio_limits(comparison: Comparison, rule: VerdictRule, error: float) -> In
     return smallest_ratio([Proportion(*(c[comparison.ratio_row] for c in comparison.cells))], error)
 
 
+def unfairness_of(comparison: Comparison, alpha: float) -> tuple[Floats, Interval]:
+    """The mean of |F| over the levels that are defined, and where it lies with that confidence.
+
+    One number each, or (M,) if the comparison is of many models. Of a measure with one bound only,
+    such as the four-fifths rule: the mean of what its levels break that bound by.
+
+    A mean of |F| is the largest of all sums of the levels with signs, divided by J. Each sum
+    reaches no farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k is
+    how far rate k reaches, and b_k the sum of its coefficients without signs; so neither does the
+    largest. The lower end is the mean of the levels' own lower ends, all at once.
+    """
+    cells, error = comparison.cells, alpha / 2
+    levels = comparison.map.levels(cells.value)
+    found = unfairness(comparison.gaps(Interval(levels, levels)).low)
+    rate, (low, high) = np.nan_to_num(cells.value), cells.ends_in_sums(error)
+    reach = comparison.map.spread * np.maximum(high - rate, rate - low)
+    n_defined = np.maximum((~np.isnan(levels)).sum(axis=-1), 1)
+    above = np.sqrt((reach**2).sum(axis=-1)) / n_defined
+    shared = error / max(int(comparison.tested.sum()), 1)
+    least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
+    return found, Interval(least, np.minimum(found + above, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Finding:
     """How fair the predictions are by one measure.
@@ -211,33 +234,26 @@ class Finding:
             found = more
 
     @property
-    def unfairness(self) -> float:
-        """Mean of |F| over the levels that are defined: the paper's unfairness.
+    def least_tolerance(self) -> float:
+        """The least tolerance of levels by which the verdict would be "fair"."""
+        rule = VerdictRule("level", 0.0)
+        return float(_excess_limits(self.comparison, rule, errors(self.alpha)[1]).high)
 
-        Of a measure with one bound only, such as the four-fifths rule: the mean of what its levels
-        break that bound by.
-        """
-        return float(unfairness(self.comparison.gaps(Interval(self.levels, self.levels)).low))
+    @property
+    def unfairness(self) -> float:
+        """Mean of |F| over the levels that are defined: the paper's unfairness."""
+        return float(self._unfairness[0])
 
     @property
     def unfairness_interval(self) -> Interval:
-        """Where the unfairness lies, with at least the audit's confidence.
-
-        A mean of |F| is the largest of all sums of the levels with signs, divided by J. Each sum
-        reaches no farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k
-        is how far rate k reaches, and b_k the sum of its coefficients without signs; so neither
-        does the largest. The lower end is the mean of the levels' own lower ends, all at once.
-        """
+        """Where the unfairness lies, with at least the audit's confidence."""
         if not self.n_defined:
             return Interval(np.asarray(0.0), np.asarray(1.0))
-        comparison, error = self.comparison, self.alpha / 2
-        cells = comparison.cells
-        rate, (low, high) = np.nan_to_num(cells.value), cells.ends_in_sums(error)
-        reach = comparison.map.spread * np.maximum(high - rate, rate - low)
-        above = np.sqrt((reach**2).sum()) / self.n_defined
-        shared = error / max(int(comparison.tested.sum()), 1)
-        least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
-        return Interval(least, np.asarray(min(self.unfairness + above, 1.0)))
+        return self._unfairness[1]
+
+    @cached_property
+    def _unfairness(self) -> tuple[Floats, Interval]:
+        return unfairness_of(self.comparison, self.alpha)
 
     @property
     def n_defined(self) -> int:

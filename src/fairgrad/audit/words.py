@@ -160,7 +160,7 @@ def conclusion(audit: Audit) -> str:
     small = not_judged_people(audit)
     if small:
         by += f", for groups of at least {_least(audit)} rows ({small})"
-    worst = max(decisive, key=_severity)
+    worst = max(decisive, key=severity)
     which = f" of {in_the_middle(worst.measure)}" if len(names) > 1 else ""
     which += f" by {worst.attribute}" if len(grouped) > 1 else ""
     return (
@@ -190,7 +190,7 @@ def in_the_middle(measure: str) -> str:
     return name[0].lower() + name[1:] if measure in TITLES else name
 
 
-def _severity(finding: Finding) -> float:
+def severity(finding: Finding) -> float:
     """How far the figure of a verdict lies beyond what is fair, to name the worst of several."""
     value, limit = finding.judgement.value, finding.tolerance
     if math.isnan(value):

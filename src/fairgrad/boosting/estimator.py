@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import inspect
-import json
 import os
 import textwrap
 import warnings
@@ -21,7 +21,7 @@ from fairgrad.boosting.evaluation import column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.columns import as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import cell_errors, is_wrong, levels_of
-from fairgrad.files import write_whole
+from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import group_rows
 from fairgrad.measures import desirable_labels
 
@@ -191,7 +191,7 @@ class FairBoostingMixin(AwareRouting):
         )
         state = getattr(start, "fairness_state_", None)
         if isinstance(start, (str, os.PathLike)) and fairness_file(start).exists():
-            state = read_fairness_file(start, self.file_format)["state"]
+            state = _read_fairness_file(start, self.file_format)["state"]
         if state is not None:
             objective.rounds.load_state(state)
         return objective
@@ -268,7 +268,7 @@ class FairBoostingMixin(AwareRouting):
         shown = hide_some(rows, _seed(self.random_state))  # type: ignore[attr-defined]  # as above
         encoder = getattr(start, "sensitive_encoder_", None)
         if isinstance(start, (str, os.PathLike)) and fairness_file(start).exists():
-            known = read_fairness_file(start, self.file_format).get("sensitive")
+            known = _read_fairness_file(start, self.file_format).get("sensitive")
             encoder = None if known is None else SensitiveEncoder.from_dict(known)
         if encoder is None:
             encoder = SensitiveEncoder.of(group_rows(label, shown).groups, crossed=False)
@@ -408,6 +408,9 @@ def _seed(random_state: Any) -> int:
     return 0 if random_state is None else int(random_state)
 
 
+NO_STATE = "expected the fairness state of a saved model, in JSON, as it was written"
+
+
 def fairness_file(path: str | os.PathLike[str]) -> Path:
     """The file with the fairness state of a saved model: ``model.txt.fairness.json``."""
     return Path(f"{os.fspath(path)}.fairness.json")
@@ -439,12 +442,29 @@ def write_model(
         unknown = model.levels_unknown_
         shared["levels_unknown"] = None if unknown is None else unknown.tolist()
         shared["sensitive"] = model.sensitive_encoder_.to_dict()
-    write_whole(fairness_file(path), json.dumps({**shared, **notes}, indent=1).encode())
+    shared["trees_sha256"] = hashlib.sha256(trees).hexdigest()
+    write_whole(fairness_file(path), sealed_json({**shared, **notes}, indent=1, allow_nan=True))
     write_whole(Path(path), trees)
     return Path(path)
 
 
-def read_fairness_file(path: str | os.PathLike[str], file_format: str) -> dict[str, Any]:
+def read_model(path: str | os.PathLike[str], file_format: str) -> tuple[dict[str, Any], bytes]:
+    """What `write_model` wrote: all but the trees, and the trees.
+
+    Raises:
+        FileNotFoundError: if one of the files is missing.
+        ValueError: if they hold something else, have changed, or are of another version.
+    """
+    notes, trees = _read_fairness_file(path, file_format), Path(path).read_bytes()
+    if notes.get("trees_sha256") not in {None, hashlib.sha256(trees).hexdigest()}:
+        raise ValueError(
+            f"{path}: its checksum is not the one in {fairness_file(path).name}; it has changed "
+            "since it was written, or the files are not of one model."
+        )
+    return notes, trees
+
+
+def _read_fairness_file(path: str | os.PathLike[str], file_format: str) -> dict[str, Any]:
     """What `write_model` wrote beside the trees.
 
     Raises:
@@ -453,11 +473,11 @@ def read_fairness_file(path: str | os.PathLike[str], file_format: str) -> dict[s
     """
     file = fairness_file(path)
     try:
-        notes = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        notes = None
-    if not isinstance(notes, dict) or notes.get("format") != file_format:
-        raise ValueError(f"{file}: expected the fairness state of a saved model, in JSON.")
+        notes = read_sealed(file.read_text(encoding="utf-8"))
+    except ValueError as wrong:
+        raise ValueError(f"{file}: {NO_STATE} ({wrong}).") from wrong
+    if notes.get("format") != file_format:
+        raise ValueError(f"{file}: {NO_STATE}.")
     if notes.get("version") not in {BLIND_VERSION, FORMAT_VERSION}:
         raise ValueError(
             f"{file}: written in version {notes.get('version')} of the format; this program reads "

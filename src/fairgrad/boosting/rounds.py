@@ -84,9 +84,16 @@ class Rounds:
             wrong: (n,) whether its prediction is wrong.
             sample_weight: (n,), or None for ones.
         """
+        return self.take(self.count(cell, wrong, sample_weight))
+
+    def count(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
+        """(2, K) rows of each cell that are predicted rightly and wrongly; as in `step`."""
         n_cells = len(self.weights)
         counts = np.bincount(cell + n_cells * wrong, sample_weight, minlength=2 * n_cells)
-        outcomes = counts.astype(np.float64).reshape(2, n_cells)
+        return counts.astype(np.float64).reshape(2, n_cells)
+
+    def take(self, outcomes: Floats) -> Floats:
+        """Takes in the counts of all rows, which several processes may have summed; as `step`."""
         if self._steady is None:
             self.dual_state, self.weights = dual.step(self.constants, self.dual_state, outcomes)
         else:

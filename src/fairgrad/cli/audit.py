@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit
-    from fairgrad.cli.provenance import Provenance
+    from fairgrad.audit import Audit, AuditOverTime
     from fairgrad.cli.subject import AuditedPeople
 
+    AuditedSubject = tuple[Audit, AuditOverTime | None, AuditedPeople, dict[str, str]]
+
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
+LL144 = "fairgrad.ll144"
 TRAINED_ON = (
     "{} is the table that this model was trained on: it knows most of these rows, and the figures "
     "are better than for new people. Use --held-out to audit it on the rows held out."
@@ -60,7 +63,23 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
     show_default=True,
 )
 @options.audited_options
-@click.option("-o", "--out", metavar="FILE", help="JSON file to write the audit to.")
+@options.counted_options
+@options.over_options
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["audit", "ll144"]),
+    default="audit",
+    show_default=True,
+    help="The whole audit, or the table of selection rates and impact ratios that New York's Local "
+    "Law 144 asks for (with --score and without --prediction: scoring rates).",
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    help="File to write the audit to, as JSON; of --format ll144 as CSV, if it ends in .csv.",
+)
 @options.force_option
 @options.fail_on_option
 @options.json_option
@@ -72,6 +91,16 @@ def audit(**given: Any) -> int:
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
       fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
       fairgrad audit model/ new.csv --search age --search region
+      fairgrad audit decided.csv --prediction decision --sensitive sex
+      fairgrad audit parquet_folder/ --target y --prediction y_hat --sensitive sex
+      fairgrad audit people.duckdb::loans --target y --prediction y_hat --sensitive sex
+
+    TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, a pattern such as
+    "2024-*.csv", a table of a duckdb database (FILE::TABLE), or - for the input. Parquet files,
+    databases and large text files are counted by duckdb where they lie, whatever their size.
+
+    Without --target the audit is about who is selected: demographic parity and the four-fifths
+    rule. Measures that compare predictions with the truth need it.
 
     For a model, the target and the sensitive columns are those it was fitted with, unless
     --sensitive names others. The verdict, and --fail-on, are about the measures it was trained
@@ -88,16 +117,22 @@ def audit(**given: Any) -> int:
         if given[name] is not None
     }
     _check_search(given)
+    if given["sql"]:
+        return _print_query(given)
+    if given["shape"] == "ll144":
+        return _impact(given, targets)
     if _is_model(given):
         source = Provenance.of(given["table"])
-        found, people, asked = _audit_model(given)
+        found, over, people, asked = _audit_model(given)
     else:
         source = Provenance.of(_files(given))
-        found, people, asked = _audit_table(given)
+        found, over, people, asked = _audit_table(given)
     terminal.notes(people.notes)
     if given["search"]:
         found.worst_subgroups(people.searchable(given["search"]), k=given["search_depth"])
-    _write(found, people, asked, targets, source)
+    values = audit_values(found, source)
+    values |= {} if over is None else {"over": over.to_dict()}
+    _write(found, over, people, asked, source.in_words(), targets, values)
     if given["as_json"]:
         judged = list(dict.fromkeys(finding.measure for finding in found.asked))
         shown = {
@@ -109,14 +144,16 @@ def audit(**given: Any) -> int:
             "desirable": found.desirable,
             "left_out": people.left_out,
             "notes": people.notes,
-            "audit": audit_values(found, source),
+            "audit": values,
         }
         terminal.show_json(shown)
     else:
         terminal.screen().print(found)
+        if over is not None:
+            terminal.screen().print(over)
         for path in targets.values():
             terminal.progress(f"Written: {path}")
-    return exit_code(found.verdict, given["fail_on"])
+    return exit_code((over or found).verdict, given["fail_on"])
 
 
 def _check_search(given: Mapping[str, Any]) -> None:
@@ -142,14 +179,14 @@ def _is_model(given: Mapping[str, Any]) -> bool:
         if given["held_out"]:
             raise ValueError("--held-out is for models, not for tables with predictions")
         return False
-    named = ("prediction", "desirable", "bins", "target", "threshold")
-    unfit = [name for name in named if given[name] not in (None, (), "")]
+    named = ("prediction", "desirable", "bins", "target", "threshold", "counts")
+    unfit = [name for name in named if given[name] not in (None, (), "", False)]
     if unfit:
         raise ValueError(f"--{unfit[0]} is for tables with predictions, not for models")
     return True
 
 
-def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[str, str]]:
+def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
     """A model and a table that it predicts."""
     import numpy as np  # noqa: PLC0415 - keeps --help quick
 
@@ -157,6 +194,7 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     from fairgrad.cli.provenance import same_data  # noqa: PLC0415 - as above
     from fairgrad.cli.request import measures_on, read_options  # noqa: PLC0415 - as above
     from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
+        audited_over_time,
         model_columns,
         model_predictions,
         model_scores,
@@ -178,7 +216,7 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     people = read_people(
         table,
         columns,
-        _further(given),
+        _further(given, "over"),
         models=[model],
         more=given["search"],
         labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
@@ -200,53 +238,144 @@ def _audit_model(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[s
     if not judged:
         separate = bool(model.settings["separate"])
         judged = measures_on(model.measures, columns.sensitive, separate=separate)
-    own = {} if given["score"] else {"y_score": scores}
-    audit = people.audit(predicted, given, judged, **_options(people, given), **own)
+    own: dict[str, Any] = {} if given["score"] else {"y_score": scores}
+    options = {**_options(people, given), **own}
+    audit = people.audit(predicted, given, judged, **options)
+    over = audited_over_time(people, predicted, given, judged, options)
     asked = {
         "Table": people.table,
         "Model": Path(given["subject"]).name + (", cross-validated" if is_stored else ""),
         "Trained for": ", ".join(model.measures),
     }
-    return audit, people, asked
+    return audit, over, people, asked
 
 
-def _audit_table(given: Mapping[str, Any]) -> tuple[Audit, AuditedPeople, dict[str, str]]:
+def _audit_table(given: Mapping[str, Any]) -> AuditedSubject:
     """A table that has predictions, or scores to make them from."""
-    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
+    from fairgrad.cli.counted import audited_people  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import audited_over_time  # noqa: PLC0415 - as above
 
-    by_score = given["score"] and given["threshold"] is not None
-    for name in ("target", "prediction", "sensitive"):
-        if not given[name] and not (name == "prediction" and by_score):
-            raise ValueError(
-                f"--{name} is missing; to audit a table with predictions: fairgrad audit "
-                "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN (or --score "
-                "COLUMN --threshold NUMBER in place of --prediction)"
-            )
-    if given["threshold"] is not None and not given["score"]:
-        raise ValueError("--threshold needs --score, the column it is a threshold of")
-    people = read_people(
-        _files(given),
-        read_columns(given),
-        _further(given),
-        more=given["search"],
-        value_map=given["value_map"],
-        reading=read_options(given),
+    _check_columns(given)
+    has_labels, further = bool(given["target"]), _further(given)
+    if not has_labels:  # the predictions stand in for the target
+        further.pop("prediction")
+    people = audited_people(
+        _files(given), read_columns(_targeted(given)), further, given, read_options(given)
     )
-    if given["prediction"]:
+    predicted: Any
+    if not has_labels:
+        predicted = people.truth().to_numpy()
+    elif given["prediction"]:
         predicted = people.predictions(given["prediction"], "--prediction")
     else:
         score = people.numbers(given["score"], "--score")
-        predicted = people.above(score, given["threshold"])
+        # Counted rows say whether the score reaches the threshold.
+        reached = given["threshold"] if people.counts is None else 1
+        predicted = people.above(score, reached)
     # What another system was trained for is not known, so no threshold is expected of it.
-    own = {"threshold": given["threshold"]}
-    found = people.audit(predicted, given, given["measure"], **_options(people, given), **own)
-    return found, people, {"Table": people.table}
+    own = {"threshold": given["threshold"], "has_labels": has_labels}
+    options = {**_options(people, given), **own}
+    found = people.audit(predicted, given, given["measure"], **options)
+    over = audited_over_time(people, predicted, given, given["measure"], options)
+    return found, over, people, {"Table": people.table}
 
 
-def _further(given: Mapping[str, Any]) -> dict[str, str]:
+def _print_query(given: Mapping[str, Any]) -> int:
+    """The query whose answer --counts takes."""
+    from fairgrad.cli.counted import printed_query  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - as above
+
+    if given["counts"]:
+        raise ValueError("--sql and --counts exclude each other; use only one of them")
+    _check_columns(given)
+    further = {k: v for k, v in _further(given).items() if given["target"] or k != "prediction"}
+    click.echo(printed_query(given, read_columns(_targeted(given)), further), nl=False)
+    return 0
+
+
+def _targeted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without a target the predictions stand in for it."""
+    return {**given, "target": given["target"] or given["prediction"]}
+
+
+def _check_columns(given: Mapping[str, Any]) -> None:
+    """Refuses a table with predictions of which too little is said."""
+    by_score = given["score"] and given["threshold"] is not None
+    for name in ("prediction", "sensitive", "target"):
+        if not given[name] and not (name == "prediction" and by_score):
+            if name == "target" and given["prediction"]:
+                continue  # who is selected can be said without it
+            raise ValueError(
+                f"--{name} is missing; to audit a table with predictions: fairgrad audit "
+                "table.csv --target COLUMN --prediction COLUMN --sensitive COLUMN (or --score "
+                "COLUMN --threshold NUMBER in place of --prediction; without --target only "
+                "selection rates are audited)"
+            )
+    if given["threshold"] is not None and not given["score"]:
+        raise ValueError("--threshold needs --score, the column it is a threshold of")
+
+
+def _impact(given: Mapping[str, Any], targets: Mapping[str, Path]) -> int:
+    """The table of impact ratios, of decisions or of scores."""
+    from fairgrad.audit import ImpactTable  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.audit.impact import MIN_SHARE  # noqa: PLC0415 - as above
+    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli.provenance import Provenance  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+
+    if "report" in targets:
+        raise ValueError("--report shows the whole audit; leave out --format ll144")
+    # By default the rule's own share: 30 people, the audit's default, are no part of it.
+    share = given["min_group"] if given["min_group"] < 1 else MIN_SHARE
+    how = {"min_group": share, "confidence": given["confidence"]}
+    is_scored = bool(given["score"]) and not given["prediction"] and given["threshold"] is None
+    if _is_model(given) or not is_scored:
+        audit_of = _audit_model if _is_model(given) else _audit_table
+        found, _, people, _ = audit_of(given)
+        table = ImpactTable.from_audit(found, min_group=share)
+    else:
+        if not given["sensitive"]:
+            raise ValueError("--sensitive is missing; name the columns of the categories")
+        people = read_people(
+            _files(given),
+            read_columns({**given, "target": given["score"]}),
+            {},
+            labels=[],
+            reading=read_options(given),
+        )
+        score = people.numbers(given["score"], "--score")
+        table = ImpactTable.from_scores(score, people.columns.groups(people.frame), **how)
+    remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
+    terminal.notes([*people.notes, *remarks])
+    source = Provenance.of(given["table"] if _is_model(given) else _files(given))
+    values = {
+        "schema": LL144,
+        "schema_version": 1,
+        **table.to_dict(),
+        "provenance": source.to_dict(),
+    }
+    if "out" in targets:
+        targets["out"].parent.mkdir(parents=True, exist_ok=True)
+        if targets["out"].suffix == ".csv":
+            table.to_csv(targets["out"])
+        else:
+            said = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+            write_whole(targets["out"], said)
+    if given["as_json"]:
+        terminal.show_json(values)
+    else:
+        terminal.screen().print(table)
+        for path in targets.values():
+            terminal.progress(f"Written: {path}")
+    return 0
+
+
+def _further(given: Mapping[str, Any], *more: str) -> dict[str, str]:
     """The further columns that every row must have."""
-    return {option: given[option] for option in FURTHER_COLUMNS if given[option]}
+    return {option: given[option] for option in (*FURTHER_COLUMNS, *more) if given[option]}
 
 
 def _options(people: AuditedPeople, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,31 +383,33 @@ def _options(people: AuditedPeople, given: Mapping[str, Any]) -> dict[str, Any]:
     if given["baseline"]:
         found["baseline"] = people.predictions(given["baseline"], "--baseline")
         found["baseline_name"] = given["baseline"]
-    if given["score"]:
+    if given["score"] and people.counts is None:
         found["y_score"] = people.numbers(given["score"], "--score")
-    if given["weight"]:
+    if given["weight"] and people.counts is None:
         found["sample_weight"] = people.numbers(given["weight"], "--weight")
     return found
 
 
 def _write(
     found: Audit,
+    over: AuditOverTime | None,
     people: AuditedPeople,
     asked: Mapping[str, str],
+    source: Mapping[str, str],
     targets: Mapping[str, Path],
-    source: Provenance,
+    values: Mapping[str, Any],
 ) -> None:
-    from fairgrad.cli.provenance import audit_json  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
+    from fairgrad.files import write_whole  # noqa: PLC0415 - keeps --help quick
 
     for path in targets.values():
         path.parent.mkdir(parents=True, exist_ok=True)
     if "out" in targets:
-        write_whole(targets["out"], audit_json(found, source))
+        said = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False)
+        write_whole(targets["out"], said + "\n")
     if "report" in targets:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
         title = f"Fairness of predicting {people.columns.target}"
         notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
-        asked = {**asked, **notes, **source.in_words()}
-        Report(found, asked=asked, title=title).save(targets["report"])
+        asked = {**asked, **notes, **source}
+        Report(found, over=over, asked=asked, title=title).save(targets["report"])

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit import words
+from fairgrad.audit import bias_and_risks, words
 from fairgrad.audit.text import escape
-from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS
-from fairgrad.cli.provenance import audit_json
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
+from fairgrad.cli.provenance import audit_json, audit_values
+from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -24,17 +25,23 @@ if TYPE_CHECKING:
     from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
 
+NOT_CERTIFIED = "fairgrad.not_certified"
+"""The schema of a folder that holds what was found about a model, and not the model."""
+
 HUB_TASK = "tabular-classification"
 
 USE = """\
-- The figures below hold for people like those in the table, and for decisions taken exactly as the
-  model predicts. Audit it again on the people it is used for: `fairgrad audit FOLDER new.csv`.
-- Group fairness compares averages of groups. It promises nothing to a single person, nothing about
-  groups that were not named, and nothing about whether the target itself was recorded fairly.
+- Audit it again on the people it is used for: `fairgrad audit FOLDER new.csv`.
 - A model can become fair by treating one group worse, not only by treating another better; the
   audit says who gained and who lost.
 - Sensitive data is protected by law in many places. This model needed it for training and for the
   audit; check that you may use it for that.
+"""
+
+ONCE = """\
+The certificate holds for this model, for people like those in the table, and because nothing had
+looked at these rows before. Another run on the same rows, with another seed or tolerance until one
+passes, would not be one look: it needs new rows.
 """
 
 TABLES = """\
@@ -58,8 +65,10 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
+        *_certified(outcome),
         "## Use it with care",
         USE.rstrip(),
+        bias_and_risks(audit_values(outcome.audit, outcome.source)),
         "## What was asked",
         "\n".join(f"- {name}: {escape(value)}" for name, value in asked.items()),
         "## Data",
@@ -126,11 +135,21 @@ def _opening(outcome: AuditedModel, table: str) -> str:
     return " ".join(part for part in said if part)
 
 
+def _certified(outcome: AuditedModel) -> list[str]:
+    """What was certified, on which rows."""
+    certificate = outcome.certificate
+    if certificate is None:
+        return []
+    return ["## Certificate", escape(certificate.sentence), ONCE.rstrip()]
+
+
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
     n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
     n_training, n_validation = prepared.n_training, n_rest - prepared.n_training
-    if outcome.settings.grows_trees and outcome.trained.frontier is None:
+    settings = outcome.settings
+    none_chosen = settings.grows_trees or settings.method == "decision"
+    if none_chosen and settings.method != "auto" and outcome.trained.frontier is None:
         n_training, n_validation = n_rest, 0
     test = f"{n_test:,} for the test (the audit below)"
     if prepared.from_file:
@@ -169,7 +188,16 @@ def _audited_on(outcome: AuditedModel) -> str:
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes the model, its card and all that was found."""
+    """Writes the model, its card and all that was found.
+
+    A model that was to be certified and is not is not written.
+    """
+    certificate = outcome.certificate
+    if certificate is not None and not certificate.is_certified:
+        write_findings(outcome, folder, table, title)
+        known = {"settings": outcome.model.settings}
+        write_mark(folder, NOT_CERTIFIED, 1, known)
+        return
     outcome.model.save(folder)
     (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
     write_findings(outcome, folder, table, title)
@@ -179,10 +207,10 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
     """Writes the audit, the report, and the frontier if there is one."""
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
-    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source))
-    outcome.judged.to_frame().to_csv(folder / ROWS, index=False)
+    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
+    without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
     if outcome.trained.frontier is not None:
-        outcome.points.to_csv(folder / POINTS, index=False)
+        without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
         "Table": f"{table}, {len(outcome.prepared):,} rows",
@@ -199,5 +227,6 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
         chosen=trained.chosen,
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
+        certificate=outcome.certificate,
     )
     report.save(folder / REPORT)

@@ -30,6 +30,7 @@ from fairgrad.cli import options
 )
 @click.option("--no-plain", is_flag=True, help="Do not train a plain model for comparison.")
 @options.tolerance_option
+@options.certify_option
 @options.min_group_option
 @click.option("-o", "--out", metavar="FOLDER", required=True, help="Folder to write.")
 @options.force_option
@@ -45,11 +46,18 @@ def fit(**given: Any) -> int:
     Boosted trees also train on the validation rows, unless --max-unfairness or --min-accuracy
     chooses among them. Tables under 2,000 rows are audited by cross-validation (see --folds).
 
+    With --certify the model is chosen on the validation rows among many, so that it is likely to
+    pass, and the test rows, which nothing has looked at, decide once whether it is certified.
+
     Writes the model, the audit (JSON), the rows it was judged on (CSV), MODEL_CARD.md and
     report.html into a folder. Sensitive columns are not features, and are not needed to predict,
     unless --use-sensitive is given.
     """
-    from fairgrad.cli.request import exit_code, read_request  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import (  # noqa: PLC0415 - keeps --help quick
+        UNFAIR_CODE,
+        exit_code,
+        read_request,
+    )
 
     columns, settings, target = read_request(given)
     assert target is not None  # noqa: S101 - the option is required
@@ -71,4 +79,6 @@ def fit(**given: Any) -> int:
         terminal.show_outcome(outcome)
         terminal.say(f"\nWritten to {given['out']}: {', '.join(files)}")
         terminal.say(f"Open {Path(given['out']) / REPORT} in a browser.")
+    if outcome.certificate is not None and not outcome.certificate.is_certified:
+        return UNFAIR_CODE
     return exit_code(outcome.verdict, given["fail_on"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import os
+import tempfile
+import zipfile
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.cli.provenance import same_data
+from fairgrad.columns import with_formulas
+from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.encoding import (
     Oddities,
     TrainedFeature,
@@ -40,7 +44,12 @@ ENCODER, TREES = "features.skops", "model.txt"
 TREE_FILES = (ENCODER, TREES, f"{TREES}.fairness.json")
 """What a folder with boosted trees holds in place of `MODEL`."""
 
-OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, *TREE_FILES})
+DECISIONS, GROUPS = "decisions.skops", "groups.zip"
+"""What it holds besides if decisions on the trees are fair: weights, and the trees of groups."""
+
+OURS = frozenset(
+    {MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, *TREE_FILES, DECISIONS, GROUPS}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +119,11 @@ class SavedModel:
         if self.settings["model"] == "lightgbm":
             from fairgrad import lightgbm  # noqa: PLC0415 - optional
 
+            trees = self.pipeline[-1]
             persistence.save(self.pipeline[0], folder / ENCODER)
-            lightgbm.save(self.pipeline[-1], folder / TREES)
+            if not isinstance(trees, lightgbm.FairGradLGBMClassifier):
+                trees = _save_decisions(trees, folder)
+            lightgbm.save(trees, folder / TREES)
         else:
             persistence.save(self.pipeline, folder / MODEL)
         known = {
@@ -127,6 +139,48 @@ class SavedModel:
             "groups": [asdict(feature) for feature in self.groups],
         }
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
+
+
+def _save_decisions(model: Any, folder: Path) -> Any:
+    """Writes fair decisions on boosted trees, but for the trees of the labels, which it gives."""
+    from fairgrad import lightgbm, persistence  # noqa: PLC0415 - as in SavedModel.save
+    from fairgrad.boosting.estimator import fairness_file  # noqa: PLC0415 - as above
+
+    bare = copy.copy(model)
+    bare.estimator = bare.group_estimator = bare.label_model_ = None
+    bare.cell_models_ = [
+        [own if isinstance(own, int) else None for own in part] for part in model.cell_models_
+    ]
+    persistence.save(bare, folder / DECISIONS)
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS, "w") as archive:
+        for i, j in _missing(bare.cell_models_):
+            path = lightgbm.save(model.cell_models_[i][j], Path(place) / f"{i}-{j}.txt")
+            for file in (path, fairness_file(path)):
+                archive.write(file, file.name, zipfile.ZIP_DEFLATED)
+    return model.label_model_
+
+
+def _load_decisions(trees: Any, folder: Path) -> Any:
+    """The fair decisions that `_save_decisions` wrote, on the trees of the labels."""
+    from fairgrad import lightgbm, persistence  # noqa: PLC0415 - as in load_model
+    from fairgrad.boosting.estimator import fairness_file  # noqa: PLC0415 - as above
+
+    model = persistence.load(folder / DECISIONS)
+    model.label_model_ = trees
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS) as archive:
+        for i, j in _missing(model.cell_models_):
+            path = Path(place) / f"{i}-{j}.txt"
+            for file in (path, fairness_file(path)):
+                file.write_bytes(archive.read(file.name))
+            model.cell_models_[i][j] = lightgbm.load(path)
+    return model
+
+
+def _missing(cell_models: list[list[Any]]) -> list[tuple[int, int]]:
+    """The places of models that are trees, and in files of their own."""
+    return [
+        (i, j) for i, part in enumerate(cell_models) for j, own in enumerate(part) if own is None
+    ]
 
 
 def load_model(folder: str | Path, names: list[str]) -> SavedModel:
@@ -145,7 +199,10 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         raise ValueError(f"{folder} {what}; give a folder that `fairgrad fit` has written")
     known = _read_mark(path / MARK)
     grows_trees = known["settings"].get("model") == "lightgbm"
-    for file in TREE_FILES if grows_trees else (MODEL,):
+    files = list(TREE_FILES if grows_trees else (MODEL,))
+    decides = known["settings"].get("method") == "decision" or (path / DECISIONS).is_file()
+    files += [DECISIONS, GROUPS] if grows_trees and decides else []
+    for file in files:
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
     features = [TrainedFeature.from_dict(values) for values in known["features"]]
@@ -170,7 +227,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
             raise ValueError(
                 f"{folder} needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
             ) from None
-        pipeline = (persistence.load(path / ENCODER), lightgbm.load(path / TREES))
+        trees = lightgbm.load(path / TREES)
+        classifier = _load_decisions(trees, path) if decides else trees
+        pipeline = (persistence.load(path / ENCODER), classifier)
     return SavedModel(
         pipeline,
         columns,
@@ -211,6 +270,7 @@ def held_out_rows(
             f"--held-out: {table_name(table)} is not the table this model was judged on"
         )
     judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
+    judged["prediction"] = with_formulas(judged["prediction"])
     rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
     return rows, judged if "fold" in judged else None
 
@@ -222,13 +282,12 @@ def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, 
         "schema_version": schema_version,
         "fairgrad_version": version("fairgrad"),
     }
-    text = json.dumps(head | known, ensure_ascii=False, indent=2, allow_nan=False)
-    (folder / MARK).write_text(text + "\n", encoding="utf-8")
+    (folder / MARK).write_text(sealed_json(head | known) + "\n", encoding="utf-8")
 
 
 def _read_mark(path: Path) -> dict[str, Any]:
     try:
-        known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = read_sealed(path.read_text(encoding="utf-8"))
         schema, number = known["schema"], int(known["schema_version"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({' '.join(str(error).split())})") from error

@@ -23,6 +23,9 @@ MEASURES = (
 )
 """The keys of `fairgrad.measures.MEASURES`, written out because that module imports NumPy."""
 
+SQL_DIALECTS = ("duckdb", "postgres", "redshift", "snowflake", "bigquery", "spark", "sqlite")
+"""The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
+
 
 def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
     """``age=25,60`` as a name and its cut points; a name may contain an equals sign."""
@@ -277,6 +280,12 @@ tolerance_option = click.option(
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
     "parity.",
 )
+certify_option = click.option(
+    "--certify",
+    is_flag=True,
+    help="Train several models and keep one only if it is certified, with 95 % confidence, to be "
+    "fair within --tolerance on new people; else no model is written, and the exit code is 1.",
+)
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["unfair", "undecided"]),
@@ -325,6 +334,37 @@ audited_options = together(
     click.option("--report", metavar="FILE", help="HTML file to write the report to."),
 )
 """What commands have in common that audit predictions of any system."""
+counted_options = together(
+    click.option(
+        "--counts",
+        is_flag=True,
+        help="TABLE holds counts, as the query of --sql gives them: each of its rows stands for as "
+        "many rows as its column n_rows says.",
+    ),
+    click.option(
+        "--sql",
+        type=click.Choice(SQL_DIALECTS),
+        metavar="DIALECT",
+        help=f"Print the query that counts the rows in a warehouse ({', '.join(SQL_DIALECTS)}), "
+        "where TABLE is its name there; --counts audits its answer.",
+    ),
+)
+"""Rows that are counted where they lie."""
+
+over_options = together(
+    column_option(
+        "--over",
+        "Column of dates: audit every period as well; --fail-on is then about the last one.",
+    ),
+    click.option(
+        "--by",
+        type=click.Choice(["day", "week", "month"]),
+        default="month",
+        show_default=True,
+        help="The periods of --over.",
+    ),
+)
+"""How levels move."""
 force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON instead of text and tables."

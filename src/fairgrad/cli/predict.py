@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import gzip
+import importlib
 import io
+import json
+import os
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.encoding import Oddities
+    from fairgrad.tables.reading import ParquetFile, TableSource
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
+PARQUET = (".parquet", ".pq")
+"""`fairgrad.tables.reading.PARQUET_ENDINGS`, written out because that module imports pandas."""
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", *PARQUET)
+MARK = "_fairgrad.json"
+"""A file of a folder of predictions that says who wrote it; readers of folders pass over it."""
 
 
 @click.command(short_help="Predict the rows of a table with a model.")
@@ -31,8 +43,9 @@ SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 @click.option(
     "-o",
     "--out",
-    metavar="FILE",
-    help="CSV, TSV or Parquet file to write [default: CSV on the standard output].",
+    metavar="FILE|FOLDER",
+    help="CSV, TSV or Parquet file to write, or a folder (with / at its end) with one file for "
+    "each file of the table [default: CSV on the standard output].",
 )
 @click.option(
     "--column",
@@ -56,6 +69,8 @@ def predict(
 
     TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the input.
 
+    Whatever its size: some thousand rows are read, predicted and written at a time.
+
     The output has all columns of the table, a column of predictions, and the probability of the
     desirable value (of every value, if there are more than two). Sensitive columns are not needed,
     unless the model was fitted with --use-sensitive; missing and new values are unknown then.
@@ -68,16 +83,21 @@ def predict(
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
-    from fairgrad.files import naming  # noqa: PLC0415 - as above
+    from fairgrad.files import naming, whole_file  # noqa: PLC0415 - as above
     from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
-    from fairgrad.tables.reading import PARQUET_ENDINGS, column_names  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
 
-    endings = (".csv", ".csv.gz", ".tsv", *PARQUET_ENDINGS)
     if out is None and as_json:
         raise ValueError("--json needs --out, as the predictions themselves are not JSON")
-    if out is not None and not out.lower().endswith(endings):
-        raise ValueError(f"--out is {out!r}; its name must end in {', '.join(endings)}")
-    target = None if out is None else check_file(out, force=force)
+    to_folder = out is not None and _is_folder(out)
+    if out is not None and not to_folder and not out.lower().endswith(ENDINGS):
+        raise ValueError(
+            f"--out is {out!r}; its name must end in {', '.join(ENDINGS)}, or in / for a folder "
+            "with one file for each file of the table"
+        )
+    target = None
+    if out is not None:
+        target = _check_folder(out, force=force) if to_folder else check_file(out, force=force)
     reading = read_options(given)
     names = column_names(table, reading)
     loaded = load_model(model, names)
@@ -85,15 +105,18 @@ def predict(
     _check_new(names, list(new))
     counts: Counter[str] = Counter()
     odd = Oddities()
-    parts = _predicted(loaded, table, new, counts, odd, reading)
+    predictor = PiecePredictor(loaded, new, counts, odd, reading)
     if target is None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
             sys.stdout.reconfigure(encoding="utf-8")
         with naming("the standard output"):
-            _write_csv(parts, sys.stdout, ",")
+            _write_csv(predictor.pieces(table), sys.stdout, ",")
             sys.stdout.flush()
+    elif to_folder:
+        _write_folder(predictor, table, target)
     else:
-        _write(parts, target)
+        with whole_file(target) as path:
+            _write(predictor.pieces(table), path)
     if as_json:
         found = {
             "schema": SCHEMA,
@@ -112,27 +135,80 @@ def predict(
     return 0
 
 
-def _predicted(
-    model: SavedModel,
-    table: tuple[str, ...],
-    new: dict[str, int | None],
-    counts: Counter[str],
-    odd: Oddities,
-    reading: ReadingOptions,
-) -> Iterator[pd.DataFrame]:
-    """The table's pieces with their predictions; its texts stay as they are."""
-    import numpy as np  # noqa: PLC0415 - keeps --help quick
-    import pandas as pd  # noqa: PLC0415 - as above
+class PredictedPiece(NamedTuple):
+    """Some thousand rows with their predictions.
 
-    from fairgrad.tables.reading import pieces  # noqa: PLC0415 - as above
+    Attributes:
+        rows: the columns of the table, their texts as they are.
+        new: the new columns.
+        batch: the rows as Arrow has them, if they come from a Parquet file.
+    """
 
-    for piece in pieces(table, texts=True, options=reading):
-        scores, strange = model.scores(piece, reading.missing)
-        odd.update(strange)
-        labels = np.asarray(model.labels, dtype=object)[scores.argmax(axis=1)]
-        counts.update(labels.tolist())
-        values = {name: labels if i is None else scores[:, i] for name, i in new.items()}
-        yield pd.concat([piece, pd.DataFrame(values, index=piece.index)], axis=1)
+    rows: pd.DataFrame
+    new: pd.DataFrame
+    batch: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class PiecePredictor:
+    """Predicts a table piece by piece.
+
+    Attributes:
+        model: what predicts.
+        new: the columns to be added, and which label's probability each holds.
+        counts: how many rows were predicted, by label; counted on the way.
+        odd: what was odd about the rows; found on the way.
+        reading: what the user says about files.
+    """
+
+    model: SavedModel
+    new: Mapping[str, int | None]
+    counts: Counter[str]
+    odd: Oddities
+    reading: ReadingOptions
+
+    def pieces(self, table: TableSource) -> Iterator[PredictedPiece]:
+        """All rows of a table; those of Parquet files also as Arrow has them."""
+        from fairgrad.tables.reading import (  # noqa: PLC0415 - keeps --help quick
+            is_parquet,
+            parquet_files,
+            pieces,
+            refuse_columns,
+            table_files,
+        )
+
+        files = table_files(table)
+        if not all(is_parquet(path) for path in files):
+            for piece in pieces(table, texts=True, options=self.reading):
+                yield self._predicted(piece)
+            return
+        first: list[str] = []
+        for file in (file for path in files for file in parquet_files(path)):
+            first = first or file.schema.names
+            if set(first) != set(file.schema.names):
+                refuse_columns(file.path, file.schema.names, first)
+            yield from self.of_file(file, first)
+
+    def of_file(
+        self, file: ParquetFile, columns: Sequence[str] | None = None
+    ) -> Iterator[PredictedPiece]:
+        """The rows of one Parquet file, their columns in this order."""
+        from fairgrad.tables.reading import plain_frame  # noqa: PLC0415 - keeps --help quick
+
+        for batch in file.batches:
+            own = batch if columns is None else batch.select(columns)
+            yield self._predicted(plain_frame(own.to_pandas()), own)
+
+    def _predicted(self, piece: pd.DataFrame, batch: Any = None) -> PredictedPiece:
+        import numpy as np  # noqa: PLC0415 - keeps --help quick
+        import pandas as pd  # noqa: PLC0415 - as above
+
+        scores, strange = self.model.scores(piece, self.reading.missing)
+        self.odd.update(strange)
+        labels = np.asarray(self.model.labels, dtype=object)[scores.argmax(axis=1)]
+        self.counts.update(labels.tolist())
+        values = {name: labels if i is None else scores[:, i] for name, i in self.new.items()}
+        return PredictedPiece(piece, pd.DataFrame(values, index=piece.index), batch)
 
 
 def _new_columns(model: SavedModel, column: str) -> dict[str, int | None]:
@@ -149,26 +225,107 @@ def _check_new(names: list[str], new: list[str]) -> None:
         raise ValueError(f"the table already has a column {taken[0]!r}; {hint}")
 
 
-def _write(parts: Iterator[pd.DataFrame], target: Path) -> None:
+def _is_folder(out: str) -> bool:
+    """Whether --out names a folder: by a slash at its end, or because there is one."""
+    return out.endswith(("/", os.sep)) or Path(out).expanduser().is_dir()
+
+
+def _check_folder(out: str, *, force: bool) -> Path:
+    """Refuses to write where something else is."""
+    path = Path(out).expanduser().absolute()
+    if path.is_file():
+        raise ValueError(f"{out} is a file; give a folder to write to")
+    if path.is_dir() and any(path.iterdir()):
+        if not (path / MARK).is_file():
+            raise ValueError(
+                f"{out} contains files that fairgrad did not write; choose another folder, as they "
+                "would be lost"
+            )
+        if not force:
+            raise ValueError(f"{out} exists; use --force to replace it, or choose another folder")
+    return path
+
+
+def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path) -> None:
+    """One file for each file of the table, in folders as theirs."""
+    from fairgrad.files import whole_folder  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.tables.reading import (  # noqa: PLC0415 - as above
+        is_parquet,
+        parquet_files,
+        table_files,
+    )
+
+    seen: set[Path] = set()
+
+    def place(folder: Path, relative: Path) -> Path:
+        if relative in seen:
+            raise ValueError(f"two files of the table are called {str(relative)!r}; name a folder")
+        seen.add(relative)
+        (folder / relative).parent.mkdir(parents=True, exist_ok=True)
+        return folder / relative
+
+    sources = [Path(one).expanduser() for one in table]
+    with whole_folder(target) as folder:
+        for path in table_files(table):
+            root = next(
+                (one for one in sources if one.is_dir() and one in (path, *path.parents)), None
+            )
+            if is_parquet(path):
+                for file in parquet_files(path):
+                    own = file.path.relative_to(root) if root else Path(file.path.name)
+                    _write_parquet(predictor.of_file(file), place(folder, own), file.keys)
+                continue
+            own = path.relative_to(root) if root else Path(path.name)
+            ending = next((end for end in ENDINGS if own.name.lower().endswith(end)), "")
+            name = own.name if ending else f"{own.name.split('.')[0]}.csv"
+            _write(predictor.pieces(str(path)), place(folder, own.with_name(name)))
+        (folder / MARK).write_text(json.dumps({"schema": SCHEMA, "rows": predictor.counts.total()}))
+
+
+def _write(parts: Iterator[PredictedPiece], path: Path) -> None:
+    """One file, in the format that its name says."""
+    name = path.name.lower()
+    if name.endswith(PARQUET):
+        _write_parquet(parts, path)
+        return
+    separator = "\t" if name.endswith(".tsv") else ","
+    opened: Any = gzip.open if name.endswith(".gz") else open
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        _write_csv(parts, file, separator)
+
+
+def _write_csv(parts: Iterator[PredictedPiece], file: Any, separator: str) -> None:
     import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
-    from fairgrad.files import whole_file  # noqa: PLC0415 - as above
-
-    name = target.name.lower()
-    with whole_file(target) as path:
-        if name.endswith((".csv", ".tsv")):
-            with path.open("w", encoding="utf-8", newline="") as file:
-                _write_csv(parts, file, "\t" if name.endswith(".tsv") else ",")
-        elif name.endswith(".gz"):
-            pd.concat(list(parts)).to_csv(path, index=False)
-        else:
-            try:
-                pd.concat(list(parts), ignore_index=True).to_parquet(path, index=False)
-            except ImportError:
-                hint = "writing Parquet files needs pyarrow: pip install pyarrow"
-                raise ImportError(hint) from None
-
-
-def _write_csv(parts: Iterator[pd.DataFrame], file: Any, separator: str) -> None:
     for number, part in enumerate(parts):
-        part.to_csv(file, index=False, header=number == 0, sep=separator)
+        both = pd.concat([part.rows, part.new], axis=1)
+        both.to_csv(file, index=False, header=number == 0, sep=separator)
+
+
+def _write_parquet(parts: Iterator[PredictedPiece], path: Path, keys: Sequence[str] = ()) -> None:
+    """Batch by batch; columns that stand in the names of folders are left to them."""
+    import pandas as pd  # noqa: PLC0415 - keeps --help quick
+
+    try:
+        pa, parquet = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.parquet"))
+    except ImportError:
+        raise ImportError("writing Parquet files needs pyarrow: pip install pyarrow") from None
+    writer, schema = None, None
+    try:
+        for part in parts:
+            if part.batch is None:
+                both = pd.concat([part.rows, part.new], axis=1)
+                found = pa.Table.from_pandas(both, schema=schema, preserve_index=False)
+            else:
+                new = pa.Table.from_pandas(part.new, preserve_index=False).replace_schema_metadata()
+                found = pa.Table.from_batches([part.batch]).drop_columns(list(keys))
+                for name in new.column_names:
+                    found = found.append_column(name, new[name])
+                found = found if schema is None else found.cast(schema)
+            if writer is None:
+                schema = found.schema
+                writer = parquet.ParquetWriter(path, schema)
+            writer.write_table(found)
+    finally:
+        if writer is not None:
+            writer.close()

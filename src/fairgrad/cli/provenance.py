@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import shlex
-import sys
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairgrad.audit.record import made_at, used_versions
 from fairgrad.tables.reading import table_files
+from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fairgrad.audit import Audit
+    from fairgrad.audit import Audit, Certificate
     from fairgrad.tables.reading import TableSource
 
-PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
+MUCH = 1 << 30
+"""Bytes of data from which on files are named by their size, and not hashed."""
+
+MOST_NAMED = 20
 _BLOCK = 1 << 20
 
 
@@ -35,7 +35,8 @@ class DataFile:
     Attributes:
         name: without its folder.
         bytes: its size.
-        sha256: its hash, as ``sha256sum`` prints it.
+        sha256: its hash, as ``sha256sum`` prints it; empty where there is much data, of which a
+            query needs a few columns only.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Provenance:
     def of(cls, table: TableSource, test: str | None = None) -> Provenance:
         """That of a result of the running command."""
         data, judged = (_hashed(source) for source in (table, test or ()))
-        return cls(data, judged, _command(), _now(), _versions())
+        return cls(data, judged, _command(), made_at(), used_versions())
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -84,13 +85,18 @@ class Provenance:
     def in_words(self) -> dict[str, str]:
         """For people."""
         files = {"Data": self.data, "Test data": self.test}
-        said = {
-            name: "; ".join(f"{one.name}, SHA-256 {one.sha256}" for one in found)
-            for name, found in files.items()
-            if found
-        }
+        said = {name: _in_words(found) for name, found in files.items() if found}
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
+
+
+def _in_words(files: Sequence[DataFile]) -> str:
+    said = [
+        f"{one.name}, SHA-256 {one.sha256}" if one.sha256 else f"{one.name}, {one.bytes:,} bytes"
+        for one in files[:MOST_NAMED]
+    ]
+    more = len(files) - MOST_NAMED
+    return "; ".join([*said, *([f"and {more:,} more files"] if more > 0 else ())])
 
 
 def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
@@ -98,9 +104,11 @@ def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
     return {**audit.to_dict(), "provenance": source.to_dict()}
 
 
-def audit_json(audit: Audit, source: Provenance) -> str:
-    """The same as JSON."""
+def audit_json(audit: Audit, source: Provenance, certificate: Certificate | None = None) -> str:
+    """The same as JSON, with the certificate that rests on it, if there is one."""
     found = audit_values(audit, source)
+    if certificate is not None:
+        found["certificate"] = certificate.to_dict()
     return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
@@ -111,42 +119,27 @@ def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
         table: what is read now.
         known: a provenance as plain values; empty for models of older versions.
     """
-    hashes = {one["sha256"] for one in known.get("data", ())}
+    hashes = {one["sha256"] for one in known.get("data", ())} - {""}
     return bool(hashes) and any(one.sha256 in hashes for one in _hashed(table))
 
 
 def _hashed(table: TableSource) -> tuple[DataFile, ...]:
+    database = database_table(table) if table else None
+    if database is not None:
+        path, name = database
+        size = path.stat().st_size if path.is_file() else 0
+        return (DataFile("::".join(part for part in (path.name, name) if part), size, ""),)
     found = []
     for path in table_files(table):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        found += [DataFile.of(file) for file in inside if file.is_file()]
-    return tuple(found)
+        found += [file for file in inside if file.is_file()]
+    sizes = [file.stat().st_size for file in found]
+    if sum(sizes) > MUCH:
+        return tuple(DataFile(f.name, size, "") for f, size in zip(found, sizes, strict=True))
+    return tuple(DataFile.of(file) for file in found)
 
 
 def _command() -> str:
     context = click.get_current_context(silent=True)
     arguments = context.find_root().obj if context else None
     return shlex.join(["fairgrad", *(arguments or ())]) if context else ""
-
-
-def _now() -> str:
-    fixed = os.environ.get("SOURCE_DATE_EPOCH")
-    seconds = float(fixed) if fixed and fixed.isdigit() else None
-    moment = (
-        datetime.now(timezone.utc)
-        if seconds is None
-        else datetime.fromtimestamp(seconds, timezone.utc)
-    )
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        if name == "lightgbm" and "lightgbm" not in sys.modules:
-            continue
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import UNDECIDED, UNFAIR, Notice
 from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
@@ -54,6 +55,7 @@ class ModelSettings:
         epsilon: slack of its constraints; None for exact fairness, or where a bound chooses it.
         max_unfairness: take the most accurate of several models with at most this unfairness.
         min_accuracy: take the fairest of several models with at least this accuracy.
+        certify: take a model only if it is certified to be fair within the tolerance.
         separate: constrain each sensitive column by itself, instead of their combinations.
         model: "network", or "lightgbm" for boosted trees.
         method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
@@ -71,6 +73,7 @@ class ModelSettings:
     epsilon: float | None = None
     max_unfairness: float | None = None
     min_accuracy: float | None = None
+    certify: bool = False
     separate: bool = False
     model: str = "network"
     method: str = "gradient"
@@ -93,6 +96,7 @@ class ModelSettings:
             "--epsilon": self.epsilon,
             "--max-unfairness": self.max_unfairness,
             "--min-accuracy": self.min_accuracy,
+            "--certify": self.certify or None,
         }
         given = [name for name, value in bounds.items() if value is not None]
         given += ["--grid paper"] if self.paper_grid and self.by_frontier else []
@@ -106,12 +110,11 @@ class ModelSettings:
             "--grid paper": self.paper_grid,
         }
         unfit = [option for option, value in for_networks.items() if value]
-        unfit += [f"--method {self.method}"] if self.method != "gradient" else []
         if self.grows_trees and unfit:
             raise ValueError(f"{unfit[0]} is for networks; leave it out with --model lightgbm")
         if self.method != "gradient" and self.paper_grid:
             raise ValueError(f"--grid paper trains by gradient; leave out --method {self.method}")
-        if self.method == "auto" and self.by_frontier:
+        if self.method == "auto" and self.by_frontier and not self.certify:
             raise ValueError(
                 "--method auto: a frontier is of one method; name gradient or decision"
             )
@@ -124,7 +127,8 @@ class ModelSettings:
     @property
     def by_frontier(self) -> bool:
         """Whether the model is chosen among those of a frontier."""
-        return self.max_unfairness is not None or self.min_accuracy is not None
+        bounds = (self.max_unfairness, self.min_accuracy)
+        return self.certify or any(bound is not None for bound in bounds)
 
     def measure_on(self, attributes: Sequence[str]) -> Any:
         """The measures as estimator and audit take them."""
@@ -147,9 +151,8 @@ class ModelSettings:
         return words
 
     def _model(self) -> str:
-        if self.grows_trees:
-            return "boosted trees (LightGBM)"
         kind = f"hidden layers {', '.join(map(str, self.hidden))}" if self.hidden else "linear"
+        kind = "boosted trees (LightGBM)" if self.grows_trees else kind
         return kind if self.method == "gradient" else f"{kind}, {METHODS[self.method]}"
 
     def _asked(self) -> str:
@@ -157,6 +160,8 @@ class ModelSettings:
             return f"the most accurate model with an unfairness of at most {self.max_unfairness:g}"
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
+        if self.certify:
+            return "the most accurate model that is certified to be fair within the tolerance"
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
@@ -193,9 +198,12 @@ def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
         raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
     if asked["--folds"] == 1:
         raise ValueError("--folds is 1; two are the least, and 0 means none")
+    certify = given.get("certify", False)
+    if asked["--folds"] and certify:
+        raise ValueError("--certify judges one model on test rows; leave out --folds")
     if given["test"] is not None:
         table_files(given["test"])  # that it is there
-    is_open = not named and "folds" in given
+    is_open = not named and "folds" in given and not certify
     return JudgingPlan(
         given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
     )
@@ -248,9 +256,10 @@ def read_tolerance(given: Mapping[str, Any]) -> Any:
     return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
 
 
-def usual_measures(desirable: str | None) -> list[str]:
+def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
     """The audit's own measures, without the one that needs a desirable label if there is none."""
-    return [n for n in DEFAULT_MEASURES if desirable is not None or not uses_desirable(n)]
+    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
+    return [n for n in known if desirable is not None or not uses_desirable(n)]
 
 
 def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import Audit
+from fairgrad.audit import Audit, AuditOverTime, period_starts
+from fairgrad.audit.counted import RowCounts
 from fairgrad.audit.words import conjoined, n_of
 from fairgrad.cli.request import guessed_desirable, read_tolerance, usual_measures
 from fairgrad.tables.dialect import ReadingOptions
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from fairgrad.measures import On
     from fairgrad.tables.reading import TableSource
 
+PER_ROW = ("baseline", "y_score", "sample_weight")
+"""Options of an audit that have one value per row."""
+
 
 @dataclass(eq=False)
 class AuditedPeople:
@@ -48,6 +52,7 @@ class AuditedPeople:
         remarks: what readers should know about the rows.
         value_map: what the user says of predicted values.
         notes: how the files were read, and what was odd about them.
+        counts: how many rows each row of the frame stands for, if they were counted.
     """
 
     frame: pd.DataFrame
@@ -58,6 +63,20 @@ class AuditedPeople:
     remarks: list[str | Notice] = field(default_factory=list)
     value_map: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    counts: RowCounts | None = None
+
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """(n,) how many rows each row stands for; None if each is one."""
+        return None if self.counts is None else self.counts.times.astype(np.int64)
+
+    def take(self, chosen: NDArray[np.bool_]) -> AuditedPeople:
+        """Some of the rows."""
+        counts = self.counts
+        if counts is not None:
+            counts = RowCounts(*(None if part is None else part[chosen] for part in counts))  # type: ignore[arg-type] # the first is never None
+        frame = self.frame[chosen].reset_index(drop=True)
+        return replace(self, frame=frame, counts=counts, remarks=list(self.remarks))
 
     @property
     def desirable(self) -> str | None:
@@ -122,15 +141,22 @@ class AuditedPeople:
         predicted: NDArray[Any],
         given: Mapping[str, Any],
         judged: Sequence[str | On] = (),
+        *,
+        has_labels: bool = True,
         **options: Any,
     ) -> Audit:
-        """Audits predictions; the verdict is about `judged`, or all usual measures if empty."""
-        usual = usual_measures(self.desirable)
+        """Audits predictions; the verdict is about `judged`, or all usual measures if empty.
+
+        Without labels the target is the column of the predictions themselves.
+        """
+        usual = usual_measures(self.desirable, has_labels=has_labels)
         truth = self.truth()
+        if self.counts is not None:
+            options["sample_weight"] = self.counts
         return Audit(
-            truth,
-            predicted,
-            self.columns.groups(self.frame),
+            truth if has_labels else None,
+            predicted if has_labels else truth,
+            self.columns.groups(self.frame, self.times),
             measures=list(judged) or usual,
             others=usual if judged else (),
             tolerance=read_tolerance(given),
@@ -182,38 +208,101 @@ def read_people(
     frame = read_table(table, list(needed), options=reading, texts=dates)
     notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
     frame = frame if select is None else select(frame)
-    kept, left_out = _complete(frame, {"target": columns.target, **further})
-    if not len(kept):
+    return gathered(
+        frame,
+        columns,
+        further,
+        table=table_name(table),
+        labels=labels,
+        value_map=value_map,
+        notes=notes,
+    )
+
+
+def gathered(
+    frame: pd.DataFrame,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    *,
+    table: str,
+    labels: Sequence[str] | None = None,
+    value_map: Sequence[Mapping[str, str]] = (),
+    notes: Sequence[str] = (),
+    counts: RowCounts | None = None,
+) -> AuditedPeople:
+    """The rows of a frame that have a target and all further columns; the rest is said."""
+    times = np.ones(len(frame)) if counts is None else counts.times
+    keep, left_out = _complete(frame, {"target": columns.target, **further}, times)
+    if not keep.any():
         lacking = conjoined([columns.target, *further.values()])
-        raise ValueError(f"{table_name(table)} has no row with a value of {lacking}")
-    people = AuditedPeople(kept, columns, [], table_name(table), left_out, notes=notes)
+        raise ValueError(f"{table} has no row with a value of {lacking}")
+    people = AuditedPeople(
+        frame, columns, [], table, left_out, notes=list(notes), counts=counts
+    ).take(keep)
     if labels is None:
-        columns.label(kept)  # refuses a target that cannot be one
-        labels = [str(value) for value in as_categories(kept[columns.target]).cat.categories]
+        columns.label(people.frame, people.times)  # refuses a target that cannot be one
+        own = as_categories(people.frame[columns.target])
+        labels = [str(value) for value in own.cat.categories]
     people.labels = list(labels)
     people.value_map = {value: label for part in value_map for value, label in part.items()}
     if left_out:
         parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
-        gone = len(frame) - len(kept)
+        n_rows, gone = int(times.sum()), sum(left_out.values())
         verb = "is" if gone == 1 else "are"
         people.remarks.append(
-            f"{gone:,} of {n_of(len(frame), 'row')} {verb} left out: {conjoined(parts)}."
+            f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out: {conjoined(parts)}."
         )
     return people
 
 
 def _complete(
-    frame: pd.DataFrame, needed: Mapping[str, str]
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The rows with all of these values, and how many lack which one first."""
+    frame: pd.DataFrame, needed: Mapping[str, str], times: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Which rows have all of these values, and how many lack which one first."""
     keep = np.ones(len(frame), dtype=bool)
     left_out = {}
     for option, column in needed.items():
         lacking = keep & frame[column].isna().to_numpy()
         if lacking.any():
-            left_out[f"a {option} ({column})"] = int(lacking.sum())
+            left_out[f"a {option} ({column})"] = int(times[lacking].sum())
         keep &= ~lacking
-    return frame[keep].reset_index(drop=True), left_out
+    return keep, left_out
+
+
+def audited_over_time(
+    people: AuditedPeople,
+    predicted: NDArray[Any],
+    given: Mapping[str, Any],
+    judged: Sequence[str | On],
+    options: Mapping[str, Any],
+) -> AuditOverTime | None:
+    """The audits of all periods of --over; None if it was not asked for.
+
+    Args:
+        people: whose predictions are audited.
+        predicted: (n,) the predictions.
+        given: all options.
+        judged: the measures of the verdict.
+        options: of the audit; what has one value per row is divided like the rows.
+    """
+    if not given["over"]:
+        return None
+    dates = people.frame[given["over"]]
+    if column_kind(dates) != "date":
+        raise ValueError(f"--over names {given['over']!r}, whose values are not dates")
+    starts = period_starts(dates, given["by"]).dt.strftime("%Y-%m-%d").to_numpy()
+    found: dict[str, Audit | str] = {}
+    for name in sorted(set(starts)):
+        own = starts == name
+        part = people.take(own)
+        divided = {
+            option: value[own] if option in PER_ROW else value for option, value in options.items()
+        }
+        try:
+            found[name] = part.audit(predicted[own], given, judged, **divided)
+        except ValueError as reason:  # such as a single group
+            found[name] = str(reason)
+    return AuditOverTime(found)
 
 
 def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:

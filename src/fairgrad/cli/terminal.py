@@ -149,6 +149,7 @@ def show_outcome(outcome: AuditedModel) -> None:
     console, audit = screen(), outcome.audit
     notes(outcome.notes)
     console.print(verdict_line(audit))
+    _say_certified(outcome)
     if audit.baseline is not None:
         say_paragraph(words.impact(audit))
         console.print(gains_table(audit))
@@ -165,6 +166,17 @@ def show_outcome(outcome: AuditedModel) -> None:
         say_paragraph(f"! {notice.message}", style="yellow")
     console.print(Text(""))
     console.print(verdict_line(audit))
+    _say_certified(outcome)
+
+
+def _say_certified(outcome: AuditedModel) -> None:
+    """Whether the model is certified, if that was asked for."""
+    certificate = outcome.certificate
+    if certificate is not None:
+        style = "bold green" if certificate.is_certified else "bold red"
+        say_paragraph(certificate.sentence, style)
+        if not certificate.is_certified:
+            say_paragraph("No model is written.", style)
 
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
@@ -186,6 +198,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "settings": outcome.model.settings,
         "verdict": outcome.verdict,
         "conclusion": audit.conclusion,
+        "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
         "audit": audit_values(audit, outcome.source),
     }

@@ -12,7 +12,7 @@ import pandas as pd
 from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
-from fairgrad.audit import Audit
+from fairgrad.audit import Audit, Candidacy, Certificate, likeliest
 from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
@@ -159,6 +159,7 @@ class TrainedModels:
         frontier: the models the fair one was chosen from, if there are several.
         chosen: its position among them.
         notes: warnings raised by the training.
+        candidacy: how it was chosen to be certified, if that was asked for.
     """
 
     fair: Any
@@ -166,6 +167,7 @@ class TrainedModels:
     frontier: Frontier | None = None
     chosen: int | None = None
     notes: tuple[str, ...] = ()
+    candidacy: Candidacy | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +268,12 @@ class AuditedModel:
         """On the measures the model was trained for."""
         return self.audit.verdict
 
+    @property
+    def certificate(self) -> Certificate | None:
+        """Whether the model is certified; None if that was not asked for."""
+        candidacy = self.trained.candidacy
+        return None if candidacy is None else Certificate(self.audit, candidacy)
+
 
 def fit_table(
     given: Mapping[str, Any],
@@ -296,26 +304,28 @@ def fit_table(
         plan,
         options,
     )
-    how = {"as_frontier": as_frontier, "with_plain": not given.get("no_plain", False)}
+    verdict = {"tolerance": read_tolerance(given), "min_group": given["min_group"]}
+    how: dict[str, Any] = {
+        "as_frontier": as_frontier,
+        "with_plain": not given.get("no_plain", False),
+        "judged": verdict,
+    }
     folds = []
     for number, fold in enumerate(prepared.folds, start=1):
         progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
         folds.append(judge(fold, train(fold, settings, progress=_silent, **how), number))
     if plan.file is not None and same_data(plan.file, source.to_dict()):
+        if settings.certify:
+            raise ValueError(
+                f"--certify needs rows that no model has seen; {table_name(plan.file)} is also the "
+                "training table"
+            )
         said = f"{table_name(plan.file)} is also the training table: the audit is of known rows."
         prepared = replace(prepared, notes=(*prepared.notes, said))
     trained = train(prepared, settings, progress=progress, **how)
     progress("Auditing the model on the test rows")
     judged = JudgedRows.pooled(folds) if folds else None
-    return audit_models(
-        prepared,
-        settings,
-        trained,
-        read_tolerance(given),
-        judged,
-        source,
-        min_group=given["min_group"],
-    )
+    return audit_models(prepared, settings, trained, judged, source, **verdict)
 
 
 def _silent(_: str) -> None:
@@ -466,6 +476,7 @@ def train(
     *,
     as_frontier: bool = False,
     with_plain: bool = True,
+    judged: Mapping[str, Any] | None = None,
     progress: Callable[[str], object],
 ) -> TrainedModels:
     """Trains the model asked for, and a plain one to compare with.
@@ -475,12 +486,16 @@ def train(
         settings: what was asked.
         as_frontier: whether to train a frontier even if no bound was given.
         with_plain: whether to train the plain model; a frontier always has one.
+        judged: tolerance and least group of the audit, to choose a model that is likely to pass.
         progress: called with what is done next.
     """
     gc.collect()  # the table is gone by now: its memory is for the training
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        if as_frontier or settings.by_frontier:
+        if settings.certify:
+            progress("Training models, and choosing one that is likely to be certified")
+            trained = _likely_certified(prepared, settings, judged or {})
+        elif as_frontier or settings.by_frontier:
             progress(f"Training {settings.points} models, from exactly fair to plain")
             trained = _choose(_fit_frontier(prepared, settings), settings)
         else:
@@ -521,10 +536,12 @@ def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[An
         X, y, s = prepared.rest
         return _decisions(prepared, settings).fit(X, y, sensitive_features=s), ()
     X, y, s = prepared.training
-    models = {
-        "gradient": _fit_fair(prepared, settings),
-        "decision": _decisions(prepared, settings).fit(X, y, sensitive_features=s),
-    }
+    if settings.grows_trees:  # which must not know the rows that choose
+        by_gradient = _trees(prepared, settings, len(y)).fit(X, y, sensitive_features=s)
+    else:
+        by_gradient = _fit_fair(prepared, settings)
+    by_decisions = _decisions(prepared, settings).fit(X, y, sensitive_features=s)
+    models = {"gradient": by_gradient, "decision": by_decisions}
     found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
     accuracy, unfair = np.array(list(found.values())).T
     chosen, other = "gradient", "decision"
@@ -550,10 +567,14 @@ def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, f
 
 
 def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
-    """Fair decisions on a linear model, or on a network trained for accuracy alone."""
-    network = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
+    """Fair decisions on a linear model, or on a network or trees trained for accuracy alone."""
+    estimator: Any = None
+    if settings.grows_trees:
+        estimator = boosted_trees(settings, len(prepared.training), None)
+    elif settings.hidden:
+        estimator = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
     return FairDecisionClassifier(
-        network if settings.hidden else None,
+        estimator,
         settings.measure_on(prepared.columns.sensitive),
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
@@ -592,14 +613,50 @@ def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 
+def _likely_certified(
+    prepared: PreparedTable, settings: ModelSettings, judged: Mapping[str, Any]
+) -> TrainedModels:
+    """The most accurate model that is likely to pass, by the validation rows alone.
+
+    With --method auto models of both methods are compared.
+    """
+    methods = ("gradient", "decision") if settings.method == "auto" else (settings.method,)
+    frontiers = [_fit_frontier(prepared, replace(settings, method=name)) for name in methods]
+    rows, audits = prepared.validation, []
+    for frontier in frontiers:
+        for one in frontier.audits_["validation"]:
+            predicted = np.asarray(one.labels)[one.predicted]
+            audits.append(_audit(prepared, settings, rows.y, predicted, rows.s, **judged))
+    candidacy = likeliest(audits, len(prepared.test))
+    which, place = divmod(candidacy.position, len(audits) // len(frontiers))
+    chosen = frontiers[which]
+    models, plain = chosen.estimators_, int(chosen.points_["epsilon"].argmax())
+    return TrainedModels(models[place], models[plain], chosen, place, candidacy=candidacy)
+
+
+def _audit(
+    prepared: PreparedTable, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
+) -> Audit:
+    """An audit by the measures that were asked for."""
+    return Audit(
+        y,
+        predicted,
+        s,
+        measures=settings.measure_on(prepared.columns.sensitive),
+        y_desirable=prepared.desirable,
+        labels=list(prepared.labels),
+        **others,
+    )
+
+
 def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
     estimator: Any = _network(prepared, settings)
-    if settings.method == "decision":
-        estimator = _decisions(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
+    if settings.method == "decision":
+        estimator = _decisions(prepared, settings)
     frontier = Frontier(estimator, epsilons=settings.points, random_state=settings.seed, n_jobs=-1)
     with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
         return frontier.fit(
@@ -607,7 +664,8 @@ def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
             y,
             sensitive_features=s,
             validation=tuple(prepared.validation),
-            test=None if prepared.folds else tuple(prepared.test),
+            # Rows for a certificate are looked at once, for the one model that was chosen.
+            test=None if prepared.folds or settings.certify else tuple(prepared.test),
         )
 
 
@@ -714,10 +772,10 @@ def audit_models(
     prepared: PreparedTable,
     settings: ModelSettings,
     trained: TrainedModels,
-    tolerance: Any,
     judged: JudgedRows | None = None,
     source: Provenance | None = None,
     *,
+    tolerance: Any,
     min_group: float = MIN_GROUP,
 ) -> AuditedModel:
     """Audits the fair model on the test rows, compared with the plain one.
@@ -726,23 +784,22 @@ def audit_models(
         prepared: the rows.
         settings: what was asked.
         trained: the models.
-        tolerance: as the audit takes it.
         judged: predictions of cross-validation; None for those of the models.
         source: what the result rests on.
+        tolerance: as the audit takes it.
         min_group: groups of fewer rows are shown and not judged.
     """
     judged = judged or judge(prepared, trained)
-    audit = Audit(
+    audit = _audit(
+        prepared,
+        settings,
         judged.y,
         judged.predicted,
         judged.s,
-        measures=settings.measure_on(prepared.columns.sensitive),
         others=usual_measures(prepared.desirable),
         tolerance=tolerance,
         baseline=judged.plain,
         y_score=judged.scores,
-        y_desirable=prepared.desirable,
-        labels=list(prepared.labels),
         min_group=min_group,
         baseline_name="the plain model",
         remarks=guessed_desirable(prepared.columns, prepared.labels),
@@ -756,6 +813,8 @@ def audit_models(
         "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }
+    if trained.candidacy is not None:
+        known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
     pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
     source = source or Provenance.of(())
     model = SavedModel(

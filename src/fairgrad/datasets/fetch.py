@@ -128,7 +128,7 @@ def _first_that_works(schema: Schema, carriers: list[Carrier]) -> tuple[Carrier,
 
 def _write(schema: Schema, carrier: Carrier, content: bytes, show: Callable[[str], object]) -> Path:
     path = cache_folder() / carrier.makes
-    write_whole(path, content)
+    write_whole(path, content, private=True)
     if not any(file.sha256 for file in schema.files if file.name == carrier.makes):
         record_hash(path, hashlib.sha256(content).hexdigest())
     show(f"Fetched from {carrier.address} into {path}")

@@ -186,7 +186,7 @@ def store_table(path: Path, table: pd.DataFrame, origin: str) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     try:
-        write_whole(path, buffer.getvalue())
+        write_whole(path, buffer.getvalue(), private=True)
     except OSError:
         return
 

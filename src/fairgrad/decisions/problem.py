@@ -76,7 +76,10 @@ def measured_apart(
         found.append((attributes, own, constraints_of(part, own, y_desirable=y_desirable)))
     everything = [constraints for *_, constraints in found]
     ends = np.cumsum([len(constraints.c0) for constraints in everything])
-    slack = np.asarray(epsilon, dtype=np.float64)
+    try:
+        slack = np.asarray(epsilon, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"epsilon: expected numbers, got {epsilon!r}.") from None
     if slack.shape not in {(), (ends[-1],)}:
         raise ValueError(
             f"epsilon: expected a number or one per constraint ({ends[-1]}), "

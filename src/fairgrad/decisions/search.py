@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.decisions.lines import DecisionLine
+from fairgrad.decisions.problem import TOLERANCE
 from fairgrad.decisions.smooth import level_slopes, soften, solve_dual
 
 if TYPE_CHECKING:
@@ -41,8 +42,18 @@ PENALTIES = (30.0, 1000.0)
 FANS = ((10, 1.0), (5, 0.2), (5, 0.04))
 """Fans of lines: first all over, then closer and closer to the best; how many, and how wide."""
 
-NEWTON_TEMPERATURES = (0.03, 0.01, 0.003)
-NEWTON_STEPS = 10
+NEWTON_TEMPERATURES = (0.1, 0.03, 0.01)
+"""Of softened decisions whose slopes are taken, in parts of the size of a row's scores."""
+
+DAMPING = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""How much Newton's steps hold back where levels hardly move, in parts of where they move most."""
+
+NEWTON_STEPS = 12
+REPAIRS = (1e3, 1e6)
+"""Penalties of steps towards the bounds; in the end the bounds are all that counts."""
+
+NEAR = 0.005
+"""Levels this close to a bound are looked after when others are moved."""
 
 ROUNDS = {True: 6, False: 1}
 """Sweeps at the end, in a plane and in larger spaces; fewer if the bounds are kept and two of them
@@ -107,10 +118,12 @@ def solve(problem: DecisionProblem, near: Floats | None = None) -> Decision:
     quiet = 0
     for _ in range(ROUNDS[in_plane]):
         before = search.best
-        search.sweep(search.repair(before.multipliers), PENALTIES[-1])
-        quiet = quiet + 1 if search.best is before else 0
-        if quiet == 2 and search.best.beyond <= 0:
+        is_fair = before.beyond <= 0
+        if is_fair and quiet == 2:
             break
+        start = before.multipliers if is_fair else search.repair(before.multipliers)
+        search.sweep(start, PENALTIES[-1])
+        quiet = quiet + 1 if search.best is before else 0
     return search.found()
 
 
@@ -203,31 +216,61 @@ class _Search:
         return directions
 
     def repair(self, net: Floats) -> Floats:
-        """Newton's steps towards the bounds, by the slopes of softened decisions.
+        """Damped Newton steps towards the bounds, by the slopes of softened decisions.
 
         The length of each step is searched exactly, on the decisions as they are.
         """
-        problem, penalty = self.problem, PENALTIES[-1]
-        value = self.value(net, penalty)
-        for _ in range(NEWTON_STEPS):
-            before, scores = value, problem.scores(net)
-            cells = problem.wrong_cells(problem.wrong(scores))
-            pairs = zip(problem.parts, cells, strict=True)
-            beyond = np.concatenate([part.beyond(part.levels(own))[:, 0] for part, own in pairs])
-            broken = beyond != 0
-            if not broken.any():
-                break
-            best = net
-            for temperature in NEWTON_TEMPERATURES:
-                slopes = level_slopes(problem, scores, temperature)[broken]
-                direction = -np.linalg.pinv(slopes, rcond=1e-3) @ beyond[broken]
+        for penalty in REPAIRS:
+            value = self.value(net, penalty)
+            for _ in range(NEWTON_STEPS):
+                before = value
+                value, net = self._newton(net, penalty, value)
+                if value > 0.99 * before:
+                    break
+        return net
+
+    def _newton(self, net: Floats, penalty: float, value: float) -> tuple[float, Floats]:
+        """The best of steps that are softened and damped more or less.
+
+        Rows are softened by their own scale, the size of their scores: near a point where all
+        weights of a group vanish, its rows have scores far smaller than those of other groups. And
+        a multiplier is scaled by what it does to the levels.
+        """
+        scores = self.problem.scores(net)
+        change, is_near = self._wanted(scores)
+        if not is_near.any():
+            return value, net
+        best, size = net, np.abs(scores).max(0) + ENOUGH
+        for temperature in NEWTON_TEMPERATURES:
+            slopes = level_slopes(self.problem, scores, temperature * size)[is_near]
+            norm = np.linalg.norm(slopes, axis=0)
+            scale = (norm > ENOUGH) / np.where(norm > ENOUGH, norm, 1.0)
+            left, stretch, right = np.linalg.svd(slopes * scale, full_matrices=False)
+            along = left.T @ change[is_near]
+            for damping in DAMPING if len(self.space) > 2 else DAMPING[-1:]:
+                shrunk = stretch / (stretch**2 + (damping * max(stretch[0], ENOUGH)) ** 2)
+                direction = scale * (right.T @ (shrunk * along))
                 found, there = self.line(scores, net, direction, penalty)
                 if found < value - ENOUGH:
                     value, best = found, there
-            net = best
-            if value > before - ENOUGH:
-                break
-        return net
+        return value, best
+
+    def _wanted(self, scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """(J,) by how much levels should change, and which are beyond their bounds or near them.
+
+        A level is to come a little inside its bounds, so that small moves of others do not break
+        it at once.
+        """
+        problem = self.problem
+        level = problem.levels(problem.wrong(scores))
+        lower, upper = (
+            np.concatenate([getattr(part, side) for part in problem.parts])
+            for side in ("lower", "upper")
+        )
+        inside = np.minimum(0.5 * TOLERANCE, 0.25 * (upper - lower))
+        change = np.clip(level, lower + inside, upper - inside) - level
+        is_near = np.minimum(upper - level, level - lower) < NEAR
+        return change, is_near
 
     @cached_property
     def groups(self) -> list[_GroupWeights]:

@@ -75,7 +75,7 @@ def find_head(module: nn.Module, head: str | None = None) -> Head:
     return inside[-1]
 
 
-def with_head(module: nn.Module, name: str, layer: nn.Linear) -> nn.Module:
+def with_head(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
     """A deep copy of a network with another layer in the place of its head."""
     if not name:
         return layer
@@ -214,7 +214,7 @@ def _in_file(
     If there is no such file, it is filled piece by piece, and gets its name when it is whole.
     """
     if not path.exists():
-        with whole_file(path) as beside:
+        with whole_file(path, private=True) as beside:
             writing = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float32, shape=shape)
             fill(writing)
             writing.flush()

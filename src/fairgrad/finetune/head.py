@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from torch import nn
 
 from fairgrad.finetune.features import (
     LARGE,
@@ -17,8 +20,9 @@ from fairgrad.finetune.features import (
     with_head,
 )
 from fairgrad.frontier import Frontier
-from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.torch import FairDecision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +30,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.typing import NDArray
-    from torch import nn
 
     from fairgrad.finetune.rows import Reading
+
+NO_ROWS = -1e4
+"""The logit of a cell without rows: its probability is 0 in every precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +78,9 @@ class HeadFrontier:
         Args:
             position: of the point in `points`.
         """
-        model = self.frontier.estimators_[position]
-        layer = _linear_layer(model, find_head(self.network, self.head))
+        model, head = self.frontier.estimators_[position], find_head(self.network, self.head)
+        is_linear = isinstance(model, FairGradClassifier)
+        layer = _linear_layer(model, head) if is_linear else _decision_layers(model, head)
         return with_head(self.network, self.head, layer)
 
     def select(
@@ -100,7 +107,7 @@ def finetune_head(
     *,
     fairness_measure: Any = "equalized_odds",
     epsilons: Any = 16,
-    estimator: FairGradClassifier | None = None,
+    estimator: FairGradClassifier | FairDecisionClassifier | None = None,
     sample_weight: Any = None,
     validation: Any = None,
     test: Any = None,
@@ -126,7 +133,10 @@ def finetune_head(
         sensitive_features: (n,) sensitive values, or a table with one column per attribute.
         fairness_measure: as in `fairgrad.torch.FairLoss`.
         epsilons: how many heads, from exact fairness to the plain one; or a list of epsilons.
-        estimator: settings of the training; a linear `FairGradClassifier`.
+        estimator: settings of the training; a linear `FairGradClassifier`. Or a
+            `FairDecisionClassifier` around logistic regression, its default: the new head is then a
+            linear layer with one output per cell, and `fairgrad.torch.FairDecision` behind it,
+            whose outputs are scores in double precision. One regression serves all epsilons.
         sample_weight: (n,) non-negative weights.
         validation: (X, y, sensitive_features) to judge and choose on; by default a part of the
             rows is held out, the same share of every label in every group.
@@ -203,7 +213,7 @@ def train_heads(
     *,
     fairness_measure: Any = "equalized_odds",
     epsilons: Any = 16,
-    estimator: FairGradClassifier | None = None,
+    estimator: FairGradClassifier | FairDecisionClassifier | None = None,
     sample_weight: Any = None,
     validation: Any = None,
     test: Any = None,
@@ -236,11 +246,11 @@ def train_heads(
             f"{getattr(features, 'shape', type(features).__name__)}."
         )
     estimator = FairGradClassifier() if estimator is None else estimator
-    is_own = isinstance(estimator, FairGradClassifier)
-    if not is_own or estimator.module is not None or tuple(estimator.hidden_layer_sizes):
+    if not (_is_linear(estimator) or _decides_linearly(estimator)):
         raise ValueError(
             "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
-            f"got {estimator!r}."
+            "or a FairDecisionClassifier around LogisticRegression (joint cells, no sensitive "
+            f"value to predict), got {estimator!r}."
         )
     frontier = Frontier(estimator, fairness_measure, epsilons, **settings)
     frontier.fit(
@@ -251,7 +261,55 @@ def train_heads(
         validation=validation,
         test=test,
     )
+    if _decides_linearly(estimator) and len(frontier.estimators_[0].cell_models_) > 1:
+        raise ValueError(
+            "fairness_measure: expected one that speaks of the groups of all attributes, as a head "
+            "of fair decisions has one set of cells; use a FairGradClassifier for attributes apart."
+        )
     return HeadFrontier(module, found.name, frontier)
+
+
+def _is_linear(estimator: Any) -> bool:
+    is_own = isinstance(estimator, FairGradClassifier)
+    return is_own and estimator.module is None and not tuple(estimator.hidden_layer_sizes)
+
+
+def _decides_linearly(estimator: Any) -> bool:
+    """Whether fair decisions are those of one regression, which two layers can hold."""
+    return (
+        isinstance(estimator, FairDecisionClassifier)
+        and (estimator.estimator is None or type(estimator.estimator) is LogisticRegression)
+        and estimator.cells in {"auto", "joint"}
+        and not estimator.prefit
+        and not estimator.use_sensitive
+    )
+
+
+def _decision_layers(model: FairDecisionClassifier, head: Head) -> nn.Sequential:
+    """A regression of the cells, and the fair decisions on its probabilities, as layers.
+
+    A cell that no row is in gets a logit far below all others.
+    """
+    regression, (pull,) = model.cell_models_[0], model.pulls_
+    last = regression[-1] if isinstance(regression, Pipeline) else regression
+    scale = 1.0 if last is regression else regression[0].scale_
+    weight, bias = (torch.from_numpy(part) for part in (last.coef_ / scale, last.intercept_))
+    if len(weight) == 1:  # two cells that have rows
+        weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
+    layer = new_head(head, pull.size)
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.fill_(NO_ROWS)
+        present = torch.from_numpy(last.classes_)
+        layer.weight[present] = weight.to(layer.weight)
+        layer.bias[present] = bias.to(layer.bias)
+    decision = FairDecision(1.0 + pull).to(layer.weight.device)
+    if count_outputs(head, len(pull)) > 1:
+        return nn.Sequential(layer, decision)
+    margin = nn.Linear(2, 1, bias=False, device=layer.weight.device, dtype=torch.float64)
+    with torch.no_grad():
+        margin.weight.copy_(torch.tensor([[-1.0, 1.0]]))
+    return nn.Sequential(layer, decision, margin.requires_grad_(requires_grad=False))
 
 
 def _linear_layer(model: FairGradClassifier, head: Head) -> nn.Linear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,16 +11,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.audit import Certificate, likeliest
+from fairgrad.audit.asked import DEFAULT_TOLERANCE
+from fairgrad.aware import to_predict
 from fairgrad.checks import check_count, check_number
-from fairgrad.frontier.judging import FrontierJudge, best_of_kind, hypervolume, report_data
+from fairgrad.frontier.judging import (
+    FrontierJudge,
+    ModelAudits,
+    best_of_kind,
+    hypervolume,
+    report_data,
+)
 from fairgrad.frontier.models import EstimatorTemplate
-from fairgrad.groups import group_rows
+from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from fairgrad.audit import Audit
     from fairgrad.frontier.models import FittedModels, FrontierRows
     from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
@@ -53,6 +62,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         n_seeds: how many times each epsilon is trained, from other initial weights.
         validation_fraction: share of the rows held out to judge on, the same of every label of
             every group, unless `fit` gets validation rows.
+        certify_fraction: share of the rows held out likewise for `certify`: nothing looks at them
+            before, and they serve once.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the estimator's own, or the second of two classes.
         confidence: of each interval.
@@ -70,11 +81,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
             fair, on the validation rows.
         estimators_: the fitted models, in the order of the points.
-        audits_: by "validation" and "test", the audit of each model.
+        audits_: by "validation" and "test", the audit of each model, a sequence.
         post_processing_: points of the post-processed models, if asked for.
         fairness_measure_: the measure in use.
         desirable_: the labels taken as desirable; none if the measure does not look at them.
         classes_: the class labels.
+        certificate_: what `certify` found last; None before.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -99,6 +111,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         use_sensitive: bool | str | None = None,
         n_seeds: int = 1,
         validation_fraction: float = 0.2,
+        certify_fraction: float = 0.0,
         y_desirable: Any = None,
         confidence: float = 0.95,
         post_processing: bool = False,
@@ -112,6 +125,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self.use_sensitive = use_sensitive
         self.n_seeds = n_seeds
         self.validation_fraction = validation_fraction
+        self.certify_fraction = certify_fraction
         self.y_desirable = y_desirable
         self.confidence = confidence
         self.post_processing = post_processing
@@ -151,6 +165,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         everything = template.read(X, y, sensitive_features, sample_weight)
         source = check_random_state(self.random_state)
         seeds = source.randint(np.iinfo(np.int32).max, size=self.n_seeds)
+        everything, fresh = self._hold_fresh(everything, int(seeds[0]))
         training, parts = self._split(template, everything, validation, test, int(seeds[0]))
         fitted = [
             one.fit(training, measure, epsilons, seeds, self.n_jobs) for one in kinds.values()
@@ -159,9 +174,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: [
-                judge.audit(part, predicted) for one in fitted for predicted in one.predict(part)
-            ]
+            name: ModelAudits(judge, part, [p for one in fitted for p in one.predict(part)])
             for name, part in parts.items()
         }
         points = pd.DataFrame(
@@ -171,9 +184,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 "use_sensitive": np.repeat(list(kinds), len(seeds) * len(epsilons)),
             }
         )
-        self.points_ = _with_figures(points, judge, self.audits_)
+        self.points_ = _with_figures(points, self.audits_)
+        self._template, self._judged_by = template, judge
+        self._compared_on, self._fresh = replace(parts[PART], X=None), fresh
+        self.certificate_: Certificate | None = None
         self.post_processing_: pd.DataFrame | None = None
-        self.post_processing_audits_: dict[str, list[Audit]] = {}
+        self.post_processing_audits_: dict[str, ModelAudits] = {}
         if self.post_processing:
             self._post_process(judge, training, parts)
         return self
@@ -196,12 +212,16 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         use_sensitive: bool = False,
     ) -> int:
         """The position in `points_` of the model that `select` gives."""
-        check_is_fitted(self, "points_")
-        points = self.points_
-        if len(self._fitted) > 1:
-            points = points[points["use_sensitive"] == bool(use_sensitive)]
+        points = self._of_kind(use_sensitive)
         chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy)
         return int(points.index[chosen])
+
+    def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
+        """The points of aware models, or of the others, where there are both kinds."""
+        check_is_fitted(self, "points_")
+        if len(self._fitted) == 1:
+            return self.points_
+        return self.points_[self.points_["use_sensitive"] == bool(use_sensitive)]
 
     def select(
         self,
@@ -209,6 +229,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         max_unfairness: float | None = None,
         min_accuracy: float | None = None,
         use_sensitive: bool = False,
+        tolerance: Any = None,
+        certify: float | None = None,
+        fresh: Any = None,
     ) -> Any:
         """A fitted classifier, chosen by its figures on the validation rows.
 
@@ -216,14 +239,109 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             max_unfairness: takes the most accurate model that is at most so unfair.
             min_accuracy: takes the fairest model that is at least so accurate.
             use_sensitive: whether to take an aware model, where there are both kinds.
+            tolerance: takes a model only if it is certified to be fair within this tolerance; as
+                in `certify`.
+            certify: the confidence of that certificate; 0.95 if a tolerance is given.
+            fresh: the rows for that, as in `certify`.
 
         Raises:
-            ValueError: if no model qualifies; the message names the best there is.
+            ValueError: if no model qualifies; the message names the best there is. If none is
+                certified, it says what that would take.
         """
+        if tolerance is not None or certify is not None:
+            if max_unfairness is not None or min_accuracy is not None:
+                raise ValueError(
+                    "tolerance: a certificate is for the most accurate model that is likely to "
+                    "pass; leave out max_unfairness and min_accuracy."
+                )
+            certificate = self.certify(
+                DEFAULT_TOLERANCE if tolerance is None else tolerance,
+                0.95 if certify is None else certify,
+                fresh=fresh,
+                use_sensitive=use_sensitive,
+            )
+            if not certificate.is_certified:
+                raise ValueError(certificate.sentence)
+            return certificate.model
         position = self.choose(
             max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
         )
         return self._estimator(position)
+
+    def certify(
+        self,
+        tolerance: Any = DEFAULT_TOLERANCE,
+        confidence: float = 0.95,
+        *,
+        fresh: Any = None,
+        use_sensitive: bool = False,
+        min_group: float = MIN_GROUP,
+    ) -> Certificate:
+        """Judges one model on rows that nothing has looked at: it is certified to be fair, or not.
+
+        The model is the most accurate of those that are likely to pass, by the validation rows.
+        With the confidence asked for it is fair within the tolerance on new people, if it is
+        certified. The fresh rows serve once: whoever asks again needs other ones.
+
+        Args:
+            tolerance: what is still fair, as in `fairgrad.audit.Audit`: the largest |F|,
+                "four_fifths", or a mapping from measures to either.
+            confidence: of the certificate.
+            fresh: (X, y, sensitive_features) that nothing has looked at, in place of those held
+                out by `certify_fraction`.
+            use_sensitive: whether to take an aware model, where there are both kinds.
+            min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.
+
+        Raises:
+            ValueError: if there are no fresh rows, or no model is more accurate than one label for
+                everybody; the fresh rows were not looked at then.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> sex = rng.choice(["F", "M"], 20_000)
+            >>> X = rng.normal(size=(20_000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+            >>> y = (X.sum(1) + rng.normal(size=20_000) > 0.5).astype(int)
+            >>> frontier = Frontier(
+            ...     fairness_measure="demographic_parity", epsilons=8, certify_fraction=0.3,
+            ...     random_state=0,
+            ... ).fit(X, y, sensitive_features=sex)
+            >>> certificate = frontier.certify(tolerance=0.1)
+            >>> certificate.is_certified, certificate.audit.table.n_rows
+            (True, 6000)
+        """
+        points = self._of_kind(use_sensitive)
+        check_number("confidence", confidence, above=0, below=1)
+        rows = self._fresh
+        if fresh is not None:
+            rows = self._template.read(*unpack_rows(fresh, "fresh"))
+        if rows is None:
+            raise ValueError(
+                "certify: needs rows that nothing has looked at, once"
+                + (" (those of certify_fraction have served)" if self.certify_fraction else "")
+                + ": pass fresh=(X, y, sensitive_features), or set certify_fraction and fit again."
+            )
+        judge, known = self._judged_by, self._compared_on
+        if set(rows.s) != set(known.s):  # columns without names, such as arrays
+            if len(rows.s) != len(known.s):
+                raise ValueError(
+                    f"fresh: expected the sensitive attributes {list(known.s)}, got {list(rows.s)}."
+                )
+            rows = replace(rows, s=dict(zip(known.s, rows.s.values(), strict=True)))
+        asked = {"tolerance": tolerance, "confidence": confidence, "min_group": min_group}
+        compared = [
+            judge.audit(known, np.asarray(one.labels)[one.predicted], **asked)
+            for one in (self.audits_[PART][place] for place in points.index)
+        ]
+        candidacy = likeliest(compared, len(rows.y))
+        position = int(points.index[candidacy.position])
+        model = self._estimator(position)
+        predicted = model.predict(rows.X, **to_predict(model, rows.sensitive_features))
+        if fresh is None:
+            self._fresh = None  # before the look, so that there is no second one
+        audit = judge.audit(rows, predicted, **asked)
+        found = Certificate(audit, candidacy._replace(position=position))
+        self.certificate_ = replace(found, model=model) if found.is_certified else found
+        return self.certificate_
 
     def hypervolume(self, on: str = PART, reference: tuple[float, float] | None = None) -> float:
         """The area of what the models are at least as good as; larger is better.
@@ -269,6 +387,17 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 "fairness_measure: the estimator's is None, a plain model; name one to judge by."
             )
         return DEFAULT_MEASURE
+
+    def _hold_fresh(
+        self, everything: FrontierRows, seed: int
+    ) -> tuple[FrontierRows, FrontierRows | None]:
+        """The rows to work with, and those for a certificate."""
+        fraction = check_number("certify_fraction", self.certify_fraction, below=1.0)
+        if not fraction:
+            return everything, None
+        cell = group_rows(everything.y, everything.s).cell()
+        rest, fresh = hold_out(cell, fraction, seed, "certify_fraction")
+        return everything.take(rest), everything.take(fresh)
 
     def _split(
         self,
@@ -317,9 +446,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         for name, part in parts.items():
             found = list(thresholds.predict(fitted.prepared(part)))
             slacks = [slack for slack, _ in found]
-            self.post_processing_audits_[name] = [judge.audit(part, p) for _, p in found]
+            self.post_processing_audits_[name] = ModelAudits(judge, part, [p for _, p in found])
         points = pd.DataFrame({"epsilon": slacks})
-        self.post_processing_ = _with_figures(points, judge, self.post_processing_audits_)
+        self.post_processing_ = _with_figures(points, self.post_processing_audits_)
 
     def _check_part(self, on: str) -> None:
         check_is_fitted(self, "points_")
@@ -327,13 +456,10 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
 
 
-def _with_figures(
-    points: pd.DataFrame, judge: FrontierJudge, audits: dict[str, list[Audit]]
-) -> pd.DataFrame:
+def _with_figures(points: pd.DataFrame, audits: dict[str, ModelAudits]) -> pd.DataFrame:
     """Adds what the audits of each part say, and which points nothing dominates."""
     for name, found in audits.items():
-        figures = pd.DataFrame([judge.figures(audit) for audit in found])
-        points = points.join(figures.add_prefix(f"{name}_"))
+        points = points.join(found.figures().add_prefix(f"{name}_"))
     return points.assign(on_frontier=best_of_kind(points, f"{PART}_"))
 
 

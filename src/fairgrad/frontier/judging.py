@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit
+from fairgrad.audit.counts import ModelCounts, predicted_labels
 from fairgrad.audit.intervals import clopper_pearson
+from fairgrad.audit.verdicts import unfairness_of
 from fairgrad.audit.words import OVERALL
+from fairgrad.columns import as_array
 from fairgrad.measures import On, measure_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from fairgrad.frontier.frontier import Frontier
@@ -57,43 +59,93 @@ class FrontierJudge:
     classes: NDArray[Any]
     confidence: float
 
-    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
-        """Audits predictions by this measure, on the groups that training compares."""
+    def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
+        """Audits predictions by this measure, on the groups that training compares.
+
+        Args:
+            rows: to judge on.
+            predicted: one label per row.
+            **changed: what the audit is to have otherwise.
+        """
         measures = _on_groups(self.measure, tuple(rows.s))
+        usual: dict[str, Any] = {
+            # Sharing the error, the intervals of all measures hold at once.
+            "confidence": 1 - (1 - self.confidence) / len(measures),
+            "min_group": 0,  # a frontier is judged by what it was trained for: all groups
+        }
         return Audit(
             rows.y,
             predicted,
             rows.s,
             measures=measures,
-            # Sharing the error, the intervals of all measures hold at once.
-            confidence=1 - (1 - self.confidence) / len(measures),
-            min_group=0,  # a frontier is judged by what it was trained for: all groups
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
+            **{**usual, **changed},
         )
 
-    def figures(self, audit: Audit) -> dict[str, float]:
-        """Accuracy and unfairness, each with its ends.
+
+class ModelAudits(Sequence[Audit]):
+    """The audits of many models on the same rows; each is made when it is first looked at.
+
+    Args:
+        judge: what models are judged by.
+        rows: on which.
+        predictions: of each model.
+    """
+
+    def __init__(
+        self, judge: FrontierJudge, rows: FrontierRows, predictions: Sequence[Any]
+    ) -> None:
+        self._judge, self._rows = judge, replace(rows, X=None)
+        first = judge.audit(rows, predictions[0])
+        self._made = {0: first}
+        every = np.concatenate([as_array(predicted) for predicted in predictions])
+        index = predicted_labels(first.rows, every, "y_pred", n_models=len(predictions))
+        self._predicted = index.astype(first.predicted.dtype).reshape(len(predictions), -1)
+
+    def __len__(self) -> int:
+        return len(self._predicted)
+
+    @overload
+    def __getitem__(self, position: int) -> Audit: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[Audit]: ...
+    def __getitem__(self, position: int | slice) -> Audit | list[Audit]:
+        if isinstance(position, slice):
+            return [self[i] for i in range(*position.indices(len(self)))]
+        place = range(len(self))[position]
+        if place not in self._made:
+            predicted = np.asarray(self._made[0].labels)[self._predicted[place]]
+            self._made[place] = self._judge.audit(self._rows, predicted)
+        return self._made[place]
+
+    def figures(self) -> pd.DataFrame:
+        """Accuracy and unfairness of each model, each with its ends.
 
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
         `fairgrad.audit.Finding.unfairness_interval`.
         """
-        accuracy = audit.table.together().rates["accuracy"]
-        low, high = clopper_pearson(accuracy.value, accuracy.trials, 1 - self.confidence)
-        found = [finding for finding in audit.findings if finding.n_defined]
+        first = self._made[0]
+        counts = ModelCounts.from_rows(first.rows, self._predicted)
+        accuracy, alpha = counts.together().rates["accuracy"], 1 - self._judge.confidence
+        ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
+        accurate = np.stack([accuracy.value, *ends])
+        found = [finding for finding in first.findings if finding.n_defined]
+        unfair = []
+        for finding in found:
+            view = counts.view(*finding.table.groups.attributes)
+            value, ends = unfairness_of(finding.comparison.of_models(view), finding.alpha)
+            unfair.append(np.stack([value, *ends]))
         # One mean over the levels of all measures, not a mean of means.
-        unfair = np.average(
-            [(f.unfairness, *f.unfairness_interval) for f in found],
-            axis=0,
-            weights=[f.n_defined for f in found],
+        mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in found])
+        return pd.DataFrame(
+            {
+                f"{name}{end}": part
+                for name, parts in {"accuracy": accurate, "unfairness": mean}.items()
+                for end, part in zip(("", "_low", "_high"), parts, strict=True)
+            }
         )
-        accurate = np.array([accuracy.value[0], low[0], high[0]])
-        return {
-            f"{name}{end}": float(figure)
-            for name, figures in {"accuracy": accurate, "unfairness": unfair}.items()
-            for end, figure in zip(("", "_low", "_high"), figures, strict=True)
-        }
 
 
 def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
@@ -149,7 +201,7 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
     from fairgrad.report.frontier import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
 
     own = _points(frontier.points_, on)
-    audits = frontier.audits_[on]
+    audits = list(frontier.audits_[on])
     note, points = NOTE.format(confidence=frontier.confidence), own
     other, kinds = frontier.post_processing_, frontier.points_["use_sensitive"]
     are_both = kinds.any() and not kinds.all()

@@ -28,7 +28,7 @@ from fairgrad.sklearn import (
     fit_variants,
 )
 from fairgrad.sklearn.decision import predict_together
-from fairgrad.sklearn.fitting import LARGE_TABLE_RATES
+from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
 from fairgrad.sklearn.rows import split_columns
 
 if TYPE_CHECKING:
@@ -262,6 +262,8 @@ class FittedModels:
     def predict(self, rows: FrontierRows) -> list[Any]:
         """The predictions of all models; what is shared is computed once."""
         X, s = self.prepared(rows).X, rows.sensitive_features
+        if isinstance(self.models[0], FairGradClassifier):
+            return predict_variants(self.models, X, **to_predict(self.models[0], s))
         if not isinstance(self.models[0], FairDecisionClassifier):
             return [model.predict(X, **to_predict(model, s)) for model in self.models]
         found: list[Any] = []

@@ -12,6 +12,7 @@ from fairgrad.report.figure import series as series
 from fairgrad.report.figure import var as var
 from fairgrad.report.frontier import FrontierData, frontier_figures
 from fairgrad.report.history import history_figures
+from fairgrad.report.over_time import over_time_figures
 from fairgrad.report.report import Report
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "ReportFigure",
     "frontier_figures",
     "history_figures",
+    "over_time_figures",
     "save_figures",
 ]

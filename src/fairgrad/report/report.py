@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, further, tables, words
+from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
+from fairgrad.audit.over_time import EACH
 from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
 from fairgrad.report.audit_figures import (
@@ -24,6 +26,7 @@ from fairgrad.report.audit_figures import (
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
+from fairgrad.report.over_time import over_time_figures
 from fairgrad.report.page import render
 from fairgrad.report.score_figures import score_figures, threshold_figures
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, Finding
+    from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
     from fairgrad.audit.counts import CountTable
     from fairgrad.report.figure import ReportFigure
 
@@ -54,8 +57,10 @@ class Report:
             boosted trees do not); or a frame with the columns epoch, quantity ("level",
             "multiplier", "weight"), name and value.
         chosen: position in the frontier of the model that was chosen.
+        over: audits of consecutive periods of the same rows, to show how levels move.
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
+        certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -71,10 +76,13 @@ class Report:
         frontier: Any = None,
         history: Any = None,
         chosen: int | None = None,
+        over: AuditOverTime | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self.audit, self.title = audit, title
+        self.over, self.certificate = over, certificate
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -89,6 +97,8 @@ class Report:
             figures["thresholds"] = threshold_figures(audit)
         if audit.baseline is not None:
             figures |= {f"changes {view}": change_figures(audit, view) for view in audit.views}
+        if self.over is not None:
+            figures["over_time"] = over_time_figures(self.over)
         if self.frontier is not None:
             figures["frontier"] = frontier_figures(self.frontier)
         if self.history is not None:
@@ -110,17 +120,22 @@ class Report:
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,
+            "certificate": self.certificate,
             "impact": _impact(audit),
             "sides": _sides(audit),
             "most_sides": MOST_SIDES,
             "measures": dict.fromkeys(finding.measure for finding in audit.findings),
             "groups": _groups(audit),
+            "ratios": _ratios(audit),
+            "ratio_heads": [head.lower() for head in IMPACT_HEADS],
             "named": _named_figures(audit),
             "confusion": _confusion(audit),
             "score_gaps": _score_gaps(audit),
             "subgroups": _subgroups(audit),
             "about": further.ABOUT,
             "frontier": self.frontier,
+            "over": self.over,
+            "over_note": EACH,
             "figures": self._by_section,
             "most_groups": MOST_GROUPS,
             "classes": CLASSES,
@@ -270,6 +285,16 @@ def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
             {**rows[place], "name": shorts[place], "said": percent(rows[place]["share"])}
             for place in _by_size(view)
         ]
+    return found
+
+
+def _ratios(audit: Audit) -> dict[str, list[list[Any]]]:
+    """By way of grouping: the rows of the impact table, if the audit has one."""
+    if audit.impact_table is None:
+        return {}
+    found: dict[str, list[list[Any]]] = {}
+    for row in audit.impact_table.frame.to_dict(orient="records"):
+        found.setdefault(row["attribute"], []).append(impact_cells(row))
     return found
 
 

@@ -25,6 +25,7 @@ from fairgrad.sklearn.fitting import (
     TOLERATED_LOSS,
     best_run,
     candidate_rates,
+    layer_of,
     parameters_from,
     resolve_clip,
     resolve_epochs,
@@ -291,12 +292,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         Raises:
             ValueError: if the model is not aware, or the columns do not fit.
         """
-        check_is_fitted(self, "state_")
-        X, found = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
-        X = validate_data(self, X, reset=False, **FEATURES)
-        if self.sensitive_encoder_ is not None and sensitive_features is None:
-            sensitive_features = found
-        return self._margins(with_values(self.sensitive_encoder_, X, sensitive_features))
+        return self._margins(self._read(X, sensitive_features))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """(n, classes) probabilities; sensitive values as in `decision_function`."""
@@ -352,7 +348,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         """Everything that is decided once, by the first rows."""
         self.classes_ = rows.classes
         self.sensitive_encoder_ = rows.encoder
-        self.seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self.random_state
+        self.seed_ = _drawn(seed) if isinstance(seed, int) else _drawn.__wrapped__(seed)
         self.calls_ = 0
         n_features = rows.X.shape[1]
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
@@ -508,6 +505,15 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         wrong = is_wrong(people, self._labels(self._margins(X)))
         return levels_of(constraints, cell_errors(people, wrong, constraints.by_label)).values
 
+    def _read(self, X: Any, sensitive_features: Any) -> Any:
+        """Features as the network was trained on them, checked."""
+        check_is_fitted(self, "state_")
+        X, found = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
+        X = validate_data(self, X, reset=False, **FEATURES)
+        if self.sensitive_encoder_ is not None and sensitive_features is None:
+            sensitive_features = found
+        return with_values(self.sensitive_encoder_, X, sensitive_features)
+
     def _labels(self, scores: Floats) -> NDArray[Any]:
         index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[index.astype(np.int64)]
@@ -516,7 +522,10 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
     def _margins(self, X: Any) -> Floats:
         """What `decision_function` gives, of features as the network was trained on them."""
         pieces = [X[start : start + PIECE] for start in range(0, X.shape[0], PIECE)]
-        scores = np.concatenate([self._scores(piece) for piece in pieces])
+        return self._oriented(np.concatenate([self._scores(piece) for piece in pieces]))
+
+    def _oriented(self, scores: Floats) -> Floats:
+        """(n,) margins of two classes, (n, classes) logits of more, from the network's scores."""
         if len(self.classes_) > 2:
             return scores
         margin: Floats = scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
@@ -528,29 +537,32 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             dtype = next(self.module_.parameters()).dtype
             scores: Floats = module_scores(self.module_, torch.tensor(dense, dtype=dtype)).numpy()
             return scores
-        scaled = Scaling(self.offset_, self.scale_).apply(X)
-        dense = scaled.toarray() if hasattr(scaled, "tocsr") else scaled
+        dense = self._scaled(X)
         if self.shape_.hidden:
             return network_scores(self.shape_, self.state_, dense)
-        weight, bias = _layer(self.shape_, self.state_)
+        weight, bias = layer_of(self.shape_, self.state_)
         linear: Floats = dense @ weight.T + bias
         return linear
+
+    def _scaled(self, X: Any) -> Any:
+        """Features as the first layer sees them."""
+        scaled = Scaling(self.offset_, self.scale_).apply(X)
+        return scaled.toarray() if hasattr(scaled, "tocsr") else scaled
 
     def _linear(self) -> tuple[Floats, Floats]:
         check_is_fitted(self, "state_")
         if self.shape_ is None or self.shape_.hidden:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
-        parts = _layer(self.shape_, self.state_)
+        parts = layer_of(self.shape_, self.state_)
         weight, bias = (part.astype(np.float64) for part in parts)
         weight = weight / self.scale_
         return weight, bias - weight @ self.offset_
 
 
-def _layer(shape: Shape, state: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    """The weights and biases of a linear model, for scaled features."""
-    n_weights = shape.sizes[0]
-    flat = state["network.parameters"][0]
-    return flat[:n_weights].reshape(shape.pieces["weight0"]), flat[n_weights:]
+@cache
+def _drawn(random_state: Any) -> int:
+    """A seed by scikit-learn's rules; variants mostly have the same, and drawing it takes long."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 @cache

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled
@@ -21,7 +21,12 @@ from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
 from fairgrad.columns import sensitive_columns
 from fairgrad.decisions import TOLERANCE, added_scores
 from fairgrad.measures import desirable_labels, uses_desirable
-from fairgrad.sklearn.cell_models import cell_probabilities, given_groups
+from fairgrad.sklearn.cell_models import (
+    cell_probabilities,
+    count_of_trees,
+    given_groups,
+    last_step,
+)
 from fairgrad.sklearn.decision_fitting import fit_decisions
 from fairgrad.sklearn.fitting import SMALL_TABLE
 
@@ -61,8 +66,11 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         prefit: whether the estimator is fitted already. Its probabilities of the labels are kept as
             they are; only those of the groups, and the multipliers, are fitted.
         cells: "joint" fits one model over all (label, group) cells, "factored" one of the labels
-            and, within each label, one of the groups. "auto" is joint, but factored if the model
-            is prefit or an ensemble of trees, for which every further class costs as much again.
+            and, within each label, one of the groups. "auto" takes what costs least for the same
+            decisions: joint, a logistic regression stopping at a tolerance of 0.001; but if the
+            model is prefit or an ensemble of trees, for which every further class costs as much
+            again, factored, with a quarter of the boosting rounds (half of a forest's trees) for
+            the groups.
         group_estimator: for the groups within each label; by default the estimator.
         tune_on: the rows by whose labels the multipliers are found: "training", "held_out" (a share
             of the rows that the models do not learn from), or "cross_fitted" (all rows, with
@@ -293,9 +301,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return False
         if self.cells != "auto":
             return self.cells == "joint"
-        estimator = self._estimator()
-        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        return not hasattr(last, "n_estimators")
+        return count_of_trees(self._estimator()) is None
 
     def _tuned_on(self, n_rows: int) -> str:
         """Which rows the multipliers are found on."""
@@ -303,9 +309,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return self.tune_on
         if n_rows < SMALL_TABLE:
             return "cross_fitted"
-        estimator = self._estimator()
-        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        return "training" if isinstance(last, LinearClassifierMixin) else "held_out"
+        is_linear = isinstance(last_step(self._estimator()), LinearClassifierMixin)
+        return "training" if is_linear else "held_out"
 
     def _scores(self, X: Any, sensitive_features: Any) -> Floats:
         """(L, n) the scores of the labels."""

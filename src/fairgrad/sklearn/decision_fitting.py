@@ -27,6 +27,8 @@ from fairgrad.sklearn.cell_models import (
     AttributeRows,
     CellModels,
     cell_probabilities,
+    cheaper_cells,
+    cheaper_groups,
     fit_arguments,
     given_groups,
 )
@@ -144,13 +146,12 @@ class CellFit:
         self.parts = [AttributeRows.of(rows, names) for names in self.attributes]
         self.sizes = [part.groups.n_groups for part in self.parts]
         estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
-        group_estimator = estimator if model.group_estimator is None else model.group_estimator
-        self.models = CellModels(
-            estimator,
-            group_estimator,
-            is_joint=model._is_joint(),  # noqa: SLF001 - as above
-            prefit=model.prefit,
-        )
+        is_joint = model._is_joint()  # noqa: SLF001 - as above
+        of_groups = estimator if model.group_estimator is None else model.group_estimator
+        if model.cells == "auto":
+            of_groups = cheaper_groups(estimator) if of_groups is estimator else of_groups
+            estimator = cheaper_cells(estimator) if is_joint else estimator
+        self.models = CellModels(estimator, of_groups, is_joint=is_joint, prefit=model.prefit)
         self.label_model: Any = None
         self.cell_models: list[Any] = []
 

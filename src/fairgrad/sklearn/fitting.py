@@ -44,6 +44,9 @@ CLIP_NORM = 0.1
 gradient grows on it, a linear model's does not. The paper clips at 0.05. On small tables there are
 too few steps to diverge, and too few to get anywhere in such small ones."""
 
+PIECE = 4096
+"""Rows scored at a time by many models."""
+
 EPOCHS, LEAST_STEPS, MOST_STEPS, LEAST_EPOCHS = 30, 300, 3000, 5
 """Passes over the rows; steps below which there are more of them, and above which there are fewer,
 down to the last number. On CelebA, 120,000 rows, 13 passes end where 30 do."""
@@ -106,6 +109,24 @@ def fit_variants(
     for run, choice in chosen:
         run.model._finish(run, choice, rows)  # noqa: SLF001
     return [run.model for run, _ in chosen]
+
+
+def predict_variants(
+    models: Sequence[FairGradClassifier], X: Any, *, sensitive_features: Any = None
+) -> list[Any]:
+    """What each of some models that `fit_variants` gave predicts; features are read once."""
+    first = models[0]
+    X = first._read(X, sensitive_features)  # noqa: SLF001 - the classifier's other half, as below
+    if first.shape_ is None or first.shape_.hidden:
+        return [model._labels(model._margins(X)) for model in models]  # noqa: SLF001
+    layers = [layer_of(first.shape_, model.state_) for model in models]
+    weight, bias = (np.concatenate(part) for part in zip(*layers, strict=True))
+    n, labels = X.shape[0], [np.empty(X.shape[0], first.classes_.dtype) for _ in models]
+    for rows in (slice(start, start + PIECE) for start in range(0, n, PIECE)):
+        scores = first._scaled(X[rows]) @ weight.T + bias  # noqa: SLF001
+        for own, part in zip(labels, np.split(scores, len(models), axis=1), strict=True):
+            own[rows] = first._labels(first._oriented(part))  # noqa: SLF001
+    return labels
 
 
 class StackRun(NamedTuple):
@@ -199,6 +220,13 @@ def _is_auto(name: str, value: Any, kind: str = "a number") -> bool:
     if isinstance(value, str) and value != "auto":
         raise ValueError(f"{name}: expected {kind} or 'auto', got {value!r}.")
     return isinstance(value, str)
+
+
+def layer_of(shape: Shape, state: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """The weights and biases of a linear model, for scaled features."""
+    n_weights = shape.sizes[0]
+    flat = state["network.parameters"][0]
+    return flat[:n_weights].reshape(shape.pieces["weight0"]), flat[n_weights:]
 
 
 def parameters_from(classifier: Any, shape: Shape, scaling: Scaling) -> Floats:

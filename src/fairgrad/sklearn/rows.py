@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,11 +95,17 @@ class FittingRows:
         X, weight = self.X, self.everyone.weight
         weight = np.ones(len(self)) if weight is None else weight[: len(self)]
         share = weight / weight.sum()
-        if sparse.issparse(X):
-            mean = np.asarray(share @ X, dtype=np.float64).ravel()
-            variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
-        else:
-            mean, variance = _moments(X, share)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sparse.issparse(X):
+                mean = np.asarray(share @ X, dtype=np.float64).ravel()
+                variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
+            else:
+                mean, variance = _moments(X, share)
+        if not np.isfinite(variance).all():
+            wide = np.flatnonzero(~np.isfinite(variance)).tolist()
+            raise ValueError(
+                f"X: values in columns {wide} are too large to be scaled; divide them first."
+            )
         smallest = 10 * np.finfo(X.dtype).eps * np.maximum(np.abs(mean), 1.0)
         spread = np.sqrt(np.maximum(variance, 0.0))
         offset = np.zeros_like(mean) if sparse.issparse(X) else mean
@@ -180,7 +187,7 @@ def read_rows(
     """
     y = as_column(y)
     X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
-    X, checked = validate_data(model, X, y, reset=not fitted, **FEATURES)
+    X, checked = _validated(model, X, y, reset=not fitted)
     check_classification_targets(checked)
     sample_weight = check_weights(sample_weight, X.shape[0])
     encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
@@ -208,6 +215,17 @@ def read_rows(
     if s is not None:
         check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
     return FittingRows(X, everyone, known, s is None, X_judged, encoder)
+
+
+def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Features and labels as scikit-learn checks them; some of its errors name neither."""
+    try:
+        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
+    except (TypeError, ValueError) as wrong:
+        if re.search(r"\b[Xy]\b", str(wrong)):
+            raise
+        raise type(wrong)(f"X, y: {wrong}") from wrong
+    return checked
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:

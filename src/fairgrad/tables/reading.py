@@ -20,6 +20,7 @@ import zipfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from glob import glob
@@ -46,6 +47,11 @@ from fairgrad.tables.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    Times = NDArray[np.int64] | None
+    """How many rows each row of a table of counts stands for; None for rows that are rows."""
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2", ".txt", ".data")
 TSV_ENDINGS = (".tsv", ".tsv.gz", ".tab")
@@ -170,8 +176,8 @@ def named_frame(
     unnamed = [column for column in table.columns if not isinstance(column, str)]
     if unnamed:
         raise ValueError(f"the table has a column named {unnamed[0]!r}; names must be text")
-    _check_distinct(table.columns, "the table")
-    return _plain(table.reset_index(drop=True)), "table"
+    check_distinct(table.columns, "the table")
+    return plain_frame(table.reset_index(drop=True)), "table"
 
 
 def _are_paths(table: Any) -> bool:
@@ -205,6 +211,11 @@ def table_files(table: TableSource) -> list[Path]:
             f"cannot read {path.name!r}; files ending in {', '.join(ENDINGS)} can be read"
         )
     return [path]
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether one of `table_files` is a Parquet file, or a folder of them."""
+    return path.is_dir() or path.name.lower().endswith(PARQUET_ENDINGS)
 
 
 def _folder(path: Path) -> list[Path]:
@@ -285,6 +296,38 @@ def read_table(
     return frame
 
 
+def read_counted(
+    answer: pd.DataFrame,
+    times: NDArray[np.int64],
+    *,
+    options: ReadingOptions | None = None,
+    decimal: str = ".",
+    files: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The distinct rows of a table, read as `read_table` would read all of them.
+
+    What a column holds is found from its distinct values, so it is the same for the table and for
+    a query's answer.
+
+    Args:
+        answer: one row per combination of values.
+        times: (n,) how many rows of the table each row stands for.
+        options: what the user says of the files.
+        decimal: the decimal mark of the files.
+        files: what is to be said of them.
+    """
+    report = ReadingReport(files=list(files), decimal=decimal)
+    options = options or ReadingOptions()
+    data = {}
+    for name in map(str, answer.columns):
+        column = ColumnParts(name, times=times)
+        column.add(answer[name], decimal, options.missing, as_text=False)
+        data[name] = column.joined(report, dates=True)
+    frame = pd.DataFrame(data, copy=False)
+    frame.attrs[READING] = report
+    return frame
+
+
 def pieces(
     table: TableSource,
     columns: Sequence[str] | None = None,
@@ -306,7 +349,7 @@ def pieces(
     first: list[str] | None = None
     for path in table_files(table):
         name = path.name.lower()
-        if path.is_dir() or name.endswith(PARQUET_ENDINGS):
+        if is_parquet(path):
             found = _parquet(path, columns, rows)
         elif name.endswith(EXCEL_ENDINGS):
             found = _excel(path, columns, rows)
@@ -316,11 +359,12 @@ def pieces(
             names = list(piece.columns)
             first = names if first is None else first
             if set(names) != set(first):
-                _refuse_columns(path, names, first)
+                refuse_columns(path, names, first)
             yield piece[first]
 
 
-def _refuse_columns(path: Path, names: Sequence[str], first: Sequence[str]) -> None:
+def refuse_columns(path: Path, names: Sequence[str], first: Sequence[str]) -> None:
+    """Refuses a file that has other columns than the first one."""
     lacks = [name for name in first if name not in names]
     what = f"lacks the column {lacks[0]!r}" if lacks else ""
     if not lacks:
@@ -330,6 +374,9 @@ def _refuse_columns(path: Path, names: Sequence[str], first: Sequence[str]) -> N
 
 def column_names(table: TableSource, options: ReadingOptions | None = None) -> list[str]:
     """The names of a table's columns."""
+    first = table_files(table)[0]
+    if is_parquet(first):  # no row is read
+        return [str(name) for name in next(parquet_files(first)).schema.names]
     piece = next(pieces(table, rows=1, options=options))
     return [str(name) for name in piece.columns]
 
@@ -348,7 +395,7 @@ def _csv(
         how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
         dialect = find_dialect(path, options)
-        names = _header(path, dialect)
+        names = csv_header(path, dialect)
         said = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
         how |= {"chunksize": rows, "header": 0, "names": names}
         with pd.read_csv(path, **dialect.options(), **how) as reader:
@@ -362,7 +409,7 @@ def _csv(
         raise ValueError(f"{path.name} cannot be read as a table ({_one_line(error)})") from error
 
 
-def _header(path: Path, dialect: Dialect) -> list[str]:
+def csv_header(path: Path, dialect: Dialect) -> list[str]:
     """The names of the columns, without spaces around them; one that stands twice is refused."""
     how: dict[str, Any] = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
     read = pd.read_csv(path, **how, **dialect.options())
@@ -373,7 +420,7 @@ def _header(path: Path, dialect: Dialect) -> list[str]:
 def _all_named(header: Iterable[Any], table: str) -> list[str]:
     """Names of columns; those without one are called as pandas does."""
     names = [str(name).strip() for name in header]
-    _check_distinct([name for name in names if name], table)
+    check_distinct([name for name in names if name], table)
     for place, name in enumerate(names):
         if not name:
             free = (f"Unnamed: {n}" for n in itertools.count(place))
@@ -381,7 +428,8 @@ def _all_named(header: Iterable[Any], table: str) -> list[str]:
     return names
 
 
-def _check_distinct(names: Iterable[Any], table: str) -> None:
+def check_distinct(names: Iterable[Any], table: str) -> None:
+    """Refuses two columns of one name."""
     seen = pd.Series(list(names), dtype=object)
     if seen.duplicated().any():
         twice = str(seen[seen.duplicated()].iloc[0])
@@ -391,23 +439,75 @@ def _check_distinct(names: Iterable[Any], table: str) -> None:
 
 
 def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+    for file in parquet_files(path, columns, rows):
+        for batch in file.batches:
+            yield plain_frame(batch.to_pandas())
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFile:
+    """One file of a folder of Parquet files.
+
+    Attributes:
+        path: its place.
+        keys: columns whose value stands in the names of its folders.
+        schema: of its batches.
+        batches: its rows as Arrow's record batches; at least one, which may be empty.
+    """
+
+    path: Path
+    keys: tuple[str, ...]
+    schema: Any
+    batches: Iterator[Any]
+
+
+def parquet_files(
+    path: Path, columns: Sequence[str] | None = None, rows: int = PIECE
+) -> Iterator[ParquetFile]:
+    """The files of a Parquet folder, or the file, to be read one after the other.
+
+    Raises:
+        ImportError: if pyarrow is not installed.
+        ValueError: if a file cannot be read.
+    """
     try:
         arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
     except ImportError:
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-    try:
+    with _as_parquet(path, arrow):
         # Folders named key=value hold one value of a column each, as Spark and others write them.
         found = dataset.dataset(path, format="parquet", partitioning="hive")
-        names = found.schema.names
-        _check_distinct(names, path.name)
-        wanted = names if columns is None else _known(columns, names)
-        is_empty = True
-        for batch in found.to_batches(columns=wanted, batch_size=rows):
+        check_distinct(found.schema.names, path.name)
+        wanted = found.schema.names if columns is None else _known(columns, found.schema.names)
+        schema = arrow.schema([found.schema.field(name) for name in wanted])
+        fragments = list(found.get_fragments())
+    for place, fragment in enumerate(fragments):
+        keys = tuple(dataset.get_partition_keys(fragment.partition_expression))
+        batches = _batches(path, fragment, found.schema, schema, rows, empty=not place)
+        yield ParquetFile(Path(fragment.path), keys, schema, batches)
+
+
+def _batches(
+    path: Path, fragment: Any, known: Any, schema: Any, rows: int, *, empty: bool
+) -> Iterator[Any]:
+    """The record batches of a file; one without rows if it is empty, where that is wanted."""
+    arrow = importlib.import_module("pyarrow")
+    is_empty = True
+    # Without reading ahead there is one row group in memory at a time.
+    how = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
+    with _as_parquet(path, arrow):
+        for batch in fragment.to_batches(schema=known, columns=schema.names, **how):
             if batch.num_rows:
                 is_empty = False
-                yield _plain(batch.to_pandas())
-        if is_empty:
-            yield _plain(found.schema.empty_table().select(wanted).to_pandas())
+                yield batch
+    if is_empty and empty:
+        yield arrow.RecordBatch.from_pylist([], schema=schema)
+
+
+@contextmanager
+def _as_parquet(path: Path, arrow: Any) -> Iterator[None]:
+    try:
+        yield
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(
             f"{path.name} cannot be read as a Parquet file ({_one_line(error)})"
@@ -437,7 +537,7 @@ def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.
     header = ["" if pd.isna(name) else value_name(name) for name in frame.iloc[0]]
     frame = frame.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(_all_named(header, path.name))
-    frame = _plain(frame.infer_objects())
+    frame = plain_frame(frame.infer_objects())
     said = f"{path.name}: the first of {len(sheets)} sheets is read." if len(sheets) > 1 else ""
     wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
     for start in range(0, max(1, len(frame)), rows):
@@ -448,7 +548,10 @@ def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.
 
 @dataclass
 class ColumnParts:
-    """A column while its table is read: its parts, each with its kind, and what was missing."""
+    """A column while its table is read: its parts, each with its kind, and what was missing.
+
+    With `times`, how many rows each of its rows stands for, there is a single part.
+    """
 
     name: str
     parts: list[tuple[str, Any]] = field(default_factory=list)
@@ -457,6 +560,7 @@ class ColumnParts:
     unspaced: set[str] = field(default_factory=set)
     example: tuple[str, float] | None = None
     rows: int = 0
+    times: Times = None
 
     @property
     def kinds(self) -> set[str]:
@@ -466,7 +570,7 @@ class ColumnParts:
     def add(self, part: pd.Series, decimal: str, missing: Sequence[str], *, as_text: bool) -> None:
         """Takes the next rows."""
         self.rows += len(part)
-        self.gaps[""] += int(part.isna().sum())
+        self.gaps[""] += self._how_many(part.isna().to_numpy())
         part = _whole_numbers(part)
         kind = "empty" if part.isna().all() else column_kind(part)
         if kind == "number":
@@ -478,6 +582,10 @@ class ColumnParts:
         names = [str(name) for name in named.categories]
         kind, numbers = ("text", None) if as_text else kind_of_texts(names, decimal)
         self.parts.append((kind, self._converted(kind, named, numbers)))
+
+    def _how_many(self, chosen: NDArray[np.bool_]) -> int:
+        """Rows that are meant."""
+        return int(chosen.sum() if self.times is None else self.times[chosen].sum())
 
     def _converted(self, kind: str, named: pd.Categorical, numbers: Any) -> Any:
         """Categories as what their names are."""
@@ -499,7 +607,7 @@ class ColumnParts:
         for text, number in zip(missing, numbers, strict=True):
             is_gap = (part == number).fillna(value=False)
             if is_gap.any():
-                self.gaps[text] += int(is_gap.sum())
+                self.gaps[text] += self._how_many(is_gap.to_numpy(dtype=bool))
                 part = part.astype("float64").mask(is_gap.to_numpy(dtype=bool))
         return part
 
@@ -507,7 +615,7 @@ class ColumnParts:
         """Texts as categories, without spaces around them; blank ones and `missing` taken out."""
         codes, values = pd.factorize(part)
         if len(self.unspaced) < _MOST_SPELLINGS:
-            counts = np.bincount(codes[codes >= 0], minlength=len(values))
+            counts = _bincount(codes, len(values), self.times)
             for value, n in zip(values, counts, strict=True):
                 name = value_name(value)
                 if isinstance(value, str) and value != name:
@@ -522,7 +630,7 @@ class ColumnParts:
         return named
 
     def _count(self, named: pd.Categorical, names: Sequence[str]) -> None:
-        counts = _counts(named)
+        counts = _counts(named, self.times)
         self.gaps.update({str(name): counts[name] for name in names if counts[name]})
 
     def _taken(self, named: pd.Categorical, numbers: Any) -> Any:
@@ -602,15 +710,21 @@ class ColumnParts:
         if isinstance(values, pd.Categorical):
             named = [name for name in values.categories if name in MISSING_TEXTS]
             if named:
-                counts = _counts(values)
+                counts = _counts(values, self.times)
                 report.named[self.name] = {name: counts[name] for name in named}
         merged = {name: n for name, n in self.spaced.items() if name in self.unspaced and name}
         if merged:
             report.spaced[self.name] = merged
 
 
-def _counts(named: pd.Categorical) -> dict[str, int]:
-    found = np.bincount(named.codes[named.codes >= 0], minlength=len(named.categories))
+def _bincount(codes: NDArray[Any], n_values: int, times: Times) -> NDArray[np.int64]:
+    known = codes >= 0
+    weight = None if times is None else times[known]
+    return np.bincount(codes[known], weight, minlength=n_values).astype(np.int64)
+
+
+def _counts(named: pd.Categorical, times: Times) -> dict[str, int]:
+    found = _bincount(named.codes, len(named.categories), times)
     return dict(zip(map(str, named.categories), found.tolist(), strict=True))
 
 
@@ -660,7 +774,8 @@ def _whole_numbers(part: pd.Series) -> pd.Series:
     )
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Python's own decimals as numbers and its dates as dates."""
     objects = [name for name in frame.columns if frame[name].dtype == object]
     return frame.assign(**{name: plain_values(frame[name]) for name in objects})
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.tables.reading import Times
+
 #: How to cut a numeric column: edges between the groups, or a number of groups.
 Bins = Sequence[float] | int
 
@@ -208,22 +210,27 @@ class ColumnRoles:
         for column in (label, *(groups[name] for name in groups)):
             yield from _same_but_for_case(column)
 
-    def label(self, frame: pd.DataFrame) -> pd.Series:
+    def label(self, frame: pd.DataFrame, times: Times = None) -> pd.Series:
         """The target as named categories, the desirable one last.
+
+        Args:
+            frame: the table.
+            times: how many rows each of its rows stands for, if it is a table of counts.
 
         Raises:
             ValueError: if it has one value only, looks continuous, or lacks the desirable value.
         """
         column = self._column(frame, self.target)
-        distinct = column.nunique()
+        distinct, n_rows = column.nunique(), _n_known(column, times)
         if distinct < 2:
             classes = "1 class" if distinct == 1 else "no classes"
             raise ValueError(
-                f"the target {column.name!r} has {classes} in {counted(len(column), 'row')}; two "
+                f"the target {column.name!r} has {classes} in {counted(n_rows, 'row')}; two "
                 "or more are needed"
             )
         is_date = column_kind(column) == "date"
-        if is_quantity(column) or is_date or distinct > MOST_VALUES or identifies_rows(column):
+        names_rows = identifies_rows(column, n_rows)
+        if is_quantity(column) or is_date or distinct > MOST_VALUES or names_rows:
             raise ValueError(
                 f"the target {column.name!r} has {distinct:,} different values and looks "
                 "continuous; turn it into classes first, for example "
@@ -271,11 +278,18 @@ class ColumnRoles:
         found = desirable_labels(labels, self.y_desirable)
         return labels[found[0]] if found else None
 
-    def groups(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The sensitive columns as named categories; missing values stay missing."""
-        return pd.DataFrame({name: self._group_column(frame, name) for name in self.sensitive})
+    def groups(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
+        """The sensitive columns as named categories; missing values stay missing.
 
-    def _group_column(self, frame: pd.DataFrame, name: str) -> pd.Series:
+        Args:
+            frame: the table.
+            times: how many rows each of its rows stands for, if it is a table of counts.
+        """
+        return pd.DataFrame(
+            {name: self._group_column(frame, name, times) for name in self.sensitive}
+        )
+
+    def _group_column(self, frame: pd.DataFrame, name: str, times: Times) -> pd.Series:
         column = frame[name]
         known = column.dropna()
         if known.empty:
@@ -283,18 +297,19 @@ class ColumnRoles:
         if name in self.bins:
             return _binned(column, self.bins[name], f"{self.prefix}bins")
         column = self._column(frame, name)
-        distinct = known.nunique()
+        distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
-            edge = _short(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
+            median = float(known.repeat(_few(times, column)).median())
+            edge = _short(round(median, 2 if known.abs().max() < 10 else 0))
             example = f'--bins "{name}={edge}"' if self.prefix else f"bins={{{name!r}: [{edge}]}}"
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
                 f"group them, for example {example}"
             )
-        if distinct == len(known) or identifies_rows(column) or distinct > MOST_VALUES:
+        if distinct == n_rows or identifies_rows(column, n_rows) or distinct > MOST_VALUES:
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different values in "
-                f"{len(known):,} rows; a group needs many rows, so merge values or name another "
+                f"{n_rows:,} rows; a group needs many rows, so merge values or name another "
                 "column"
             )
         if distinct < 2:
@@ -374,6 +389,20 @@ class ColumnRoles:
                 f"{p}categorical if its values are mere names"
             )
         return frame[name]
+
+
+def _n_known(column: pd.Series, times: Times) -> int:
+    """How many rows have a value."""
+    known = column.notna().to_numpy()
+    return int(known.sum() if times is None else times[known].sum())
+
+
+def _few(times: Times, column: pd.Series) -> Any:
+    """How often to repeat each known value so that the median is about that of all rows."""
+    if times is None:
+        return 1
+    known = times[column.notna().to_numpy()]
+    return np.ceil(known * min(1.0, 1e6 / known.sum())).astype(np.int64)
 
 
 def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
@@ -496,22 +525,36 @@ def _same_but_for_case(column: pd.Series) -> Iterator[str]:
 
 
 def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:
-    """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over."""
-    values = number_column(column.to_frame(), str(column.name), argument)
-    edges = _edges(column, bins, argument)
-    grouped = cut_numbers(values, edges)
+    """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over.
+
+    A column that a query has cut already (`tables/sql.py`) holds their names.
+    """
+    if not isinstance(bins, int) and _is_cut(column, edges := _edges(column, bins, argument)):
+        grouped = pd.Categorical(column, categories=pd.Index(cut_names(edges)))
+    else:
+        values = number_column(column.to_frame(), str(column.name), argument)
+        grouped = cut_numbers(values, _edges(column, bins, argument))
     if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
         raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
     return pd.Series(grouped, index=column.index, name=column.name)
 
 
+def _is_cut(column: pd.Series, edges: Sequence[float]) -> bool:
+    is_text = column_kind(column) == "category"
+    return is_text and set(map(str, column.dropna().unique())) <= set(cut_names(edges))
+
+
 def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
     """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
+    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(cut_names(edges)))
+
+
+def cut_names(edges: Sequence[float]) -> list[str]:
+    """The names of the groups between edges, in their order."""
     edges = [_short(edge) for edge in edges]
     middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
-    names = [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
-    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
-    return pd.Categorical.from_codes(codes, categories=pd.Index(names))
+    return [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
 
 
 def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:

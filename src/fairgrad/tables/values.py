@@ -241,10 +241,16 @@ def is_quantity(column: pd.Series) -> bool:
     return len(np.unique(known)) > (2 if fractions else _MOST_CODES)
 
 
-def identifies_rows(column: pd.Series) -> bool:
-    """Whether a text column has a different value in most rows, as names and numbers do."""
+def identifies_rows(column: pd.Series, rows: int | None = None) -> bool:
+    """Whether a text column has a different value in most rows, as names and numbers do.
+
+    Args:
+        column: the column.
+        rows: how many rows have a value, if the column is one of a table of counts.
+    """
     known = column.dropna()
-    return len(known) > _MOST_CODES and known.nunique() > _IDENTIFYING_SHARE * len(known)
+    n = len(known) if rows is None else rows
+    return n > _MOST_CODES and known.nunique() > _IDENTIFYING_SHARE * n
 
 
 def numbers_rows(column: pd.Series) -> bool:

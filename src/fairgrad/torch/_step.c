@@ -213,11 +213,12 @@ static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t n_ar
 }
 
 /* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
-   remembered rows, errors, multipliers, factors) -> the weight of the rows counted; below 0:
-   -1 - 2 * row if the row's label was never seen, -2 - 2 * row if its sensitive value was not.
-   Then nothing has changed. */
+   remembered rows, errors, multipliers, factors, losses, plain) -> the weight of the rows counted;
+   below 0: -1 - 2 * row if the row's label was never seen, -2 - 2 * row if its sensitive value was
+   not. Then nothing has changed. If losses are given, the sum of those counted and their weight are
+   written to `plain`. */
 static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 14) return PyErr_Format(PyExc_TypeError, "expected 14 arguments, got %zd", n_args);
+    if (n_args != 16) return PyErr_Format(PyExc_TypeError, "expected 16 arguments, got %zd", n_args);
     Problem *p = PyCapsule_GetPointer(args[0], NULL);
     if (!p) return NULL;
     int64_t n = PyLong_AsLongLong(args[1]), n_classes = PyLong_AsLongLong(args[5]);
@@ -229,6 +230,8 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     double *kept = POINTER(double, args[10]), *errors = POINTER(double, args[11]);
     double *multipliers = POINTER(double, args[12]), total = 0;
     float *factor = POINTER(float, args[13]);
+    const float *losses = POINTER(const float, args[14]);
+    double *plain = POINTER(double, args[15]), sum = 0;
     if (PyErr_Occurred()) return NULL;
     if (!scores && !wrong && n > 0) /* tensors that are not what they seem have no memory */
         return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
@@ -251,7 +254,9 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
         int is_wrong = scores ? best_class(scores + i * n_classes, n_classes) != label[i] : wrong[i];
         p->counts[is_wrong * p->n_cells + p->cells[i]] += weight;
         total += weight;
+        if (losses) sum += weight * losses[i];
     }
+    if (losses) plain[0] = sum, plain[1] = total;
     if (updates) estimate_errors(p, p->counts, kept, errors);
     if (updates || p->has_proportional) find_levels(p, errors);
     ascend(p, multipliers, updates);
@@ -268,25 +273,44 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 
 #define LANES 8   /* sums that are independent of each other, so that compilers vectorise */
 #define WIDTH 4   /* of the vectors below */
-#define BLOCK 4   /* models, or rows, that share what was loaded */
 #define PIECE 512 /* rows judged at a time */
+#define AHEAD 32  /* rows that are asked for before they are needed */
+#define TILE 32   /* rows that stay in the cache while all models go over them */
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to functions that are inlined only */
+#endif
 typedef double Vector __attribute__((vector_size(WIDTH * sizeof(double)), aligned(8)));
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define FOR_CPU(feature) __attribute__((target_clones(feature, "default")))
+#ifdef __clang__
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
-#define FOR_CPU(feature)
+typedef int64_t Picked __attribute__((vector_size(WIDTH * sizeof(int64_t))));
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (Picked){i, j, k, l})
 #endif
+
+/* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__GNUC__)
+static int has_fma = 0;
+#define VERSIONS(type, name, parameters, arguments)                                          \
+    __attribute__((target("avx2,fma"))) static type name##_fma parameters {                  \
+        return name##_any arguments;                                                         \
+    }                                                                                        \
+    static type name parameters { return has_fma ? name##_fma arguments : name##_any arguments; }
+#else
+#define VERSIONS(type, name, parameters, arguments) \
+    static type name parameters { return name##_any arguments; }
+#endif
 
 typedef struct { int32_t cell, label; } RowPlace; /* of one row */
 
-typedef struct { /* models that see the same rows; inputs: features, a 1 for the bias, zeros */
+typedef struct { /* models that see the same rows; inputs: features, the bias, zeros */
     Problem *problem;
     int64_t n_features, n_inputs, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
-    int64_t is_direct;
+    int64_t is_direct, n_rows; /* is_direct: rows are read where they are in the table */
+    int64_t row_size;          /* bytes of a row there */
     const void *X;
     const int64_t *judged;
     const RowPlace *place;
@@ -298,40 +322,38 @@ typedef struct { /* models that see the same rows; inputs: features, a 1 for the
     double *mean, *rows, *errors, *multipliers, *weights;
     double *judged_counts, *judged_loss, *slots;
     double n_averaged;
-    const double **in_table; /* where rows are, if they are not copied; else NULL */
-    double *folded;          /* (2 members x inputs) weights with the scaling in them */
-    double *x, *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
+    const void **row;      /* where the features of the rows at hand are */
+    double *folded, *bias; /* weights and biases as they are for these features, scaled or not */
+    double *x, *last; /* scaled copies of the rows, if they are not read in the table; its last row */
+    double *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
     int64_t *start, *present, n_present;
 } Models;
 
-/* exp(-x) for x >= 0, up to the last bit or two, in a loop that is vectorised. */
-FOR_CPU("avx2") static void exp_of_minus(int64_t n, const double *x, double *result) {
+/* exp(-x) for x >= 0, up to the last bit or two, for loops that are vectorised. */
+INLINE double exp_of_minus(double x) {
     const double magic = 6755399441055744.0; /* adding it rounds to whole numbers */
-    for (int64_t i = 0; i < n; i++) {
-        double a = x[i] < 708 ? -x[i] : -708, shifted = a * 1.4426950408889634 + magic;
-        double whole = shifted - magic;
-        double r = (a - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
-        double sum = 1.0 / 6227020800;
-        sum = sum * r + 1.0 / 479001600;
-        sum = sum * r + 1.0 / 39916800;
-        sum = sum * r + 1.0 / 3628800;
-        sum = sum * r + 1.0 / 362880;
-        sum = sum * r + 1.0 / 40320;
-        sum = sum * r + 1.0 / 5040;
-        sum = sum * r + 1.0 / 720;
-        sum = sum * r + 1.0 / 120;
-        sum = sum * r + 1.0 / 24;
-        sum = sum * r + 1.0 / 6;
-        sum = sum * r + 0.5;
-        sum = sum * r + 1;
-        sum = sum * r + 1;
-        int64_t bits;
-        memcpy(&bits, &shifted, sizeof(bits));
-        bits = (int64_t)((uint64_t)bits << 52) + ((int64_t)1023 << 52); /* 2 to the whole number */
-        double power;
-        memcpy(&power, &bits, sizeof(power));
-        result[i] = sum * power;
-    }
+    double a = x < 708 ? -x : -708, shifted = a * 1.4426950408889634 + magic;
+    double whole = shifted - magic;
+    double r = (a - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
+    double even = 1.0 / 479001600, odd = 1.0 / 6227020800, square = r * r;
+    even = even * square + 1.0 / 3628800;
+    odd = odd * square + 1.0 / 39916800;
+    even = even * square + 1.0 / 40320;
+    odd = odd * square + 1.0 / 362880;
+    even = even * square + 1.0 / 720;
+    odd = odd * square + 1.0 / 5040;
+    even = even * square + 1.0 / 24;
+    odd = odd * square + 1.0 / 120;
+    even = even * square + 0.5;
+    odd = odd * square + 1.0 / 6;
+    even = even * square + 1;
+    odd = odd * square + 1;
+    int64_t bits;
+    memcpy(&bits, &shifted, sizeof(bits));
+    bits = (int64_t)((uint64_t)bits << 52) + ((int64_t)1023 << 52); /* 2 to the whole number */
+    double power;
+    memcpy(&power, &bits, sizeof(power));
+    return (odd * r + even) * power;
 }
 
 INLINE double dot(int64_t n, const double *a, const double *b) {
@@ -344,217 +366,200 @@ INLINE double dot(int64_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* z (m x n) = theta (m x d) x' (d x n), all row by row; d is a multiple of WIDTH. */
-INLINE void scores_of(const int64_t models, const int64_t rows, int64_t n, int64_t d,
-                      const double *theta, const double *x, double *z) {
-    Vector sums[BLOCK * BLOCK] = {{0}};
+/* Four numbers of a row; beyond its end comes the next row, whose weights are 0. */
+INLINE Vector four(const int is_single, const void *row, int64_t k) {
+    const float *x = (const float *)row + k;
+    if (is_single) return (Vector){x[0], x[1], x[2], x[3]};
+    return *(const Vector *)((const double *)row + k);
+}
+
+INLINE Vector four_sums(Vector a, Vector b, Vector c, Vector d) { /* of the numbers in each */
+    Vector ab = PICK(a, b, 0, 4, 2, 6) + PICK(a, b, 1, 5, 3, 7);
+    Vector cd = PICK(c, d, 0, 4, 2, 6) + PICK(c, d, 1, 5, 3, 7);
+    return PICK(ab, cd, 0, 1, 4, 5) + PICK(ab, cd, 2, 3, 6, 7);
+}
+
+/* z (m x n) = theta (m x d) x' + bias, of one or two models and four rows, or one row. */
+INLINE void scores_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
+                      const double *theta, const double *bias, const void *const *x, double *z) {
+    Vector sums[2][4] = {{{0}}};
     for (int64_t k = 0; k < d; k += WIDTH)
-        for (int64_t j = 0; j < models; j++)
-            for (int64_t i = 0; i < rows; i++)
-                sums[j * BLOCK + i] += *(const Vector *)(theta + j * d + k) *
-                                       *(const Vector *)(x + i * d + k);
-    for (int64_t j = 0; j < models; j++)
-        for (int64_t i = 0; i < rows; i++) {
-            Vector sum = sums[j * BLOCK + i];
-            z[j * n + i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        for (int i = 0; i < rows; i++) {
+            Vector features = four(is_single, x[i], k);
+            for (int j = 0; j < models; j++)
+                sums[j][i] += *(const Vector *)(theta + j * d + k) * features;
         }
-}
-
-INLINE void scores_of_rows(const int64_t models, int64_t n, int64_t d, const double *theta,
-                           const double *x, double *z) {
-    const int64_t rows = models < BLOCK ? BLOCK : 2;
-    int64_t i = 0;
-    for (; i + rows <= n; i += rows) scores_of(models, rows, n, d, theta, x + i * d, z + i);
-    for (; i < n; i++) scores_of(models, 1, n, d, theta, x + i * d, z + i);
-}
-
-FOR_CPU("fma") static void find_scores(int64_t m, int64_t n, int64_t d, const double *theta,
-                                       const double *x, double *z) {
-    int64_t j = 0;
-    for (; j + BLOCK <= m; j += BLOCK) scores_of_rows(BLOCK, n, d, theta + j * d, x, z + j * n);
-    for (; j + 2 <= m; j += 2) scores_of_rows(2, n, d, theta + j * d, x, z + j * n);
-    for (; j < m; j++) scores_of_rows(1, n, d, theta + j * d, x, z + j * n);
-}
-
-/* gradient (m x d) = r (m x n) x (n x d). */
-INLINE void gradient_of(const int64_t models, const int64_t vectors, int64_t n, int64_t d,
-                        const double *r, const double *x, double *gradient) {
-    Vector sums[BLOCK * BLOCK] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < models; j++)
-            for (int64_t v = 0; v < vectors; v++)
-                sums[j * BLOCK + v] += r[j * n + i] * *(const Vector *)(x + i * d + v * WIDTH);
-    for (int64_t j = 0; j < models; j++)
-        for (int64_t v = 0; v < vectors; v++)
-            *(Vector *)(gradient + j * d + v * WIDTH) = sums[j * BLOCK + v];
-}
-
-INLINE void gradient_of_models(const int64_t vectors, int64_t m, int64_t n, int64_t d,
-                               const double *r, const double *x, double *gradient) {
-    int64_t j = 0;
-    for (; j + BLOCK <= m; j += BLOCK)
-        gradient_of(BLOCK, vectors, n, d, r + j * n, x, gradient + j * d);
-    for (; j < m; j++) gradient_of(1, vectors, n, d, r + j * n, x, gradient + j * d);
-}
-
-FOR_CPU("fma") static void find_gradient(int64_t m, int64_t n, int64_t d, const double *r,
-                                         const double *x, double *gradient) {
-    int64_t k = 0;
-    for (; k + 2 * WIDTH <= d; k += 2 * WIDTH)
-        gradient_of_models(2, m, n, d, r, x + k, gradient + k);
-    if (k < d) gradient_of_models(1, m, n, d, r, x + k, gradient + k);
-}
-
-/* The same two products with rows as they are in the table, neither copied nor scaled, of n_features
-   numbers each: the scaling goes into the weights. For few models, where copying would take most of
-   the time. theta: (m x d), the bias after the features. */
-INLINE void direct_scores_of(const int64_t models, const int64_t rows, int64_t n, int64_t n_features,
-                             int64_t d, const double *theta, const double *const *x, double *z) {
-    Vector sums[BLOCK * BLOCK] = {{0}};
-    int64_t k = 0;
-    for (; k + WIDTH <= n_features; k += WIDTH)
-        for (int64_t j = 0; j < models; j++)
-            for (int64_t i = 0; i < rows; i++)
-                sums[j * BLOCK + i] += *(const Vector *)(theta + j * d + k) *
-                                       *(const Vector *)(x[i] + k);
-    for (int64_t j = 0; j < models; j++)
-        for (int64_t i = 0; i < rows; i++) {
-            Vector sum = sums[j * BLOCK + i];
-            double score = (sum[0] + sum[1]) + (sum[2] + sum[3]) + theta[j * d + n_features];
-            for (int64_t rest = k; rest < n_features; rest++)
-                score += theta[j * d + rest] * x[i][rest];
-            z[j * n + i] = score;
-        }
-}
-
-INLINE void direct_scores_of_rows(const int64_t models, int64_t n, int64_t n_features, int64_t d,
-                                  const double *theta, const double *const *x, double *z) {
-    int64_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        direct_scores_of(models, BLOCK, n, n_features, d, theta, x + i, z + i);
-    for (; i < n; i++) direct_scores_of(models, 1, n, n_features, d, theta, x + i, z + i);
-}
-
-FOR_CPU("fma") static void find_direct_scores(int64_t m, int64_t n, int64_t n_features, int64_t d,
-                                              const double *theta, const double *const *x,
-                                              double *z) {
-    int64_t j = 0;
-    for (; j + 2 <= m; j += 2)
-        direct_scores_of_rows(2, n, n_features, d, theta + j * d, x, z + j * n);
-    for (; j < m; j++) direct_scores_of_rows(1, n, n_features, d, theta + j * d, x, z + j * n);
-}
-
-INLINE void direct_gradient_of(const int64_t vectors, int64_t n, const double *r,
-                               const double *const *x, int64_t k, double *gradient) {
-    Vector sums[2 * BLOCK] = {{0}};
-    int64_t i = 0;
-    for (; i + 2 <= n; i += 2) /* two rows at a time: their sums do not wait for each other */
-        for (int64_t v = 0; v < vectors; v++) {
-            sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
-            sums[BLOCK + v] += r[i + 1] * *(const Vector *)(x[i + 1] + k + v * WIDTH);
-        }
-    for (int64_t v = 0; v < vectors && i < n; v++)
-        sums[v] += r[i] * *(const Vector *)(x[i] + k + v * WIDTH);
-    for (int64_t v = 0; v < vectors; v++)
-        *(Vector *)(gradient + k + v * WIDTH) = sums[v] + sums[BLOCK + v];
-}
-
-FOR_CPU("fma") static void find_direct_gradient(int64_t m, int64_t n, int64_t n_features, int64_t d,
-                                                const double *r, const double *const *x,
-                                                double *gradient) {
-    for (int64_t j = 0; j < m; j++, r += n, gradient += d) {
-        int64_t k = 0;
-        for (; k + BLOCK * WIDTH <= n_features; k += BLOCK * WIDTH)
-            direct_gradient_of(BLOCK, n, r, x, k, gradient);
-        for (; k + WIDTH <= n_features; k += WIDTH) direct_gradient_of(1, n, r, x, k, gradient);
-        for (; k < n_features; k++) {
-            double sum = 0;
-            for (int64_t i = 0; i < n; i++) sum += r[i] * x[i][k];
-            gradient[k] = sum;
-        }
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += r[i];
-        gradient[n_features] = sum;
+    for (int j = 0; j < models; j++) {
+        Vector found = four_sums(sums[j][0], sums[j][1], sums[j][2], sums[j][3]) + bias[j];
+        if (rows == 4) *(Vector *)(z + j * n) = found;
+        else z[j * n] = found[0];
     }
 }
 
-/* Takes rows into x, scaled, and into y and w, ordered by cell: cell k has the places from
-   start[2 k] up to start[2 k + 1]. Gives the sum of their weights. */
-FOR_CPU("avx2") static double gather(Models *s, const int64_t *rows, int64_t n) {
-    int64_t d = s->n_features, *start = s->start;
-    int64_t row_size = d * (s->is_single ? sizeof(float) : sizeof(double));
+INLINE void scores_of_rows(const int is_single, const int models, int64_t rows, int64_t n, int64_t d,
+                           const double *theta, const double *bias, const void *const *x, double *z) {
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) scores_of(is_single, models, 4, n, d, theta, bias, x + i, z + i);
+    for (; i < rows; i++) scores_of(is_single, models, 1, n, d, theta, bias, x + i, z + i);
+}
+
+INLINE int find_scores_any(int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
+                           const double *theta, const double *bias, const void *const *x, double *z) {
+    for (int64_t j = 0; j < m; j += 2, theta += 2 * d, bias += 2, z += 2 * n) {
+        int is_last = j + 1 == m;
+        if (is_single && is_last) scores_of_rows(1, 1, rows, n, d, theta, bias, x, z);
+        else if (is_single) scores_of_rows(1, 2, rows, n, d, theta, bias, x, z);
+        else if (is_last) scores_of_rows(0, 1, rows, n, d, theta, bias, x, z);
+        else scores_of_rows(0, 2, rows, n, d, theta, bias, x, z);
+    }
+    return 0;
+}
+VERSIONS(int, find_scores, (int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
+                            const double *theta, const double *bias, const void *const *x, double *z),
+         (is_single, m, rows, n, d, theta, bias, x, z))
+
+/* gradient (m x d) += r (m x n) x (n x d), of some models and some rows. */
+INLINE void gradient_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
+                        const double *r, const void *const *x, double *gradient) {
+    double factor[2][8];
+    for (int j = 0; j < models; j++)
+        for (int i = 0; i < rows; i++) factor[j][i] = r[j * n + i];
+    for (int64_t k = 0; k < d; k += WIDTH) {
+        Vector sum[2], other[2] = {{0}}; /* two sums, which do not wait for each other */
+        for (int j = 0; j < models; j++) sum[j] = *(Vector *)(gradient + j * d + k);
+        for (int i = 0; i < rows; i++) {
+            Vector features = four(is_single, x[i], k);
+            for (int j = 0; j < models; j++) {
+                if (i % 2) other[j] += factor[j][i] * features;
+                else sum[j] += factor[j][i] * features;
+            }
+        }
+        for (int j = 0; j < models; j++)
+            *(Vector *)(gradient + j * d + k) = rows > 1 ? sum[j] + other[j] : sum[j];
+    }
+}
+
+INLINE void gradient_of_rows(const int is_single, const int models, const int step, int64_t rows,
+                             int64_t n, int64_t d, const double *r, const void *const *x,
+                             double *gradient) {
+    int64_t i = 0;
+    for (; i + step <= rows; i += step)
+        gradient_of(is_single, models, step, n, d, r + i, x + i, gradient);
+    for (; i < rows; i++) gradient_of(is_single, models, 1, n, d, r + i, x + i, gradient);
+}
+
+INLINE int add_gradient_any(int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
+                            const double *r, const void *const *x, double *gradient) {
+    for (int64_t j = 0; j < m; j += 2, r += 2 * n, gradient += 2 * d) {
+        int is_last = j + 1 == m;
+        if (is_single && is_last) gradient_of_rows(1, 1, 8, rows, n, d, r, x, gradient);
+        else if (is_single) gradient_of_rows(1, 2, 4, rows, n, d, r, x, gradient);
+        else if (is_last) gradient_of_rows(0, 1, 8, rows, n, d, r, x, gradient);
+        else gradient_of_rows(0, 2, 4, rows, n, d, r, x, gradient);
+    }
+    return 0;
+}
+VERSIONS(int, add_gradient, (int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
+                             const double *r, const void *const *x, double *gradient),
+         (is_single, m, rows, n, d, r, x, gradient))
+
+/* A scaled copy of a row; what comes after its features stays 0. */
+INLINE void copy_row(const Models *s, const void *from, double *x) {
+    int64_t d = s->n_features;
+    const float *single = from;
+    const double *twice = from;
+    if (s->is_single)
+        for (int64_t k = 0; k < d; k++) x[k] = (single[k] - s->offset[k]) * s->factor[k];
+    else
+        for (int64_t k = 0; k < d; k++) x[k] = (twice[k] - s->offset[k]) * s->factor[k];
+}
+
+/* Takes rows, ordered by cell: cell k has the places from start[2 k] up to start[2 k + 1]. Gives
+   the sum of their weights. */
+INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
+    int64_t *start = s->start, last = s->n_rows - 1, row_size = s->row_size;
+    int64_t asked = MIN(row_size, 512); /* for longer ones processors ask by themselves */
     double total = 0;
     s->n_present = 0;
     for (int64_t i = 0; i < n; i++) {
+        __builtin_prefetch(s->place + rows[MIN(i + AHEAD, n - 1)]);
         int64_t k = s->place[rows[i]].cell;
         if (start[2 * k + 1]++ == 0) s->present[s->n_present++] = k;
         const char *features = (const char *)s->X + rows[i] * row_size;
-        for (int64_t at = 0; at < row_size; at += 64) __builtin_prefetch(features + at);
+        for (int64_t at = 0; at < asked; at += 64) __builtin_prefetch(features + at);
     }
     for (int64_t c = 0, place = 0; c < s->n_present; c++) {
         int64_t k = s->present[c], size = start[2 * k + 1];
         start[2 * k] = start[2 * k + 1] = place; /* first, and next to fill */
-        s->mass[c] = 0;
+        s->mass[c] = s->weight ? 0 : size;
         place += size;
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t row = rows[i], place = start[2 * s->place[row].cell + 1]++;
-        double *x = s->x + place * s->n_inputs, weight = s->weight ? s->weight[row] : 1;
+        const void *features = (const char *)s->X + row * row_size;
         s->y[place] = s->place[row].label;
-        s->w[place] = weight;
-        if (s->in_table) {
-            s->in_table[place] = (const double *)s->X + row * d;
-            continue;
-        }
-        if (s->is_single) {
-            const float *from = (const float *)s->X + row * d;
-            for (int64_t k = 0; k < d; k++) x[k] = (from[k] - s->offset[k]) * s->factor[k];
-        } else {
-            const double *from = (const double *)s->X + row * d;
-            for (int64_t k = 0; k < d; k++) x[k] = (from[k] - s->offset[k]) * s->factor[k];
-        }
-        x[d] = 1;
-        for (int64_t k = d + 1; k < s->n_inputs; k++) x[k] = 0;
+        s->w[place] = s->weight ? s->weight[row] : 1;
+        s->row[place] = row == last ? s->last : features;
+        if (s->is_direct) continue;
+        s->row[place] = s->x + place * s->n_inputs;
+        copy_row(s, features, s->x + place * s->n_inputs);
     }
     for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c], first = start[2 * k];
-        for (int64_t i = first; i < start[2 * k + 1]; i++) s->mass[c] += s->w[i];
+        int64_t k = s->present[c];
+        for (int64_t i = start[2 * k]; s->weight && i < start[2 * k + 1]; i++)
+            s->mass[c] += s->w[i];
         total += s->mass[c];
     }
     return total;
 }
+VERSIONS(double, gather, (Models *s, const int64_t *rows, int64_t n), (s, rows, n))
+
+/* Multiplies a number of each row at hand by its weight and that of its cell, over the total. */
+INLINE int weigh_rows_any(const Models *s, const double *weights, double total, int64_t n,
+                          double *z) {
+    for (int64_t c = 0; c < s->n_present; c++) {
+        int64_t k = s->present[c], end = s->start[2 * k + 1];
+        double scale = (weights ? weights[k] : 1) / total;
+        for (int64_t i = s->start[2 * k]; i < end; i++) z[i] *= scale;
+    }
+    for (int64_t i = 0; s->weight && i < n; i++) z[i] *= s->w[i];
+    return 0;
+}
+VERSIONS(int, weigh_rows, (const Models *s, const double *weights, double total, int64_t n,
+                           double *z), (s, weights, total, n, z))
 
 /* Scores of the rows at hand, by models of which `first` is the first. */
 static void score(Models *s, int64_t first, int64_t m, int64_t n) {
     int64_t d = s->n_inputs, n_features = s->n_features;
-    const double *theta = s->theta + first * d;
-    if (!s->in_table) {
-        find_scores(m, n, d, theta, s->x, s->z);
-        return;
-    }
     for (int64_t j = 0; j < m; j++) { /* theta ((x - offset) factor) = (theta factor) x - ... */
-        double bias = theta[j * d + n_features], *folded = s->folded + j * d;
+        const double *theta = s->theta + (first + j) * d;
+        double bias = theta[n_features], *folded = s->folded + j * d;
         for (int64_t k = 0; k < n_features; k++) {
-            folded[k] = theta[j * d + k] * s->factor[k];
-            bias -= folded[k] * s->offset[k];
+            folded[k] = s->is_direct ? theta[k] * s->factor[k] : theta[k];
+            if (s->is_direct) bias -= folded[k] * s->offset[k];
         }
-        folded[n_features] = bias;
+        s->bias[j] = bias;
     }
-    find_direct_scores(m, n, n_features, d, s->folded, s->in_table, s->z);
+    int is_single = s->is_single && s->is_direct;
+    for (int64_t i = 0; i < n; i += TILE) {
+        find_scores(is_single, m, MIN(TILE, n - i), n, d, s->folded, s->bias, s->row + i, s->z + i);
+    }
 }
 
 /* The gradient by the weights, from that by the scores, which stands in z. */
 static void pull(Models *s, int64_t m, int64_t n) {
     int64_t d = s->n_inputs, n_features = s->n_features;
-    if (!s->in_table) {
-        find_gradient(m, n, d, s->z, s->x, s->gradient);
-        return;
-    }
-    find_direct_gradient(m, n, n_features, d, s->z, s->in_table, s->gradient);
+    int is_single = s->is_single && s->is_direct;
+    memset(s->gradient, 0, m * d * sizeof(double));
+    for (int64_t i = 0; i < n; i += TILE)
+        add_gradient(is_single, m, MIN(TILE, n - i), n, d, s->z + i, s->row + i, s->gradient);
     for (int64_t j = 0; j < m; j++) {
-        double *g = s->gradient + j * d;
-        for (int64_t k = 0; k < n_features; k++)
-            g[k] = (g[k] - s->offset[k] * g[n_features]) * s->factor[k];
+        double *g = s->gradient + j * d, sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += s->z[j * n + i];
+        for (int64_t k = n_features; k < d; k++) g[k] = 0;
+        g[n_features] = sum;
+        for (int64_t k = 0; s->is_direct && k < n_features; k++)
+            g[k] = (g[k] - s->offset[k] * sum) * s->factor[k];
     }
 }
 
@@ -577,26 +582,29 @@ INLINE double margin_losses(int64_t n, const double *z, const double *e, const d
     return sum;
 }
 
-/* Of one member's margins: which rows are wrong, and in place of the margins p - y. */
-FOR_CPU("avx2") static void judge_margins(Models *s, double *z, int64_t n, double *loss) {
-    double *e = s->e, *magnitude = s->e + n;
-    const double *y = s->y;
-    for (int64_t i = 0; i < n; i++) magnitude[i] = fabs(z[i]);
-    exp_of_minus(n, magnitude, e);
-    for (int64_t i = 0; i < n; i++) s->wrong[i] = fabs((z[i] > 0 ? 1 : 0) - y[i]);
+/* Of one member's margins: which rows are wrong; and their loss, or in place of the margins p - y. */
+INLINE int judge_margins_any(Models *s, double *restrict z, int64_t n, double *loss) {
+    double *restrict e = s->e, *restrict wrong = s->wrong;
+    const double *restrict y = s->y;
+    for (int64_t i = 0; i < n; i++) wrong[i] = fabs((z[i] > 0 ? 1 : 0) - y[i]);
+    for (int64_t i = 0; loss && i < n; i++) e[i] = exp_of_minus(fabs(z[i]));
+    for (int64_t i = 0; !loss && i < n; i++) {
+        double odds = exp_of_minus(fabs(z[i]));
+        z[i] = (z[i] > 0 ? 1 : odds) / (1 + odds) - y[i];
+    }
     if (loss && s->weight) {
         for (int64_t i = 0; i < n; i++)
             *loss += s->w[i] * (log1p(e[i]) + (z[i] > 0 ? z[i] : 0) - y[i] * z[i]);
     }
     for (int64_t i = 0; loss && !s->weight && i < n; i += PIECE)
         *loss += margin_losses(MIN(PIECE, n - i), z + i, e + i, y + i);
-    for (int64_t i = 0; i < n; i++)
-        z[i] = (z[i] > 0 ? 1 : e[i]) / (1 + e[i]) - y[i];
+    return 0;
 }
+VERSIONS(int, judge_margins, (Models *s, double *z, int64_t n, double *loss), (s, z, n, loss))
 
 /* The same of logits (outputs x n). */
-static void judge_logits(Models *s, double *z, int64_t n, double *loss) {
-    double *e = s->e, *best = s->e + n;
+INLINE int judge_logits_any(Models *s, double *z, int64_t n, double *loss) {
+    double *best = s->e;
     int64_t n_outputs = s->n_outputs;
     for (int64_t i = 0; i < n; i++) {
         int64_t label = (int64_t)s->y[i], highest = 0;
@@ -606,17 +614,18 @@ static void judge_logits(Models *s, double *z, int64_t n, double *loss) {
         best[i] = z[highest * n + i];
         if (loss) *loss += s->w[i] * (best[i] - z[label * n + i]);
     }
-    double *sum = s->e + 2 * n;
+    double *sum = s->e + n;
     memset(sum, 0, n * sizeof(double));
     for (int64_t o = 0; o < n_outputs; o++) {
-        for (int64_t i = 0; i < n; i++) e[i] = best[i] - z[o * n + i];
-        exp_of_minus(n, e, z + o * n);
+        for (int64_t i = 0; i < n; i++) z[o * n + i] = exp_of_minus(best[i] - z[o * n + i]);
         for (int64_t i = 0; i < n; i++) sum[i] += z[o * n + i];
     }
     for (int64_t i = 0; loss && i < n; i++) *loss += s->w[i] * log(sum[i]);
     for (int64_t o = 0; o < n_outputs; o++)
         for (int64_t i = 0; i < n; i++) z[o * n + i] = z[o * n + i] / sum[i] - (s->y[i] == o);
+    return 0;
 }
+VERSIONS(int, judge_logits, (Models *s, double *z, int64_t n, double *loss), (s, z, n, loss))
 
 static void judge(Models *s, double *z, int64_t n, double *loss) {
     if (s->n_outputs == 1) judge_margins(s, z, n, loss);
@@ -624,14 +633,16 @@ static void judge(Models *s, double *z, int64_t n, double *loss) {
 }
 
 /* Adds the rows of a member that are right, and wrong, to those of its cells. */
-FOR_CPU("avx2") static void count(Models *s, double *right, double *wrong) {
+INLINE int count_any(Models *s, double *right, double *wrong) {
     for (int64_t c = 0; c < s->n_present; c++) {
         int64_t k = s->present[c], first = s->start[2 * k], n = s->start[2 * k + 1] - first;
         double bad = dot(n, s->wrong + first, s->w + first);
         right[k] += s->mass[c] - bad;
         wrong[k] += bad;
     }
+    return 0;
 }
+VERSIONS(int, count, (Models *s, double *right, double *wrong), (s, right, wrong))
 
 static void pool_labels(Models *s, double *counts) { /* cells hold the rows of every label */
     for (int64_t g = 0; g < s->n_groups; g++) {
@@ -675,14 +686,8 @@ static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, 
     }
     if (total < 1e-30) total = 1e-30;
     for (int64_t r = 0; r < n_scores; r++) {
-        double *z = s->z + r * n;
         const double *weights = s->weights + r / s->n_outputs * s->n_cells;
-        for (int64_t c = 0; c < s->n_present; c++) {
-            int64_t k = s->present[c], end = s->start[2 * k + 1];
-            double scale = (s->is_active ? weights[k] : 1) / total;
-            for (int64_t i = s->start[2 * k]; i < end; i++) z[i] *= scale;
-        }
-        for (int64_t i = 0; s->weight && i < n; i++) z[i] *= s->w[i];
+        weigh_rows(s, s->is_active ? weights : NULL, total, n, s->z + r * n);
     }
     pull(s, n_scores, n);
     for (int64_t m = 0; m < s->n_members; m++) {
@@ -750,7 +755,7 @@ static void free_models(PyObject *capsule) {
     Models *s = PyCapsule_GetPointer(capsule, NULL);
     free(s->x);
     free(s->start);
-    free(s->in_table);
+    free(s->row);
     free(s);
 }
 
@@ -762,8 +767,8 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     s->problem = PyCapsule_GetPointer(args[0], NULL);
     int64_t *sizes[] = {&s->n_features, &s->n_inputs, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
                         &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots, &s->first_averaged,
-                        &s->is_single, &s->is_active, &s->n_state, &s->is_direct};
-    for (int i = 0; i < 15; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
+                        &s->is_single, &s->is_active, &s->n_state, &s->is_direct, &s->n_rows};
+    for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
     void **pointers[] = {(void **)&s->X, (void **)&s->place, (void **)&s->judged,
                          (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
                          (void **)&s->rate, (void **)&s->decay,
@@ -774,24 +779,28 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
                          (void **)&s->slots};
     for (int i = 0; i < 20; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
     int64_t b = MAX(s->batch_size, PIECE), outputs = s->n_members * s->n_outputs;
-    int64_t copied = s->is_direct ? 0 : b * s->n_inputs;
-    s->x = calloc(copied + 2 * b * outputs + 3 * outputs * s->n_inputs + 5 * b +
-                   b + s->n_cells + 2 * s->n_members * s->n_cells, sizeof(double));
+    int64_t copied = (s->is_direct ? 0 : b) * s->n_inputs;
+    s->x = calloc(copied + s->n_inputs + 2 * b * outputs + 3 * outputs * s->n_inputs + 2 * outputs +
+                   5 * b + s->n_cells + 2 * s->n_members * s->n_cells, sizeof(double));
     s->start = calloc(3 * s->n_cells, sizeof(int64_t));
-    int is_direct = s->is_direct != 0;
-    if (is_direct) s->in_table = malloc(b * sizeof(double *));
-    if (PyErr_Occurred() || !s->x || !s->start || (is_direct && !s->in_table)) {
+    s->row = malloc(b * sizeof(void *));
+    if (PyErr_Occurred() || !s->x || !s->start || !s->row) {
         free(s->x);
         free(s->start);
-        free(s->in_table);
+        free(s->row);
         free(s);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    s->z = s->x + copied;
+    s->row_size = s->n_features * (s->is_single ? sizeof(float) : sizeof(double));
+    s->last = s->x + copied; /* with zeros after it, where the table has no more memory */
+    if (s->n_rows > 0)
+        memcpy(s->last, (const char *)s->X + (s->n_rows - 1) * s->row_size, s->row_size);
+    s->z = s->last + s->n_inputs;
     s->gradient = s->z + 2 * b * outputs;
     s->folded = s->gradient + outputs * s->n_inputs;
-    s->e = s->folded + 2 * outputs * s->n_inputs;
-    s->y = s->e + 3 * b;
+    s->bias = s->folded + 2 * outputs * s->n_inputs;
+    s->e = s->bias + 2 * outputs;
+    s->y = s->e + 2 * b;
     s->w = s->y + b;
     s->wrong = s->w + b;
     s->mass = s->wrong + b;
@@ -842,4 +851,9 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,
                                         NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__step(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__step(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return PyModule_Create(&definition);
+}

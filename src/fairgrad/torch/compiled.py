@@ -92,6 +92,42 @@ class CompiledStep:
         _step.update(self.problem, *pointers)
         return weights
 
+    def usual_factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        scores: Tensor,
+        losses: Tensor,
+        plain: Tensor,
+        state: tuple[Tensor, Tensor, Tensor],
+    ) -> Tensor | None:
+        """As `factors`, with an update, of rows that weigh the same and are all contiguous.
+
+        The sum of the losses, in single precision, and their number are written to `plain`.
+        """
+        n, n_classes = scores.shape
+        factors = torch.empty(n, dtype=torch.float32)
+        rows, errors, multipliers = state
+        total = _step.step(
+            self.problem,
+            n,
+            label.data_ptr(),
+            s.data_ptr(),
+            scores.data_ptr(),
+            n_classes,
+            0,
+            0,
+            1,
+            1,
+            rows.data_ptr(),
+            errors.data_ptr(),
+            multipliers.data_ptr(),
+            factors.data_ptr(),
+            losses.data_ptr(),
+            plain.data_ptr(),
+        )
+        return None if total < 0 else factors
+
     def factors(
         self, batch: LossBatch, scores: Tensor | None, wrong: Tensor | None, state: dual.State
     ) -> Tensor | None:
@@ -120,6 +156,8 @@ class CompiledStep:
             errors.data_ptr(),
             multipliers.data_ptr(),
             factors.data_ptr(),
+            0,
+            0,
         )
         return None if total < 0 else factors
 

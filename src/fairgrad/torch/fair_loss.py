@@ -184,6 +184,8 @@ class FairLoss(nn.Module):
         # Of the last batch: losses, labels, sample weights. A list that never grows, as a compiled
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
+        # Or, in the usual case, the sum of the losses and their number; 0 of them before the first.
+        self._plain = torch.zeros(2, dtype=torch.float64)
 
     def forward(
         self,
@@ -237,15 +239,25 @@ class FairLoss(nn.Module):
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
+        last = self._last
+        is_usual = (
+            update
+            and is_mean
+            and sample_weight is None
+            and reading.predict is best_class
+            and not torch.compiler.is_compiling()
+        )
+        usual = state.usual_factors(label, s, input, losses, self._plain) if is_usual else None
+        if usual is not None:  # this is the hot path
+            last[0] = None
+            return losses.dot(usual)
         factor = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
             lambda: reading.wrong(input, label),
             input if reading.predict is best_class else None,
         )
         if update:
-            self._last[:] = losses.detach(), label, sample_weight
-        if is_mean and factor.dtype is losses.dtype:
-            return losses.dot(factor)  # the usual case first: this is the hot path
+            last[:] = losses.detach(), label, sample_weight
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         return self._reduce(losses, factor, divisor)
 
@@ -301,7 +313,8 @@ class FairLoss(nn.Module):
         """The last training batch's loss without fairness weights; None before the first."""
         losses, label, sample_weight = self._last
         if losses is None:
-            return None
+            total, n = self._plain.tolist()
+            return torch.tensor(total / n, dtype=torch.float32) if n else None
         return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
 
     @property
@@ -350,7 +363,8 @@ class FairLoss(nn.Module):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": [None] * 3}  # the rows of a batch are no one's business
+        # The rows of a batch are no one's business.
+        return {**self.__dict__, "_last": [None] * 3, "_plain": torch.zeros_like(self._plain)}
 
     def _replicate_for_data_parallel(self) -> Any:
         raise RuntimeError(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Ints
     from fairgrad.training.fairness import StackedFairness
     from fairgrad.training.networks import Network
@@ -124,8 +125,13 @@ class Evaluation:
         per_stream = self.n_members // self.n_streams
         found = {id(part): table.frequencies(part) for part in rows}
         groups = [found[id(part)] for part in rows for _ in range(per_stream)]
-        self.constraints = member_constraints(members, groups)
-        self.n_levels = max([1, *(len(part.c0) for part in self.constraints if part is not None)])
+        # How fair a model is does not depend on the slack it was given.
+        exact = member_constraints(members, groups, fairness.exact, with_slack=False)
+        self.constraints: dict[int, tuple[Constraints, list[int]]] = {}
+        for m, part in enumerate(exact):
+            if part is not None:
+                self.constraints.setdefault(id(part), (part, []))[1].append(m)
+        self.n_levels = max([1, *(len(part.c0) for part, _ in self.constraints.values())])
         piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
         self.streams = Streams(rows, [0] * self.n_streams, piece)
 
@@ -168,12 +174,11 @@ class Evaluation:
         right, wrong = np.moveaxis(self.fairness.mixed(torch.from_numpy(counts)).numpy(), 2, 0)
         error_rate = wrong / np.maximum(right + wrong, dual.NOTHING)
         levels, gaps = np.full((2, len(counts), self.n_members, self.n_levels), np.nan)
-        for m, part in enumerate(self.constraints):
-            if part is not None:
-                n = len(part.c0)
-                # A measure that does not look at the label finds its groups in the first cells.
-                levels[:, m, :n] = part.levels(error_rate[:, m, : part.n_cells])
-                gaps[:, m, :n] = part.gaps(levels[:, m, :n])
+        for part, own in self.constraints.values():
+            n = len(part.c0)
+            # A measure that does not look at the label finds its groups in the first cells.
+            found = part.levels(error_rate[:, own, : part.n_cells])
+            levels[:, own, :n], gaps[:, own, :n] = found, part.gaps(found)
         return levels, gaps
 
 

@@ -45,6 +45,7 @@ class StackedFairness:
 
     Attributes:
         constraints: what each member's measure asks of the cells; None without a measure.
+        exact: the same without slack, as `member_constraints` notes it.
         cells: the cells of the table's rows.
         state: what changes from step to step, each (M, ...).
         problems: of each member.
@@ -62,7 +63,8 @@ class StackedFairness:
             member.frequencies or found[id(index)]
             for member, index in zip(members, rows, strict=True)
         ]
-        constraints = self.constraints = member_constraints(members, groups)
+        self.exact: dict[Any, tuple[Constraints, Groups]] = {}
+        constraints = self.constraints = member_constraints(members, groups, self.exact)
         warn_of_undefined([part for part in constraints if part is not None])
         by_label = any(part is not None and part.by_label for part in constraints)
         self.cells = StackCells(table, by_label=by_label)
@@ -172,10 +174,17 @@ class StackedFairness:
 
 
 def member_constraints(
-    members: Sequence[Member], groups: Sequence[Groups]
+    members: Sequence[Member],
+    groups: Sequence[Groups],
+    exact: dict[Any, tuple[Constraints, Groups]],
+    *,
+    with_slack: bool = True,
 ) -> list[Constraints | None]:
-    """What each member's measure asks of the cells of its groups; None without a measure."""
-    exact: dict[tuple[int, int, str], Constraints] = {}  # often members differ in epsilon alone
+    """What each member's measure asks of the cells of its groups; None without a measure.
+
+    Often members differ in their slack alone: `exact` notes what was found before, without it, and
+    for which groups.
+    """
     found: list[Constraints | None] = []
     for member, own in zip(members, groups, strict=True):
         measure, desirable = member.fairness_measure, member.y_desirable
@@ -184,8 +193,9 @@ def member_constraints(
             continue
         key = (id(measure), id(own), repr(desirable))
         if key not in exact:
-            exact[key] = constraints_of(measure, own, y_desirable=desirable)
-        found.append(exact[key].slacken(member.epsilon))
+            exact[key] = constraints_of(measure, own, y_desirable=desirable), own
+        constraints = exact[key][0]
+        found.append(constraints.slacken(member.epsilon) if with_slack else constraints)
     return found
 
 
@@ -200,8 +210,10 @@ def _member_constants(
         return dual.make_constants(constraints, groups, fairness_rate=0.0)
     own, defined = constraints.coefficients, constraints.is_defined
     _check_cells(own.n_cells, groups, constraints.by_label)
-    own = own.only(defined)
     n_more = n_levels - len(defined)
+    if n_more == 0 and defined.all():
+        return _constants_of(member, constraints, groups, by_label)
+    own = own.only(defined)
     # A measure that does not look at the label reads its groups off the first label's cells.
     own = replace(
         own,
@@ -215,8 +227,14 @@ def _member_constants(
         lower=np.append(np.where(defined, constraints.lower, 0.0), np.zeros(n_more)),
         upper=np.append(np.where(defined, constraints.upper, 0.0), np.zeros(n_more)),
     )
+    return _constants_of(member, filled, groups, by_label)
+
+
+def _constants_of(
+    member: Member, constraints: Constraints, groups: Groups, by_label: bool
+) -> dual.Constants:
     constants = dual.make_constants(
-        filled,
+        constraints,
         groups,
         fairness_rate=member.fairness_rate,
         proportional_rate=member.proportional_rate,

@@ -38,7 +38,7 @@ MAX_COUNTS = 2**20
 VECTOR = 4
 """The inputs of a model are filled up with zeros to a multiple of this."""
 
-MOST_DIRECT = 3
+MOST_DIRECT = 5
 """So few models, or outputs of models, read rows where they are; for more, rows are copied."""
 
 LARGEST_OFFSET = 1e4
@@ -143,7 +143,9 @@ class LinearStream:
         self.n_members = len(stack.order) // stack.n_streams
         own = slice(stream * self.n_members, (stream + 1) * self.n_members)
         self.n_sides = len(fairness.constants.sign)
-        problem = dual.side_by_side(fairness.problems[own], self.n_sides)
+        problem = fairness.constants
+        if stack.n_streams > 1:
+            problem = dual.side_by_side(fairness.problems[own], self.n_sides)
         self.step = CompiledStep(problem.convert(torch.from_numpy))
         self.n_features, self.n_outputs = network.shape.n_features, network.shape.n_outputs
         n_cells = fairness.cells.n_cells
@@ -164,12 +166,12 @@ class LinearStream:
 
         self.counts = empty(n_pending, self.n_members, 2, n_cells)
         self.loss = empty(n_pending, self.n_members)
-        self.multipliers = empty(n_pending, *self.shapes["multipliers"])
+        self.multipliers = np.zeros((n_pending, *self.shapes["multipliers"]))
         self.slots = empty(n_slots, n_state)
         ignores = fairness.ignores_labels
         optimizer = stack.optimizer
         weight, (offset, scale) = table.weight, table.scaling
-        self.multipliers_now = start["multipliers"]
+        self.multipliers_now = start["multipliers"].numpy()
         sizes = (
             self.n_features,
             self.shapes["parameters"][2],
@@ -185,9 +187,9 @@ class LinearStream:
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
-            table.dtype == torch.float64
-            and self.n_members * self.n_outputs <= MOST_DIRECT
+            self.n_members * self.n_outputs <= MOST_DIRECT
             and bool(((offset / scale).abs() <= LARGEST_OFFSET).all()),
+            len(table),
         )
         arrays = (
             table.raw,
@@ -231,7 +233,7 @@ class LinearStream:
         Counting starts anew then.
         """
         sign = np.array([1.0, -1.0])[: self.n_sides, None]
-        net = (sign * self.multipliers[:n].numpy()).sum(1)
+        net = (sign * self.multipliers[:n]).sum(1)
         counts, loss = (part[:n].numpy().copy() for part in (self.counts, self.loss))
         self.counts.zero_()
         self.loss.zero_()

@@ -276,7 +276,8 @@ def build(
     shape: Shape, n_streams: int, seeds: Sequence[int], dtype: torch.dtype
 ) -> LinearStack | PerceptronStack:
     """A stack of networks with the initial weights of their seeds."""
-    parameters = torch.stack([shape.initial(seed) for seed in seeds]).to(dtype)
+    initial = {seed: shape.initial(seed) for seed in set(seeds)}
+    parameters = torch.stack([initial[seed] for seed in seeds]).to(dtype)
     if not shape.hidden:
         return LinearStack(shape, n_streams, parameters)
     buffers = shape.initial_buffers(len(seeds), dtype)

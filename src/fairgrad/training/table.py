@@ -321,7 +321,8 @@ class Streams:
         self.seeds = seeds
         self.restart()
         self.sizes = np.array([len(part) for part in rows])
-        self.length, self.shortest = int(self.sizes.max()), int(self.sizes.min())
+        self.lengths: list[int] = self.sizes.tolist()
+        self.length, self.shortest = max(self.lengths), min(self.lengths)
         self.batch_size = min(batch_size, self.length)
         self.n_steps = math.ceil(self.length / self.batch_size)
 
@@ -339,7 +340,7 @@ class Streams:
     def shuffled(self, stream: int) -> Tensor:
         """The rows of one stream in the order of its next epoch."""
         rows = self.rows[stream]
-        order = torch.randperm(len(rows), generator=self.generators[stream])
+        order = torch.randperm(self.lengths[stream], generator=self.generators[stream])
         return order if self.is_whole[stream] else rows[order]
 
     def _padded(self, stream: int, shuffled: bool) -> Tensor:

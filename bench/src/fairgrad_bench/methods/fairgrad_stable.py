@@ -14,7 +14,13 @@ from fairgrad_bench.methods.models import HIDDEN
 from fairgrad_bench.methods.support import no_network_or_unfit_measure
 
 
-def _train(task: MethodTask) -> list[Candidate]:
+def train_estimator(task: MethodTask, *, use_sensitive: bool = False) -> list[Candidate]:
+    """One model for every seed.
+
+    Args:
+        task: what to train.
+        use_sensitive: whether the sensitive value is a feature, which predictions then need.
+    """
     candidates = []
     for seed, split in task.splits.items():
         model = FairGradClassifier(
@@ -22,11 +28,15 @@ def _train(task: MethodTask) -> list[Candidate]:
             hidden_layer_sizes=HIDDEN if task.model == "nonlinear" else (),
             y_desirable=np.asarray(task.y_desirable),
             compare_plain=False,  # only warns
+            use_sensitive=use_sensitive,
             random_state=seed,
         )
         X, y, s = split.train
         model.fit(X, y, sensitive_features=s)
-        validation, test = (model.predict(part.X) for part in (split.validation, split.test))
+        validation, test = (
+            model.predict(part.X, **({"sensitive_features": part.s} if use_sensitive else {}))
+            for part in (split.validation, split.test)
+        )
         candidates.append(Candidate(seed, {}, 0, validation, test))
     return candidates
 
@@ -37,5 +47,5 @@ METHOD = Method(
     description="FairGrad with the estimator's defaults: one model, no selection.",
     unsupported=no_network_or_unfit_measure,
     settings=nothing_to_set,
-    train=_train,
+    train=train_estimator,
 )

@@ -1,0 +1,471 @@
+"""Does one get what one asks for, on tables nobody tuned for? Epsilon, accuracy, rivals, warnings.
+
+    python benchmarks/strangers.py run [--tables law nursery] [--methods ...] [--seeds 3]
+    python benchmarks/strangers.py summary
+
+`run` fits every method for every table, measure and epsilon, without and with the sensitive values
+as inputs, to four fifths of the rows, and judges it on these and on the others. Every method has
+its defaults; what is chosen, is chosen on training rows. A row is written as soon as it is done,
+and what is in the file is not fitted again: stop and start as you like, or delete rows to redo
+them.
+`summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
+how often another method with the same inputs and the same kind of model is better in both figures.
+
+What fairlearn's reduction and threshold optimiser predict is random; drawn with seed 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from fairlearn import reductions
+from fairlearn.postprocessing import ThresholdOptimizer
+from lightgbm import LGBMClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from stranger_tables import TABLES, StrangerTable
+
+from fairgrad import fairness_levels
+from fairgrad.aware import SensitiveEncoder
+from fairgrad.files import write_whole
+from fairgrad.groups import Groups, group_rows, judged_groups
+from fairgrad.lightgbm import FairGradLGBMClassifier
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
+from fairgrad.splitting import hold_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+MEASURES = ("equalized_odds", "equality_of_opportunity", "demographic_parity", "accuracy_parity")
+EPSILONS = (0.0, 0.02, 0.05)
+MOMENTS = {
+    "equalized_odds": "EqualizedOdds",
+    "equality_of_opportunity": "TruePositiveRateParity",
+    "demographic_parity": "DemographicParity",
+    "accuracy_parity": "ErrorRateParity",
+}
+"""What fairlearn's reduction calls them."""
+THRESHOLDS = {
+    "equalized_odds": "equalized_odds",
+    "equality_of_opportunity": "true_positive_rate_parity",
+    "demographic_parity": "demographic_parity",
+}
+"""What fairlearn's ThresholdOptimizer calls those it has."""
+
+HIDDEN = (64, 32)
+TREES: dict[str, Any] = {"n_estimators": 100, "n_jobs": 1, "verbose": -1, "random_state": 0}
+MOST_ROWS = 30_000
+"""Of more rows the reduction, a hundred fits or more, gets so many, drawn from every cell."""
+TEST_SHARE = 0.2
+REACHED = 0.005
+"""Epsilon is kept if the worst level on the rows of the fit is at most so much beyond it."""
+MARGIN = 0.003
+"""Better is: by so much, in accuracy and in unfairness."""
+KEYS = ["table", "measure", "inputs", "model", "method", "epsilon", "seed"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittingProblem:
+    """A table's rows for the fit and for the test, and what a method may look at.
+
+    Attributes:
+        train: four fifths of the rows.
+        test: the others.
+        aware: whether models may look at the sensitive values.
+        seed: of the split and of the methods.
+    """
+
+    train: StrangerTable
+    test: StrangerTable
+    aware: bool
+    seed: int
+
+    @cached_property
+    def encoder(self) -> SensitiveEncoder:
+        """Sensitive values as features, for rivals: the columns that our own models get."""
+        return SensitiveEncoder.of(Groups.from_data(self.train.y, self.train.s))
+
+    def inputs(self, rows: StrangerTable) -> NDArray[np.float64]:
+        """What a rival's model sees."""
+        if not self.aware:
+            return rows.X
+        return np.hstack([rows.X, self.encoder.encode(rows.s, len(rows.y))])
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """By kind of model, those fitted already: several rivals start from the same."""
+        return {}
+
+    def plain_model(self, kind: str) -> Any:
+        """A model of that kind, trained for accuracy alone."""
+        if kind not in self.plain:
+            self.plain[kind] = _learner(kind, self.seed).fit(self.inputs(self.train), self.train.y)
+        return self.plain[kind]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMethod:
+    """How it predicts, and the worst level it says it has on the rows it was made fair on."""
+
+    predict: Callable[[StrangerTable], NDArray[Any]]
+    own_max: float = np.nan
+
+
+def _learner(kind: str, seed: int = 0) -> Any:
+    if kind == "linear":
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    if kind == "network":
+        return FairGradClassifier(None, hidden_layer_sizes=HIDDEN, random_state=seed, verbose=False)
+    return LGBMClassifier(**TREES)
+
+
+def fit_ours(problem: FittingProblem, model: Any) -> FittedMethod:
+    """Fits one of our classifiers; aware ones encode the sensitive values by themselves."""
+    rows = problem.train
+    model.fit(rows.X, rows.y, sensitive_features=rows.s)
+    values = (lambda own: {"sensitive_features": own.s}) if problem.aware else (lambda _: {})
+    return FittedMethod(
+        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(model.levels_)))
+    )
+
+
+def fairgrad(problem: FittingProblem, kind: str, measure: str, epsilon: float) -> FittedMethod:
+    """The method, by gradient or by boosting."""
+    asked = {
+        "epsilon": epsilon,
+        "use_sensitive": problem.aware,
+        "y_desirable": problem.train.y_desirable,
+    }
+    if kind == "LightGBM":
+        return fit_ours(problem, FairGradLGBMClassifier(measure, **asked, **TREES))
+    hidden = HIDDEN if kind == "network" else ()
+    return fit_ours(
+        problem,
+        FairGradClassifier(
+            measure, **asked, hidden_layer_sizes=hidden, random_state=problem.seed, verbose=False
+        ),
+    )
+
+
+def decision(problem: FittingProblem, kind: str, measure: str, epsilon: float) -> FittedMethod:
+    """Fair decisions on the probabilities of a plain model."""
+    learner = None if kind == "linear" else _learner(kind, problem.seed)
+    return fit_ours(
+        problem,
+        FairDecisionClassifier(
+            learner,
+            measure,
+            epsilon,
+            use_sensitive=problem.aware,
+            y_desirable=problem.train.y_desirable,
+            random_state=problem.seed,
+        ),
+    )
+
+
+def plain(problem: FittingProblem, kind: str, _: str, __: float) -> FittedMethod:
+    """Accuracy alone."""
+    model = problem.plain_model(kind)
+    return FittedMethod(lambda own: model.predict(problem.inputs(own)))
+
+
+def reduction(
+    problem: FittingProblem, kind: str, measure: str, epsilon: float
+) -> FittedMethod | None:
+    """Fairlearn's ExponentiatedGradient; None where it cannot be asked."""
+    if len(np.unique(problem.train.y)) > 2 or kind == "network":
+        return None
+    bound = max(epsilon, 0.001)
+    moment = getattr(reductions, MOMENTS[measure])(difference_bound=bound)
+    learner = LogisticRegression(max_iter=1000) if kind == "linear" else LGBMClassifier(**TREES)
+    model = reductions.ExponentiatedGradient(learner, moment, eps=bound)
+    rows = problem.train
+    if len(rows.y) > MOST_ROWS:
+        share = 1.0 - MOST_ROWS / len(rows.y)
+        rows = rows.take(hold_out(group_rows(rows.y, rows.s).cell(), share, problem.seed)[0])
+    scaling = StandardScaler().fit(problem.inputs(rows))
+
+    def scaled(own: StrangerTable) -> Any:
+        return scaling.transform(problem.inputs(own))
+
+    model.fit(scaled(rows), rows.y.astype(int), sensitive_features=rows.group)
+    return FittedMethod(lambda own: np.asarray(model.predict(scaled(own), random_state=0)))
+
+
+def threshold(
+    problem: FittingProblem, kind: str, measure: str, epsilon: float
+) -> FittedMethod | None:
+    """Fairlearn's ThresholdOptimizer, which needs the sensitive values; None for other cases."""
+    if not problem.aware or measure not in THRESHOLDS or len(np.unique(problem.train.y)) > 2:
+        return None
+    rows, model = problem.train, problem.plain_model(kind)
+    optimizer = ThresholdOptimizer(
+        estimator=model,
+        constraints=THRESHOLDS[measure],
+        prefit=True,
+        predict_method="predict_proba",
+        # fairlearn has no slack for equalized odds: exact, whatever epsilon.
+        tol=None if measure == "equalized_odds" else epsilon or None,
+    )
+    optimizer.fit(problem.inputs(rows), rows.y.astype(int), sensitive_features=rows.group)
+    return FittedMethod(
+        lambda own: np.asarray(
+            optimizer.predict(problem.inputs(own), sensitive_features=own.group, random_state=0)
+        )
+    )
+
+
+def plug_in(
+    problem: FittingProblem, kind: str, measure: str, epsilon: float
+) -> FittedMethod | None:
+    """A threshold of its own for each group (Menon and Williamson, 2018; Zeng et al., 2022).
+
+    Every group's rate is brought within epsilon of a common one, which is the one with the best
+    accuracy on the training rows. The rate is that of label 1: among all rows (demographic parity)
+    or among rows of that label (equality of opportunity). Needs the sensitive values.
+    """
+    rates = {"demographic_parity": False, "equality_of_opportunity": True}
+    rows = problem.train
+    if not problem.aware or measure not in rates or len(np.unique(rows.y)) > 2:
+        return None
+    model = problem.plain_model(kind)
+    score = model.predict_proba(problem.inputs(rows))[:, 1]
+    found: list[tuple[float, dict[str, float]]] = []
+    for target in np.linspace(0.0, 1.0, 101):
+        cuts = {}
+        for name in np.unique(rows.group):
+            own = rows.group == name
+            counted = score[own & (rows.y == 1)] if rates[measure] else score[own]
+            usual = float(np.mean(counted > 0.5))
+            rate = np.clip(usual, target - epsilon, target + epsilon)
+            is_usual = rate == usual
+            cuts[name] = 0.5 if is_usual else float(np.quantile(counted, 1.0 - np.clip(rate, 0, 1)))
+        cut = pd.Series(rows.group).map(cuts).to_numpy()
+        found.append((float(np.mean((score > cut) == rows.y)), cuts))
+    best = max(found, key=lambda pair: pair[0])[1]
+
+    def predict(own: StrangerTable) -> NDArray[Any]:
+        cut = pd.Series(own.group).map(best).fillna(0.5).to_numpy()
+        return (model.predict_proba(problem.inputs(own))[:, 1] > cut).astype(int)
+
+    return FittedMethod(predict)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "plain": plain,
+    "fairgrad": fairgrad,
+    "decision": decision,
+    "ThresholdOptimizer": threshold,
+    "plug-in": plug_in,
+    "ExponentiatedGradient": reduction,
+}
+OURS = ("fairgrad", "decision")
+RIVALS = ("ThresholdOptimizer", "plug-in", "ExponentiatedGradient")
+KINDS = ("linear", "network", "LightGBM")
+
+
+class ResultFile:
+    """A table of results that grows row by row; each time it is written whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        if path.exists():
+            for row in pd.read_csv(path, keep_default_na=False).to_dict("records"):
+                self.rows[self.key(row)] = row
+
+    @staticmethod
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        """What tells rows apart."""
+        return tuple(str(row[name]) for name in KEYS)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keeps a row, on disk too."""
+        self.rows[self.key(row)] = row
+        write_whole(self.path, pd.DataFrame([*self.rows.values()]).to_csv(index=False))
+
+
+def figures(rows: StrangerTable, predicted: Any, measure: str) -> tuple[float, float, float]:
+    """Accuracy, mean and largest gap of the groups that are large enough to be judged."""
+    own = group_rows(rows.y, rows.s)
+    size = np.bincount(own.group, minlength=own.groups.n_groups)
+    large = judged_groups(size)[own.group]
+    s = rows.s.where(pd.Series(large), None)
+    levels = fairness_levels(rows.y, predicted, s, measure, y_desirable=rows.y_desirable)
+    accuracy = float(np.mean(np.asarray(predicted) == rows.y))
+    return accuracy, levels.unfairness, float(np.nanmax(levels.gaps))
+
+
+def judged_fit(
+    problem: FittingProblem, kind: str, method: str, measure: str, epsilon: float
+) -> dict[str, Any] | None:
+    """Fits, predicts, and says what came out; None where the method cannot do it."""
+    started = time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fitted = METHODS[method](problem, kind, measure, epsilon)
+            seconds = time.process_time() - started
+            if fitted is None:
+                return None
+            found = [(rows, fitted.predict(rows)) for rows in (problem.train, problem.test)]
+        except Exception as error:  # noqa: BLE001 - what fails is a result, too
+            return {"error": f"{type(error).__name__}: {error}"[:200]}
+    said = [str(one.message) for one in caught if one.category is UserWarning]
+    own = [text for text in said if not text.startswith("X does not have valid")]
+    fit, test = (figures(rows, predicted, measure) for rows, predicted in found)
+    counts = pd.Series(problem.train.y).value_counts()
+    return {
+        "fit_accuracy": round(fit[0], 4),
+        "fit_max": round(fit[2], 4),
+        "own_max": round(fitted.own_max, 4),
+        "accuracy": round(test[0], 4),
+        "unfairness": round(test[1], 4),
+        "max": round(test[2], 4),
+        "constant": round(float(np.mean(problem.test.y == counts.index[0])), 4),
+        "seconds": round(seconds, 2),
+        "warnings": " | ".join(dict.fromkeys(own))[:400] if method in OURS else "",
+        "error": "",
+    }
+
+
+def units(asked: argparse.Namespace) -> Iterator[tuple[FittingProblem, dict[str, Any]]]:
+    """What is to be fitted, seed by seed, one table in memory at a time."""
+    for seed in range(asked.seeds):
+        for name in asked.tables:
+            table = TABLES[name](asked.data)
+            cell = group_rows(table.y, table.s).cell()
+            train, test = (table.take(rows) for rows in hold_out(cell, TEST_SHARE, seed))
+            for inputs in asked.inputs:
+                problem = FittingProblem(train, test, inputs == "aware", seed)
+                common = {"table": name, "inputs": inputs, "seed": seed}
+                for kind in asked.models:
+                    for method in asked.methods:
+                        for measure in asked.measures:
+                            for epsilon in [np.inf] if method == "plain" else asked.epsilons:
+                                own = {"measure": measure, "model": kind, "method": method}
+                                yield problem, {**common, **own, "epsilon": float(epsilon)}
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Fits what the file does not have yet."""
+    results = ResultFile(asked.out / "strangers.csv")
+    for problem, unit in units(asked):
+        if results.key(unit) in results.rows:
+            continue
+        of_unit = (unit[name] for name in ("model", "method", "measure", "epsilon"))
+        found = judged_fit(problem, *of_unit)
+        if found is None:
+            continue
+        results.add({name: unit[name] for name in KEYS} | found)
+        shown = {key: value for key, value in found.items() if key != "constant"}
+        print(*(unit[name] for name in KEYS), shown, flush=True)
+
+
+def cells_of(results: pd.DataFrame) -> pd.DataFrame:
+    """Means over the seeds: one row per table, measure, inputs, model, method and epsilon."""
+    keys = [name for name in KEYS if name != "seed"]
+    numbers = ["fit_max", "accuracy", "unfairness", "max", "constant", "seconds"]
+    return results.groupby(keys, as_index=False, sort=False)[numbers].mean()
+
+
+def is_beaten(own: pd.Series, others: pd.DataFrame) -> bool:
+    """Whether one of the others is better by the margin, both in accuracy and in unfairness."""
+    better = (others["accuracy"] >= own["accuracy"] + MARGIN) & (
+        others["unfairness"] <= own["unfairness"] - MARGIN
+    )
+    return bool(better.any())
+
+
+def summary(asked: argparse.Namespace) -> None:
+    """The table of methods, printed and written."""
+    results = pd.read_csv(asked.out / "strangers.csv", keep_default_na=False)
+    failed = results[results["error"] != ""]
+    results = results[results["error"] == ""]
+    numbers = ["fit_max", "own_max", "accuracy", "unfairness", "max", "constant", "seconds"]
+    results[numbers] = results[numbers].apply(pd.to_numeric)
+    results["kept"] = results["fit_max"] <= results["epsilon"] + REACHED
+    results["kept by its own levels"] = results["own_max"] <= results["epsilon"] + REACHED
+    cells = cells_of(results)
+    found = []
+    for (kind, method, inputs), own in results[results["method"] != "plain"].groupby(
+        ["model", "method", "inputs"], sort=False
+    ):
+        same = cells[(cells["model"] == kind) & (cells["inputs"] == inputs)]
+        beaten = [_beaten(cell, same) for _, cell in same[same["method"] == method].iterrows()]
+        shares = pd.DataFrame(beaten).mean()
+        found.append(
+            {
+                "model": kind,
+                "inputs": inputs,
+                "method": method,
+                "cells": len(beaten),
+                "epsilon kept": own["kept"].mean(),
+                "kept by its own levels": own["kept by its own levels"].mean()
+                if method in OURS
+                else np.nan,
+                "missed without a word": _share_of_silent_misses(own) if method in OURS else np.nan,
+                **shares,
+            }
+        )
+    order = {name: place for place, name in enumerate([*KINDS, "blind", "aware", *METHODS])}
+    table = pd.DataFrame(found).sort_values(
+        ["model", "inputs", "method"], key=lambda column: column.map(order)
+    )
+    print(table.round(2).to_string(index=False))
+    if len(failed):
+        print(f"\n{len(failed)} fits failed:")
+        print(failed.groupby(["method", "model", "error"]).size().to_string())
+    write_whole(asked.out / "strangers_summary.csv", table.round(3).to_csv(index=False))
+
+
+def _share_of_silent_misses(own: pd.DataFrame) -> float:
+    """Of fits that do not keep epsilon on the rows they were made fair on, and do not say so."""
+    return float((~own["kept by its own levels"] & (own["warnings"] == "")).mean())
+
+
+def _beaten(cell: pd.Series, same: pd.DataFrame) -> dict[str, bool]:
+    """By whom a method is beaten in one cell."""
+    here = same[(same["table"] == cell["table"]) & (same["measure"] == cell["measure"])]
+    rivals = here[here["method"].isin(RIVALS) & (here["method"] != cell["method"])]
+    constant = pd.DataFrame({"accuracy": [cell["constant"]], "unfairness": [0.0]})
+    return {
+        "beaten by a constant": is_beaten(cell, constant),
+        "beaten by plain": is_beaten(cell, here[here["method"] == "plain"]),
+        "beaten by a rival": is_beaten(cell, rivals[rivals["epsilon"] == cell["epsilon"]]),
+        "beaten by a rival of any epsilon": is_beaten(cell, rivals),
+    }
+
+
+def main() -> None:
+    """Reads the options."""
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["run", "summary"])
+    parser.add_argument("--tables", nargs="*", default=[*TABLES], choices=[*TABLES])
+    parser.add_argument("--measures", nargs="*", default=[*MEASURES], choices=[*MEASURES])
+    parser.add_argument("--inputs", nargs="*", default=["blind", "aware"])
+    parser.add_argument("--models", nargs="*", default=[*KINDS], choices=[*KINDS])
+    parser.add_argument("--methods", nargs="*", default=[*METHODS], choices=[*METHODS])
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[*EPSILONS])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=Path("build/strangers"))
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    asked = parser.parse_args()
+    {"run": run, "summary": summary}[asked.what](asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Faults, odd inputs and load: what the project promises, tried. See ``__main__``."""

@@ -1,0 +1,262 @@
+"""Certificates: a model that is fair on new people with a confidence one can state, or none.
+
+Whoever looks at many models and reports the best verdict has spent the confidence of that verdict.
+So the rows held out are two parts. Models are compared on the one, where the most accurate of those
+that are likely to pass is taken; this one alone is then judged on the other, the *fresh* rows, and
+once. Its verdict there is the audit's own. However the model came about, "fair" is wrong at most
+``1 - confidence`` of the time, as nothing before depended on the fresh rows. The promise is about
+all tables: in at most 5 % of them an unfair model is certified, not of those certified 5 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from fairgrad.audit import words
+from fairgrad.audit.verdicts import FAIR, UNDECIDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fairgrad.audit.audit import Audit
+    from fairgrad.audit.verdicts import Finding
+    from fairgrad.groups import Floats
+
+LIKELY = 0.8
+"""The chance of passing from which on accuracy decides among models."""
+
+
+class Candidacy(NamedTuple):
+    """The model to be judged on the fresh rows.
+
+    Attributes:
+        position: its place among the models compared.
+        chance: about how likely it is to pass.
+        n_models: how many were compared.
+        n_rows: on how many rows.
+        groups: the groups that these rows have.
+
+    Example:
+        >>> Candidacy(position=3, chance=0.9, n_models=16, n_rows=800).n_models
+        16
+    """
+
+    position: int
+    chance: float
+    n_models: int
+    n_rows: int
+    groups: tuple[str, ...] = ()
+
+
+def likeliest(audits: Sequence[Audit], n_fresh: int) -> Candidacy:
+    """Which of some models to judge on fresh rows, by their audits on other rows.
+
+    The most accurate of those whose chance to pass is at least 0.8; if there is none, the one with
+    the best chance. Models that are no more accurate than one label for everybody do not count:
+    they would be certified, and of no use.
+
+    Args:
+        audits: of each model, on the same rows, with the tolerance and confidence asked for.
+        n_fresh: how many fresh rows there are.
+
+    Raises:
+        ValueError: if no model is more accurate than one label for everybody.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 400, ["a", "a", "b", "b"] * 200
+        >>> all_yes, right = Audit(y, [1] * 800, s), Audit(y, y, s)
+        >>> likeliest([all_yes, right], n_fresh=800).position
+        1
+    """
+    accuracy = np.array([audit.accuracy for audit in audits])
+    chance = np.array([chance_to_pass(a.asked, a.table.n_rows, n_fresh) for a in audits])
+    truth = audits[0].table.mass.sum(axis=(0, 2))
+    share, label = truth.max() / truth.sum(), audits[0].labels[int(truth.argmax())]
+    useful = accuracy > share
+    if not useful.any():
+        raise ValueError(
+            f"certify: no model is more accurate than predicting {label} for everybody "
+            f"({100 * share:.1f} %) on the rows that they are chosen by; there is nothing to "
+            "certify."
+        )
+    position = best_candidate(np.where(useful, accuracy, -1.0), np.where(useful, chance, -1.0))
+    groups = {
+        finding.attribute: audits[0].views.get(finding.attribute) for finding in audits[0].asked
+    }
+    names = [name for view in groups.values() if view is not None for name in view.groups.names]
+    n_rows = audits[0].table.n_rows
+    return Candidacy(position, float(chance[position]), len(audits), n_rows, tuple(names))
+
+
+def best_candidate(accuracy: Floats, chance: Floats) -> int:
+    """The position of the most accurate model that is likely to pass, or else of the likeliest."""
+    likely = chance >= LIKELY
+    order = np.lexsort((chance, np.where(likely, accuracy, chance - 2.0)))
+    return int(order[-1])
+
+
+def chance_to_pass(findings: Iterable[Finding], n_rows: int, n_fresh: int) -> float:
+    """About how likely the findings on fresh rows are to be fair within tolerance, all of them.
+
+    The least of their chances, by `passing`. It only helps to choose; the certificate does not rest
+    on it.
+
+    Args:
+        findings: those that decide, on the rows at hand.
+        n_rows: how many these are.
+        n_fresh: how many fresh rows there are.
+    """
+    chance, q = 1.0, np.sqrt(n_rows / max(n_fresh, 1))
+    for finding in findings:
+        value, low, high, _ = finding.judgement
+        is_ratio, limit = finding.tolerance.kind == "ratio", finding.tolerance.value
+        room, reach = (value - limit, value - low) if is_ratio else (limit - value, high - value)
+        if np.isnan(value):
+            return 0.0
+        chance = min(chance, float(passing(room, reach, q, finding.alpha)))
+    return chance
+
+
+def passing(room: Any, reach: Any, q: float, alpha: float) -> Floats:
+    """About how likely a figure is to pass on fresh rows.
+
+        Phi((room - q reach) / (reach / z * sqrt(1 + q^2))),      z = Phi^-1(1 - alpha / 2),
+
+    as both figures vary, the one at hand and the one to come.
+
+    Args:
+        room: by how much the figure at hand is fairer than the limit.
+        reach: how far its interval goes towards the limit.
+        q: by how much intervals shrink on the fresh rows: the root of the ratio of rows.
+        alpha: 1 - confidence.
+    """
+    noise = np.maximum(reach, 1e-9) / ndtri(1.0 - alpha / 2) * np.sqrt(1.0 + q**2)
+    chance: Floats = ndtr((room - q * reach) / noise)
+    return chance
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What was found when one model was judged on fresh rows, once.
+
+    Attributes:
+        audit: of that model on the fresh rows.
+        candidacy: how it was chosen.
+        model: the model; None if it is not certified.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 400, ["a", "a", "b", "b"] * 200
+        >>> audit = Audit(y, y, s, measures="accuracy_parity", tolerance=0.05)
+        >>> certificate = Certificate(audit, Candidacy(3, 0.9, 16, 800), model="the fourth")
+        >>> certificate.is_certified
+        True
+        >>> print(certificate.sentence)  # doctest: +NORMALIZE_WHITESPACE
+        Certified with 95 % confidence: fair by accuracy parity, groups by sensitive_features;
+        largest |F| 0.000 (at most 0.005), fair is at most 0.05; on 800 fresh rows, looked at once,
+        for one model that was chosen from 16 on 800 other rows.
+    """
+
+    audit: Audit
+    candidacy: Candidacy
+    model: Any = None
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the model is fair within the tolerance on new people, with the confidence."""
+        return self.audit.verdict == FAIR
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """Groups and people the certificate says nothing about, with their number of rows."""
+        audit, found, seen = self.audit, [], set()
+        for name in dict.fromkeys(finding.attribute for finding in audit.asked):
+            if name not in audit.views:  # attributes of some measures alone
+                continue
+            view, small = audit.views[name], np.flatnonzero(~audit.judged(name))
+            sizes = {view.groups.names[g]: int(view.size[g]) for g in small}
+            found += [f"{group} ({words.n_of(size, 'row')})" for group, size in sizes.items()]
+            seen |= set(view.groups.names)
+            unknown = audit.table.n_rows - view.n_rows
+            if unknown:
+                found.append(f"people whose {name} is not known ({words.n_of(unknown, 'row')})")
+        absent = [f"{group} (no rows)" for group in self.candidacy.groups if group not in seen]
+        return tuple(dict.fromkeys([*found, *absent]))
+
+    @property
+    def sentence(self) -> str:
+        """What is certified, on which rows; or why not, and what it would take."""
+        audit = self.audit
+        level = f"{100 * audit.confidence:.4g} % confidence"
+        decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
+        worst = max(decisive, key=words.severity)
+        names = dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive)
+        grouped = dict.fromkeys(finding.attribute for finding in decisive)
+        verdict = "fair" if self.is_certified else audit.verdict
+        head = f"Certified with {level}" if self.is_certified else f"Not certified with {level}"
+        missing = self.not_covered
+        beside = f" Not covered: {words.listed(list(missing), most=6)}." if missing else ""
+        return (
+            f"{head}: {verdict} by {words.conjoined(list(names))}, groups by "
+            f"{words.conjoined(list(grouped))}; {words.judged([worst])} {_at_most(worst)}, fair is "
+            f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'fresh row')}, looked at "
+            f"once, for one model that was chosen from {self.candidacy.n_models:,} on "
+            f"{self.candidacy.n_rows:,} other rows.{beside}{self._needed(worst)}"
+            f"{' Rows have weights: the confidence is approximate.' if audit.is_weighted else ''}"
+        )
+
+    def _needed(self, worst: Finding) -> str:
+        """For a model that is not certified: the rows, or the tolerance, it would take."""
+        if self.is_certified:
+            return ""
+        if words.severity(worst) > 0:
+            rows = " As observed it is not fair: more rows would not help, a fairer model would."
+        else:
+            rows = f" {words.advice(worst)}" if worst.verdict == UNDECIDED else ""
+        tolerance = self.attainable
+        if tolerance is None:
+            return rows
+        return f"{rows} With these rows it could have been a tolerance of {tolerance:.3f}."
+
+    @property
+    def attainable(self) -> float | None:
+        """The least tolerance, rounded up, that would have passed; None if levels do not decide."""
+        if any(finding.tolerance.kind != "level" for finding in self.audit.asked):
+            return None
+        most = max(finding.least_tolerance for finding in self.audit.asked)
+        return float(np.ceil(1000 * most) / 1000)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        audit, candidacy = self.audit, self.candidacy
+        return {
+            "certified": self.is_certified,
+            "sentence": self.sentence,
+            "verdict": audit.verdict,
+            "confidence": audit.confidence,
+            "measures": list(dict.fromkeys(finding.measure for finding in audit.asked)),
+            "groups_by": list(dict.fromkeys(finding.attribute for finding in audit.asked)),
+            "tolerance": {f.measure: f.tolerance.value for f in audit.asked},
+            "attainable_tolerance": self.attainable,
+            "fresh_rows": audit.table.n_rows,
+            "chosen_from": candidacy.n_models,
+            "chosen_on_rows": candidacy.n_rows,
+            "chance_to_pass": candidacy.chance,
+            "not_covered": list(self.not_covered),
+        }
+
+
+def _at_most(finding: Finding) -> str:
+    """The figure, and the end of its interval that decides."""
+    value, low, high, _ = finding.judgement
+    if np.isnan(value):
+        return "not defined"
+    if finding.verdict != FAIR:
+        return f"{value:.3f} ({low:.3f} to {high:.3f})"
+    end = f"at least {low:.3f}" if finding.tolerance.kind == "ratio" else f"at most {high:.3f}"
+    return f"{value:.3f} ({end})"

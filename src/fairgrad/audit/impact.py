@@ -1,0 +1,363 @@
+"""The impact table: who is selected how often, as New York's Local Law 144 and the EEOC ask for it.
+
+Per category of every attribute, and per intersection of all of them: number, share, selected,
+selection rate, and the impact ratio, which is the selection rate divided by that of the most
+selected category (6 RCNY 5-300; 29 CFR 1607.4 D). Tools that give scores have scoring rates in
+place of selection rates: the share above the median score of everyone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Group
+from scipy.stats import fisher_exact
+
+from fairgrad.audit import text, words
+from fairgrad.audit.audit import Audit
+from fairgrad.audit.intervals import Proportion, clopper_pearson, ratio_high, ratio_low
+from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit.tables import plain_values
+from fairgrad.columns import as_array
+from fairgrad.files import write_whole
+from fairgrad.groups import judged_groups, least_rows
+
+if TYPE_CHECKING:
+    import os
+
+    from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.layout import Cell
+
+MIN_SHARE = 0.02
+"""Categories of a smaller share may be left out of the impact ratios: 6 RCNY 5-301 (d)."""
+FOUR_FIFTHS_RATIO = 0.8
+ABOVE, NOT_ABOVE = "above the median", "not above the median"
+UNKNOWN_CATEGORY = "unknown"
+COLUMNS = (
+    "attribute",
+    "label",
+    "category",
+    "number",
+    "share",
+    "selected",
+    "rate",
+    "rate_low",
+    "rate_high",
+    "impact_ratio",
+    "ratio_low",
+    "ratio_high",
+    "below_four_fifths",
+    "standard_deviations",
+    "fisher_p",
+    "set_aside",
+)
+LEAST_P = 0.0005
+"""Smaller ones would be shown as 0.000."""
+RATIOS = (
+    "The impact ratio is the {rate} divided by that of the most selected category, its interval "
+    "MOVER's (Donner and Zou 2012) from Clopper-Pearson limits, at {level} for each by itself."
+)
+TESTS = (
+    "SD: by how many standard deviations the category's rate differs from that of the most "
+    "selected one if both were the same in truth; courts have looked at differences of more than "
+    "two or three (Hazelwood v. United States, 1977). p: Fisher's exact test of the same, on both "
+    "sides."
+)
+CARE = (
+    "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). None "
+    "of this is a finding of discrimination, nor its absence one of compliance."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ImpactTable:
+    """Selection or scoring rates and impact ratios of all categories and intersections.
+
+    Attributes:
+        frame: one row per category: `attribute` (or several crossed), `label`, `category`,
+            `number`, `share`, `selected`, `rate` with `rate_low` and `rate_high`, `impact_ratio`
+            with `ratio_low` and `ratio_high`, `below_four_fifths`, `standard_deviations` and
+            `fisher_p` (tests against the most selected category) and `set_aside`, the reason why a
+            category has no impact ratio. People whose category is not known are a row "unknown".
+        rate: "selection rate" or "scoring rate".
+        n_rows: people assessed.
+        confidence: of every interval.
+        min_group: the share below which a category is set aside.
+        median: the median score, of a scoring rate.
+
+    Example:
+        >>> table = ImpactTable.from_decisions(
+        ...     [1] * 50 + [0] * 50 + [1] * 30 + [0] * 70, ["men"] * 100 + ["women"] * 100)
+        >>> table.frame[["category", "number", "selected", "impact_ratio"]].values.tolist()
+        [['men', 100, 50, 1.0], ['women', 100, 30, 0.6]]
+        >>> scored = ImpactTable.from_scores(range(8), ["a"] * 4 + ["b"] * 4)
+        >>> scored.median, scored.frame["rate"].tolist()
+        (3.5, [0.0, 1.0])
+    """
+
+    frame: pd.DataFrame
+    rate: str
+    n_rows: int
+    confidence: float
+    min_group: float
+    median: float | None = None
+
+    @classmethod
+    def from_decisions(
+        cls,
+        y_pred: Any,
+        sensitive_features: Any,
+        *,
+        y_desirable: Any = None,
+        min_group: float = MIN_SHARE,
+        confidence: float = 0.95,
+    ) -> ImpactTable:
+        """Of decisions: selection rates.
+
+        Args:
+            y_pred: one decision per person.
+            sensitive_features: categories, as `Audit` takes them.
+            y_desirable: the decision that means being selected; by default the second of two in
+                sorted order, and of more each of them.
+            min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
+            confidence: of every interval.
+
+        Raises:
+            ValueError: if the input cannot be audited.
+        """
+        audit = Audit(
+            y_pred=y_pred,
+            sensitive_features=sensitive_features,
+            y_desirable=y_desirable,
+            confidence=confidence,
+            measures="demographic_parity",
+        )
+        return cls.from_audit(audit, min_group=min_group)
+
+    @classmethod
+    def from_scores(
+        cls,
+        y_score: Any,
+        sensitive_features: Any,
+        *,
+        min_group: float = MIN_SHARE,
+        confidence: float = 0.95,
+    ) -> ImpactTable:
+        """Of scores: scoring rates, the share above the median score of everyone.
+
+        Args:
+            y_score: one score per person.
+            sensitive_features: categories, as `Audit` takes them.
+            min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
+            confidence: of every interval.
+
+        Raises:
+            ValueError: if a score is missing, or nobody's is above the median.
+        """
+        score = as_array(y_score).astype(np.float64)
+        if score.ndim != 1 or not np.isfinite(score).all():
+            raise ValueError("y_score: expected one finite score per person.")
+        median = float(np.median(score))
+        if not (score > median).any():
+            raise ValueError(
+                f"y_score: nobody's score is above the median, {median:.6g}; scoring rates compare "
+                "who is."
+            )
+        audit = Audit(
+            y_pred=np.where(score > median, ABOVE, NOT_ABOVE),
+            sensitive_features=sensitive_features,
+            y_desirable=ABOVE,
+            confidence=confidence,
+            measures="demographic_parity",
+        )
+        found = cls.from_audit(audit, min_group=min_group)
+        return cls(found.frame, "scoring rate", found.n_rows, confidence, min_group, median)
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, min_group: float = MIN_SHARE) -> ImpactTable:
+        """Of the decisions of an audit.
+
+        Args:
+            audit: with or without true labels.
+            min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
+
+        Raises:
+            ValueError: if the audit has sample weights: an impact table counts people.
+        """
+        if audit.is_weighted:
+            raise ValueError("sample_weight: an impact table counts people; audit without weights.")
+        wanted = [audit.labels.index(label) for label in audit.desirable]
+        rows = [
+            row
+            for name, view in audit.views.items()
+            for label in wanted or range(len(audit.labels))
+            for row in _view_rows(audit, name, view, label, min_group)
+        ]
+        frame = pd.DataFrame(rows, columns=list(COLUMNS))
+        # Labels, truths and numbers as they are: pandas would turn them into floats beside None.
+        for column in ("label", "below_four_fifths"):
+            frame[column] = pd.Series([row[column] for row in rows], dtype=object)
+        for column in ("number", "selected"):
+            frame[column] = pd.Series([row[column] for row in rows], dtype="Int64")
+        n_rows = audit.table.n_rows
+        return cls(frame, "selection rate", n_rows, audit.confidence, min_group)
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read it, who is set aside, and who is not known."""
+        said = [RATIOS.format(rate=self.rate, level=self._level), TESTS, CARE]
+        aside = self.frame[(self.frame["set_aside"] != "") & self.frame["rate"].notna()]
+        for reason, part in aside.groupby("set_aside", sort=False):
+            names = list(
+                dict.fromkeys(
+                    f"{a}: {c}" for a, c in zip(part["attribute"], part["category"], strict=True)
+                )
+            )
+            said.append(
+                f"Set aside, without impact ratio, {reason}: {words.listed(names, most=12)}."
+            )
+        unknown = self.frame[self.frame["category"] == UNKNOWN_CATEGORY].drop_duplicates(
+            "attribute"
+        )
+        for attribute, n in zip(unknown["attribute"], unknown["number"], strict=True):
+            said.append(f"{words.people_of(n)} assessed of unknown category, by {attribute}.")
+        return said
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.confidence:.4g} % confidence"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        found: dict[str, Any] = plain_values(
+            {
+                "rate": self.rate,
+                "rows": self.n_rows,
+                "confidence": self.confidence,
+                "min_group": self.min_group,
+                "median": self.median,
+                "categories": [
+                    {name: None if pd.isna(value) else value for name, value in row.items()}
+                    for row in self.frame.to_dict(orient="records")
+                ],
+                "notes": self.notes,
+            }
+        )
+        return found
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The table as CSV, also written to a file if a path is given."""
+        said: str = self.frame.to_csv(index=False, lineterminator="\n")
+        if path is not None:
+            write_whole(Path(path), said)
+        return said
+
+    def summary(self, width: int = 80) -> str:
+        """A readable overview as plain text; ``rich.print(table)`` shows it in colour."""
+        return text.as_plain_text(self.__rich__(), width)
+
+    def __rich__(self) -> Any:
+        of = f"; median score {self.median:.6g}" if self.median is not None else ""
+        opening = f"Impact ratios by {self.rate}, {words.people_of(self.n_rows)} assessed{of}"
+        parts: list[Any] = [Paragraph(opening, "bold")]
+        for (attribute, label), part in self.frame.groupby(["attribute", "label"], sort=False):
+            parts.append(self._table(str(attribute), label, part))
+        return Group(*parts, *(Paragraph(note, "dim") for note in self.notes))
+
+    def _table(self, attribute: str, label: Any, part: pd.DataFrame) -> FittedTable:
+        rows = [impact_cells(row) for row in part.to_dict(orient="records")]
+        return FittedTable(f"By {attribute}, {label}", list(IMPACT_HEADS), rows)
+
+
+IMPACT_HEADS = ("Category", "number", "share", "selected", "rate", "ratio", "interval", "SD", "p")
+
+
+def impact_cells(row: dict[Any, Any]) -> list[Cell]:
+    """A row of the table for people: what is not defined is a dash."""
+
+    def shown(name: str, form: str) -> str:
+        return "-" if pd.isna(row[name]) else format(row[name], form)
+
+    ends = f"{shown('ratio_low', '.2f')}-{shown('ratio_high', '.2f')}"
+    return [
+        str(row["category"]) + (" *" if row["set_aside"] else ""),
+        f"{row['number']:,}",
+        shown("share", ".1%"),
+        shown("selected", ",.0f"),
+        shown("rate", ".1%"),
+        shown("impact_ratio", ".2f"),
+        "-" if pd.isna(row["ratio_low"]) else ends,
+        shown("standard_deviations", "+.1f"),
+        "<0.001" if row["fisher_p"] < LEAST_P else shown("fisher_p", ".3f"),
+    ]
+
+
+def _view_rows(
+    audit: Audit, name: str, view: CountTable, label: int, min_group: float
+) -> list[dict[str, Any]]:
+    """The categories of one way of grouping, and how many are in none."""
+    own = view.rates["selection_rate"].row(label)
+    judged = judged_groups(view.size, min_group) & (view.size > 0)
+    low, high = clopper_pearson(own.value, own.trials, audit.alpha)
+    best = int(np.argmax(np.where(judged, np.nan_to_num(own.value), -1.0)))
+    shared = {"attribute": name, "label": audit.label_value(label)}
+    nothing = dict.fromkeys(COLUMNS[4:], float("nan")) | {
+        "below_four_fifths": None,
+        "selected": None,
+    }
+    found = []
+    for g, category in enumerate(words.short_names(view.groups)):
+        row: dict[str, Any] = {
+            **shared,
+            **nothing,
+            "category": category,
+            "number": int(view.size[g]),
+            "share": view.size[g] / max(view.size.sum(), 1),
+            "selected": round(float(own.hits[g])),
+            "rate": float(own.value[g]),
+            "rate_low": float(low[g]),
+            "rate_high": float(high[g]),
+            "set_aside": "" if judged[g] else _reason(view, min_group),
+        }
+        if judged[g] and own.value[best] > 0:
+            row |= _against_best(own, g, best, audit.alpha)
+        found.append({column: row[column] for column in COLUMNS})
+    unknown = audit.table.n_rows - view.n_rows
+    if unknown:
+        row = {**shared, **nothing, "category": UNKNOWN_CATEGORY, "number": unknown}
+        found.append({**row, "set_aside": "the category is not known"})
+    return found
+
+
+def _reason(view: CountTable, min_group: float) -> str:
+    if min_group < 1:
+        return f"less than {100 * min_group:g} % of the people of known category"
+    return f"fewer than {words.n_of(least_rows(view.n_rows, min_group), 'person')}"
+
+
+def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str, Any]:
+    """The impact ratio of a category with its interval, and both tests."""
+    ratio = float(own.value[g] / own.value[best])
+    found: dict[str, Any] = {
+        "impact_ratio": ratio,
+        "below_four_fifths": bool(ratio < FOUR_FIFTHS_RATIO),
+    }
+    if g == best:
+        return found
+    x, (low, high) = own.value, own.ends_in_sums(alpha / 2)
+    low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+    n, m, hits, most = own.total[g], own.total[best], own.hits[g], own.hits[best]
+    pooled = (hits + most) / (n + m)
+    deviation = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+    table = np.array([[hits, n - hits], [most, m - most]]).astype(np.int64)
+    return {
+        **found,
+        "ratio_low": float(ratio_low(x[g], low[g], x[best], high[best])),
+        "ratio_high": float(ratio_high(x[g], high[g], x[best], low[best])),
+        "standard_deviations": float((x[g] - x[best]) / deviation) if deviation > 0 else 0.0,
+        "fisher_p": float(fisher_exact(table).pvalue),
+    }

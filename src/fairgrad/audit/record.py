@@ -1,0 +1,140 @@
+"""An audit as a record for a file: what was asked, of which data, when, with which versions.
+
+The record is what `Audit.to_dict` gives, with its provenance. `audit.schema.json` beside this file
+says what it holds, in JSON Schema; fields may be added to it, and none of those it asks for goes
+or changes its meaning without a new `schema_version`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairgrad.audit import text, words
+from fairgrad.audit.counted import CountedRows
+from fairgrad.audit.verdicts import UNDECIDED, UNFAIR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairgrad.audit.audit import Audit
+
+PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
+GROUPS_ONLY = (
+    "Group fairness compares averages of groups. It promises nothing to a single person, and "
+    "nothing about groups that were not named or about whether the true labels were recorded "
+    "fairly."
+)
+LIKE_THESE = (
+    "The figures hold for people like those audited, and for decisions taken exactly as predicted."
+)
+
+
+def audit_schema() -> dict[str, Any]:
+    """The JSON Schema of an audit's record (draft 2020-12).
+
+    Example:
+        >>> schema = audit_schema()
+        >>> schema["properties"]["schema"]["const"], "verdict" in schema["required"]
+        ('fairgrad.audit', True)
+    """
+    said = files("fairgrad.audit").joinpath("audit.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(said)
+    return schema
+
+
+def record(audit: Audit) -> dict[str, Any]:
+    """Everything an audit found, with the hash of its rows, date and versions."""
+    digest = hashlib.sha256()
+    labels = audit.labels if audit.has_labels else []
+    digest.update(json.dumps([list(map(str, labels)), audit.table.groups.names]).encode())
+    rows = audit.rows
+    columns = [rows.label if audit.has_labels else None, audit.predicted, rows.group, rows.weight]
+    if isinstance(rows, CountedRows):
+        columns.append(rows.times)
+    for column in columns:
+        if column is not None:
+            plain = np.ascontiguousarray(column, dtype="<f8" if column.dtype.kind == "f" else "<i8")
+            digest.update(plain.tobytes())
+    data = {"name": "rows of the audit", "sha256": digest.hexdigest(), "rows": audit.table.n_rows}
+    made = {"date": made_at(), "versions": used_versions(), "command": "", "test": []}
+    return {**audit.to_dict(), "provenance": {"data": [data], **made}}
+
+
+def made_at() -> str:
+    """Now, in UTC; what SOURCE_DATE_EPOCH says if it is set."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    seconds = float(fixed) if fixed and fixed.isdigit() else None
+    moment = (
+        datetime.now(timezone.utc)
+        if seconds is None
+        else datetime.fromtimestamp(seconds, timezone.utc)
+    )
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def used_versions() -> dict[str, str]:
+    """Those of Python and of the packages that results rest on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        if name == "lightgbm" and "lightgbm" not in sys.modules:
+            continue
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def bias_and_risks(found: Mapping[str, Any]) -> str:
+    """The section "Bias, risks and limitations" of a model card, from an audit's record.
+
+    Args:
+        found: an audit's record, as `Audit.record` gives it or its JSON file holds it.
+
+    Example:
+        >>> from fairgrad.audit import Audit
+        >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
+        >>> print(bias_and_risks(Audit(y, y, s).record())[:32])
+        ## Bias, risks and limitations
+    """
+    said = [f"**{found['conclusion']}**"]
+    for one in found["verdicts"]:
+        if one["asked"] and one["verdict"] in {UNFAIR, UNDECIDED}:
+            name = f"{words.title(one['measure'])}, {one['attribute']}: {one['verdict']}"
+            worst = (
+                f"; worst off {one['worst']} ({one['worst_level']:+.3f})" if one["worst"] else ""
+            )
+            more = "; more rows would tell" if one["more_rows"] else ""
+            said.append(f"{name}{worst}{more}.")
+    beyond = [level["name"] for level in found["levels"] if level["beyond"]]
+    if beyond:
+        names = words.listed(list(dict.fromkeys(beyond)), most=8)
+        said.append(f"Surely beyond the tolerance: {names}.")
+    small = [f"{g['group']} ({g['rows']})" for g in found["groups"] if not g["judged"]]
+    if small:
+        said.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
+    said += [notice["message"] for notice in found["warnings"] if notice["kind"] != "not_judged"]
+    if not found["has_labels"]:
+        said.append("True labels are not known: nothing is said about errors.")
+    source = found.get("provenance")
+    if source:
+        data = words.conjoined(
+            [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]
+        )
+        said.append(f"Audited on {source['date']}, {found['rows']:,} rows; data: {data}.")
+    said += [GROUPS_ONLY, LIKE_THESE]
+    lines = [
+        text.escape(one) if not one.startswith("**") else f"**{text.escape(one[2:-2])}**"
+        for one in said
+    ]
+    return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)

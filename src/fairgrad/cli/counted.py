@@ -1,0 +1,270 @@
+"""Tables of any size: counted by duckdb, by a warehouse that runs our query, or by the user."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.audit.counted import RowCounts
+from fairgrad.cli.subject import AuditedPeople, gathered, read_people
+from fairgrad.tables.reading import (
+    ReadingReport,
+    column_names,
+    pieces,
+    read_counted,
+    table_files,
+    table_name,
+)
+from fairgrad.tables.roles import check_named
+from fairgrad.tables.scan import (
+    INSTALL,
+    LARGE,
+    CountedAnswer,
+    ScanError,
+    database_table,
+    has_duckdb,
+    is_scanned,
+    open_scan,
+    run_watched,
+)
+from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairgrad.tables.dialect import ReadingOptions
+    from fairgrad.tables.reading import TableSource
+    from fairgrad.tables.roles import ColumnRoles
+
+
+def count_query(
+    columns: ColumnRoles, further: Mapping[str, str], given: Mapping[str, Any]
+) -> CountQuery:
+    """What to count for an audit of a table with predictions.
+
+    Raises:
+        ScanError: if single rows are needed.
+    """
+    score = further.get("score")
+    if score is not None and (given["threshold"] is None or "prediction" in further):
+        raise ScanError("--score beside --prediction needs every score")
+    keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
+    keys += [further[name] for name in ("prediction", "baseline") if name in further]
+    query = CountQuery(
+        tuple(dict.fromkeys(keys)),
+        bins={name: list(edges) for name, edges in columns.bins.items()},  # type: ignore[arg-type] # the program takes edges
+        score=None if score is None else (score, given["threshold"]),
+        weight=further.get("weight"),
+        over=(given["over"], given["by"]) if given.get("over") else None,
+    )
+    numeric = [*query.bins, score, query.weight, given.get("over")]
+    apart = [name for name in (*query.keys, *numeric) if name is not None]
+    if len(set(apart)) < len(apart):
+        raise ScanError("one column plays two parts")
+    return query
+
+
+def printed_query(
+    given: Mapping[str, Any], columns: ColumnRoles, further: Mapping[str, str]
+) -> str:
+    """The query of --sql, for a table of a warehouse or for files that duckdb reads."""
+    source, dialect = given["subject"], given["sql"]
+    try:
+        query = count_query(columns, further, given)
+    except ScanError as reason:
+        raise ValueError(f"--sql: {reason}") from None
+    if given["table"]:
+        raise ValueError(f"--sql takes one table, not {1 + len(given['table'])}")
+    is_file = database_table(source) is not None or _exists(source)
+    if not is_file:
+        return query.sql(source, dialect)
+    if dialect != "duckdb":
+        raise ValueError(
+            f"--sql {dialect}: {source} is a file; name the table as the warehouse knows it, or "
+            "use --sql duckdb"
+        )
+    from fairgrad.cli.request import read_options  # noqa: PLC0415 - it is not needed above
+
+    try:
+        with open_scan(source, read_options(given)) as scan:
+            _check(columns, further, scan.names)
+            return scan.prepared(query).sql(scan.table, dialect)
+    except ScanError as reason:
+        raise ValueError(f"--sql duckdb: {reason}") from None
+
+
+def _exists(source: str) -> bool:
+    try:
+        return bool(table_files(source))
+    except (OSError, ValueError):
+        return False
+
+
+def audited_people(
+    table: TableSource,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    given: Mapping[str, Any],
+    reading: ReadingOptions,
+) -> AuditedPeople:
+    """The rows of a table with predictions: counted if that is the better way, else read."""
+    if given.get("counts"):
+        return _given_counts(table, columns, further, given, reading)
+    needed = {**further, **({"over": given["over"]} if given.get("over") else {})}
+    notes: list[str] = []
+    if is_scanned(table) and not given.get("search"):  # a search needs the rows themselves
+        try:
+            return _count_people(table, columns, needed, given, reading)
+        except ScanError as reason:
+            if database_table(table) is not None:
+                raise ValueError(f"{table_name(table)}: {reason}") from None
+            notes = [f"{table_name(table)} is read row by row: {reason}."]
+    elif not has_duckdb() and _size(table) >= LARGE:
+        name = table_name(table)
+        hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
+        notes = [f"{name} is read into memory; {hint}."]
+    people = read_people(
+        table,
+        columns,
+        needed,
+        more=given.get("search", ()),
+        value_map=given["value_map"],
+        reading=reading,
+    )
+    people.notes += notes
+    return people
+
+
+def _size(table: TableSource) -> int:
+    return sum(
+        file.stat().st_size
+        for path in table_files(table)
+        for file in (path.rglob("*") if path.is_dir() else [path])
+    )
+
+
+def _check(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:
+    columns.check(names)
+    for option, column in further.items():
+        check_named([column], names, f"--{option}")
+
+
+def _count_people(
+    table: TableSource,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    given: Mapping[str, Any],
+    reading: ReadingOptions,
+) -> AuditedPeople:
+    query = count_query(columns, further, given)
+    with open_scan(table, reading) as scan:
+        _check(columns, further, scan.names)
+        sample = scan.sample(query, _run)
+        if sample is not None:  # a mistake is told at once, not after a billion rows
+            first = _gather(sample, columns, further, given, scan.name)
+            columns.groups(first.frame, first.times)
+            for option in ("prediction", "baseline"):
+                if option in further:
+                    first.predictions(further[option], f"--{option}")
+        answer = scan.count(query, _run)
+    return _gather(answer, columns, further, given, scan.name)
+
+
+def _gather(
+    answer: CountedAnswer,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    given: Mapping[str, Any],
+    name: str,
+) -> AuditedPeople:
+    frame, weight = answer.frame, None
+    if "weight" in further:
+        weight = frame[further["weight"]].to_numpy(dtype=np.float64)
+    wanted = [columns.target, *columns.sensitive, *further.values()]
+    return gathered(
+        frame,
+        columns,
+        further,
+        table=name,
+        value_map=given["value_map"],
+        notes=ReadingReport.of(frame).sentences(wanted, "--", gaps=True),
+        counts=RowCounts(answer.times.astype(np.float64), weight, answer.squares),
+    )
+
+
+def _given_counts(
+    table: TableSource,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    given: Mapping[str, Any],
+    reading: ReadingOptions,
+) -> AuditedPeople:
+    """A table of counts, such as a warehouse's answer to the query of --sql."""
+    names = column_names(table, reading)
+    further = {**further, **({"over": given["over"]} if given.get("over") else {})}
+    _check(columns, further, names)
+    weighted = [SQUARES, LEAST] if "weight" in further else []
+    needed = [N_ROWS, *weighted]
+    lacking = [name for name in needed if name not in names]
+    if lacking:
+        raise ValueError(
+            f"--counts: {table_name(table)} has no column {lacking[0]!r}; it is what the query of "
+            "--sql calls "
+            + {N_ROWS: "the number of rows", SQUARES: "the sum of squared weights"}.get(
+                lacking[0], "the smallest weight"
+            )
+        )
+    kept = dict.fromkeys([columns.target, *columns.sensitive, *further.values(), *needed])
+    read = pieces(
+        table, list(kept), texts=[name for name in kept if name in names], options=reading
+    )
+    raw = pd.concat(list(read), ignore_index=True)
+    numbers = {name: _numbers(raw[name], table) for name in needed}
+    times = numbers[N_ROWS]
+    if (times != np.floor(times)).any():
+        raise ValueError(f"--counts: {N_ROWS} holds numbers that are not whole")
+    raw, numbers = (
+        raw[times > 0].reset_index(drop=True),
+        {k: v[times > 0] for k, v in numbers.items()},
+    )
+    if not len(raw):
+        raise ValueError(f"{table_name(table)} has no rows")
+    frame = read_counted(
+        raw.drop(columns=needed), numbers[N_ROWS].astype(np.int64), options=reading
+    )
+    answer = CountedAnswer(frame, numbers[N_ROWS].astype(np.int64), numbers.get(SQUARES))
+    if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
+        raise ValueError(
+            f"--counts: {further['score']!r} holds scores; the query of --sql gives 1 where the "
+            "score reaches the threshold, and 0 elsewhere"
+        )
+    return _gather(answer, columns, further, given, table_name(table))
+
+
+def _numbers(column: pd.Series, table: TableSource) -> Any:
+    found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if column.name != N_ROWS:  # the rows without a weight have none
+        found = np.where(column.isna(), 0.0, found)
+    if not (found >= 0).all():
+        raise ValueError(
+            f"--counts: {column.name} of {table_name(table)} is "
+            f"{column[~(found >= 0)].iloc[0]!r} in a row; a number of at least 0 is needed"
+        )
+    return found
+
+
+def _run(connection: Any, sql: str) -> Any:
+    """A query with a progress bar, where there is a terminal and it takes a while."""
+    if not sys.stderr.isatty():
+        return run_watched(connection, sql, lambda _: None)
+    from rich.console import Console  # noqa: PLC0415 - where there is a terminal
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
+
+    console = Console(stderr=True)
+    columns = (TextColumn("Counting rows"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=100)
+        return run_watched(connection, sql, lambda done: bar.update(task, completed=max(done, 0.0)))

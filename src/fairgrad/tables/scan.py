@@ -1,0 +1,506 @@
+"""Tables of any size, counted by duckdb where they lie: memory does not grow with the rows.
+
+Folders of Parquet files, also partitioned ones, CSV files and tables of a duckdb database. Only the
+distinct combinations of values come back (`tables/sql.py`), and are read as the rows would be
+(`tables/reading.py` `read_counted`). What duckdb would read otherwise than `read_table` does, is
+left to that: `open_scan` and `Scan.count` say so by `ScanError`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
+from fairgrad.tables.reading import (
+    EXCEL_ENDINGS,
+    PARQUET_ENDINGS,
+    ReadingReport,
+    check_distinct,
+    csv_header,
+    is_parquet,
+    plain_frame,
+    read_counted,
+    table_files,
+    table_name,
+)
+from fairgrad.tables.roles import cut_names
+from fairgrad.tables.sql import INFINITE, LEAST, N_ROWS, SQUARES, CountQuery
+from fairgrad.tables.values import MISSING_TEXTS, counted, parse_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.tables.reading import TableSource
+
+DATABASE_ENDINGS = (".duckdb", ".ddb")
+LARGE = 64 << 20
+"""Bytes of text files from which on they are counted where they lie."""
+
+MEMORY = 640
+"""Megabytes that duckdb may use; what needs more goes to the disk for a while."""
+
+MOST_COMBINATIONS = 2_000_000
+PROBED, MOST_PROBED = 100_000, 1_000
+"""First rows that are looked at, and the most values that a column has in them."""
+
+INSTALL = "pip install 'fairgrad[scale]'"
+
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
+_NUMERIC = ("INT", "DECIMAL", "DOUBLE", "FLOAT", "REAL")
+_DATES = ("DATE", "TIMESTAMP")
+
+
+class ScanError(Exception):
+    """The table is to be read row by row, and why."""
+
+
+def has_duckdb() -> bool:
+    """Whether duckdb is installed."""
+    return find_spec("duckdb") is not None
+
+
+def database_table(source: TableSource) -> tuple[Path, str] | None:
+    """The file and the name of a table of a database, as in ``people.duckdb::loans``."""
+    if not isinstance(source, str | Path):
+        return database_table(source[0]) if len(source) == 1 else None
+    file, _, name = str(source).partition("::")
+    is_database = file.lower().endswith(DATABASE_ENDINGS)
+    return (Path(file).expanduser(), name) if is_database else None
+
+
+def is_scanned(source: TableSource) -> bool:
+    """Whether a table is counted by duckdb: a database, Parquet files, or much text."""
+    if database_table(source) is not None:
+        return True
+    if not has_duckdb():
+        return False
+    files = table_files(source)
+    if any(path.name.lower().endswith(EXCEL_ENDINGS) for path in files):
+        return False
+    if all(is_parquet(path) for path in files):
+        return True
+    return sum(path.stat().st_size for path in files) >= LARGE
+
+
+@dataclass(frozen=True, eq=False)
+class CountedAnswer:
+    """The distinct rows of a table.
+
+    Attributes:
+        frame: as `read_table` reads them; numbers that were cut are groups, scores are 1 or 0,
+            dates the first days of periods, weights sums of weights.
+        times: (n,) how many rows each stands for.
+        squares: (n,) sums of squared weights; None without weights.
+    """
+
+    frame: pd.DataFrame
+    times: NDArray[np.int64]
+    squares: NDArray[np.float64] | None = None
+
+
+@dataclass(eq=False)
+class Scan:
+    """A table that duckdb can count.
+
+    Attributes:
+        connection: of duckdb.
+        table: what stands behind FROM.
+        name: what to call the table in sentences.
+        types: of its columns, by name.
+        options: what the user says of the files.
+        decimal: the mark before decimals in texts.
+        said: how files of text were read.
+    """
+
+    connection: Any
+    table: str
+    name: str
+    types: dict[str, str]
+    options: ReadingOptions = field(default_factory=ReadingOptions)
+    decimal: str = "."
+    said: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.types)
+
+    def prepared(self, query: CountQuery) -> CountQuery:
+        """The query for columns as they are here: texts read as numbers or dates.
+
+        Raises:
+            ValueError: if numbers or dates are needed, and a column has none.
+        """
+        written, more = dict(query.written), dict(query.more)
+        numeric = dict.fromkeys(query.bins, "--bins")
+        numeric |= {query.score[0]: "--score"} if query.score else {}
+        numeric |= {query.weight: "--weight"} if query.weight else {}
+        for name, option in numeric.items():
+            written[name], gap = self._as_number(name, option)
+            more |= {_gap_name(name): gap} if gap else {}
+        over = query.over
+        if over is not None:
+            day = self._as_day(over[0])
+            if day is not None:  # a text: its period is found once its format is known
+                written[over[0]], over = day, None
+                query = replace(query, keys=(*query.keys, query.over[0]))  # type: ignore[index] # it is not None
+        return replace(query, written=written, more=more, over=over)
+
+    def count(self, query: CountQuery, progress: Callable[[Any, str], Any]) -> CountedAnswer:
+        """The distinct rows.
+
+        Args:
+            query: what to count.
+            progress: runs a query on a connection and gives all rows of its answer.
+
+        Raises:
+            ValueError: if the table has no rows, or far too many different values.
+            ScanError: if it has to be read row by row.
+        """
+        own = self.prepared(query)
+        keys = [name for name in own.keys if name not in own.bins]
+        raw = self._run(f"{own.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
+        if not len(raw):
+            raise ValueError(f"{self.name} has no rows")
+        if len(raw) > MOST_COMBINATIONS:
+            raise ValueError(
+                f"{self.name} has more than {MOST_COMBINATIONS:,} combinations of the values of "
+                f"{', '.join(query.columns)}; a group needs many rows, so name other columns, or "
+                "give --bins"
+            )
+        return self._read(own, raw, keys, query)
+
+    def sample(
+        self, query: CountQuery, progress: Callable[[Any, str], Any]
+    ) -> CountedAnswer | None:
+        """The same of the first rows alone, if a column has far too many values in them."""
+        own = self.prepared(query)
+        keys = [name for name in own.keys if name not in own.bins and name not in own.written]
+        if not keys:
+            return None
+        quoted = [_name(name) for name in keys]
+        first = f"(SELECT {', '.join(quoted)} FROM {self.table} LIMIT {PROBED})"  # noqa: S608 - names are quoted
+        counts = ", ".join(f"approx_count_distinct({name})" for name in quoted)
+        found = self._run(f"SELECT {counts} FROM {first}", progress)  # noqa: S608 - as above
+        if not len(found) or max(found.iloc[0]) <= MOST_PROBED:
+            return None
+        part = replace(self, table=f"(SELECT * FROM {self.table} LIMIT {PROBED})")  # noqa: S608 - as above
+        return part.count(query, progress)
+
+    def _run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
+        import duckdb  # noqa: PLC0415 - an extra
+
+        try:
+            rows = progress(self.connection, sql)
+        except duckdb.Error as error:
+            raise ScanError(_one_line(error)) from error
+        names = [column[0] for column in self.connection.description]
+        return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
+
+    def _read(
+        self, own: CountQuery, raw: pd.DataFrame, keys: Sequence[str], asked: CountQuery
+    ) -> CountedAnswer:
+        times = raw[N_ROWS].to_numpy(dtype=np.int64)
+        frame = read_counted(
+            raw[list(keys)],
+            times,
+            options=self.options,
+            decimal=self.decimal,
+            files=self.said,
+        )
+        self._check_texts(own, raw, times, ReadingReport.of(frame))
+        for name, edges in own.bins.items():
+            self._refuse_infinite(raw[name] == INFINITE, times, name)
+            frame[name] = pd.Categorical(raw[name], categories=pd.Index(cut_names(edges)))
+        if own.score is not None:
+            self._refuse_infinite(raw[own.score[0]] == 2, times, own.score[0])
+            frame[own.score[0]] = raw[own.score[0]].to_numpy(np.float64, na_value=np.nan)
+        if asked.over is not None and asked.over[0] not in keys:
+            frame[asked.over[0]] = pd.to_datetime(raw[asked.over[0]])
+        if own.weight is None:
+            return CountedAnswer(frame, times)
+        least = raw[LEAST].to_numpy(np.float64, na_value=np.nan)
+        if (least < 0).any():
+            raise ValueError(
+                "sample_weight: expected finite weights of at least 0 that do not sum to zero; got "
+                f"a minimum of {np.nanmin(least)} in {own.weight!r}."
+            )
+        frame[own.weight] = raw[own.weight].to_numpy(np.float64, na_value=np.nan)
+        return CountedAnswer(frame, times, raw[SQUARES].to_numpy(np.float64, na_value=np.nan))
+
+    def _check_texts(
+        self, own: CountQuery, raw: pd.DataFrame, times: NDArray[np.int64], report: ReadingReport
+    ) -> None:
+        """Texts among numbers that mean a missing value are said; others are for `read_table`."""
+        missing = {*MISSING_TEXTS, *self.options.missing}
+        for name in [*own.bins, *([own.score[0]] if own.score else ()), own.weight]:
+            gap = "" if name is None else _gap_name(name)
+            if gap not in own.more:
+                continue
+            counts = pd.Series(times).groupby(raw[gap].to_numpy(dtype=object)).sum()
+            odd = [str(text) for text in counts.index if text not in missing]
+            if odd:
+                raise ScanError(f"{name!r} has texts such as {odd[0]!r} among its numbers")
+            report.gaps[str(name)] = {str(text): int(n) for text, n in counts.items() if n}
+
+    def _refuse_infinite(self, is_infinite: pd.Series, times: NDArray[np.int64], name: str) -> None:
+        n = int(times[is_infinite.fillna(value=False).to_numpy(dtype=bool)].sum())
+        if n:
+            raise ValueError(f"the column {name!r} holds {counted(n, 'infinite number')}")
+
+    def _as_number(self, name: str, option: str) -> tuple[str, str]:
+        """The number of a column in SQL, and the text that stands in its place; empty for none."""
+        kind, column = self.types[name], _name(name)
+        is_text = kind == "VARCHAR"
+        if not is_text and not kind.startswith(_NUMERIC) and "INT" not in kind:
+            raise ValueError(f"{option} names {name!r}, whose values are not numbers")
+        text = f"trim({column})" if is_text else f"CAST({column} AS VARCHAR)"
+        number = column
+        if is_text:
+            plain = text if self.decimal == "." else f"replace({text}, ',', '.')"
+            fits = f"regexp_full_match({plain}, '{_NUMBER}')"
+            fits += "" if self.decimal == "." else f" AND NOT contains({text}, '.')"
+            number = f"(CASE WHEN {fits} THEN CAST({plain} AS DOUBLE) END)"
+        gaps = [one for one in parse_numbers(self.options.missing, self.decimal)[0] if one == one]  # noqa: PLR0124 - not NaN
+        if gaps:
+            listed = ", ".join(repr(float(one)) for one in gaps)
+            number = f"(CASE WHEN {number} NOT IN ({listed}) THEN {number} END)"
+        if not is_text and not gaps:
+            return column, ""
+        return number, f"CASE WHEN {number} IS NULL THEN {text} END"
+
+    def _as_day(self, name: str) -> str | None:
+        """The day of a date that is written as a text; None if the column has dates."""
+        kind, column = self.types[name], _name(name)
+        if kind.startswith(_DATES):
+            return None
+        if kind != "VARCHAR":
+            raise ValueError(f"--over names {name!r}, whose values are not dates")
+        text = f"trim({column})"
+        return (
+            f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN left({text}, 10) ELSE {text} END"
+        )
+
+
+@contextmanager
+def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
+    """A table for duckdb; closed, and its temporary files removed, at the end.
+
+    Raises:
+        ImportError: if duckdb is not installed.
+        FileNotFoundError: if there is no such file.
+        ValueError: if a database has no such table.
+        ScanError: if the table is to be read row by row.
+    """
+    try:
+        import duckdb  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ImportError(f"{table_name(source)} needs duckdb: {INSTALL}") from None
+    found = database_table(source)
+    folder = tempfile.mkdtemp(prefix="fairgrad-")
+    try:
+        if found is not None and not found[0].is_file():
+            raise FileNotFoundError(f"cannot read {str(found[0])!r}: there is no such file")
+        try:
+            connection = (
+                duckdb.connect(str(found[0]), read_only=True) if found else duckdb.connect()
+            )
+        except duckdb.Error as error:
+            raise ValueError(
+                f"{table_name(source)} cannot be opened ({_one_line(error)})"
+            ) from None
+        with connection:
+            ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+            for setting in (
+                f"memory_limit = '{max(MEMORY, 64 * threads)}MB'",
+                f"temp_directory = '{folder}'",
+                "preserve_insertion_order = false",
+                "TimeZone = 'UTC'",
+            ):
+                connection.execute(f"SET {setting}")
+            yield _scan(connection, source, options, found)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scan(
+    connection: Any, source: TableSource, options: ReadingOptions, database: tuple[Path, str] | None
+) -> Scan:
+    import duckdb  # noqa: PLC0415 - an extra
+
+    said: tuple[str, ...] = ()
+    decimal = "."
+    if database is not None:
+        table = _table_of(connection, *database)
+    else:
+        files = _all_files(table_files(source))
+        parquet = [is_parquet(path) for path in files]
+        if all(parquet):
+            listed = ", ".join(_text(str(path)) for path in files)
+            table = (
+                f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false)"
+            )
+        elif any(parquet):
+            raise ScanError("there are Parquet and other files")
+        else:
+            table, decimal, said = _csv_files(files, options)
+    try:
+        if database is None and all(parquet):
+            schema = f"SELECT DISTINCT name FROM parquet_schema({_text(str(files[0]))})"  # noqa: S608 - names are quoted
+            _check_cases([name for (name,) in connection.execute(schema).fetchall()])
+        found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
+    except duckdb.Error as error:
+        raise ScanError(_one_line(error)) from error
+    types = {str(name): str(kind) for name, kind, *_ in found}
+    check_distinct([name for name, *_ in found], table_name(source))
+    return Scan(connection, table, table_name(source), types, options, decimal, said)
+
+
+def _table_of(connection: Any, path: Path, name: str) -> str:
+    known = connection.execute(
+        "SELECT schema_name, name FROM ("
+        "SELECT schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal) ORDER BY 1, 2"
+    ).fetchall()
+    names = [table if schema == "main" else f"{schema}.{table}" for schema, table in known]
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in names:
+        listed = ", ".join(names) or "none"
+        asked = f"has no table {name!r}" if name else "has several tables"
+        raise ValueError(
+            f"{path.name} {asked if names else 'has no tables'}; name one of its tables as "
+            f"{path.name}::TABLE: {listed}"
+        )
+    schema, table = known[names.index(name)]
+    return f"{_name(schema)}.{_name(table)}"
+
+
+def _all_files(paths: Sequence[Path]) -> list[Path]:
+    """The files, with those of folders of Parquet files; hidden ones are passed over."""
+    found = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        for file in sorted(path.rglob("*")):
+            hidden = any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+            if not hidden and file.name.lower().endswith(PARQUET_ENDINGS):
+                found.append(file)
+    return found
+
+
+def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
+    """Files of text in SQL, their decimal mark, and what is to be said of them."""
+    alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
+    said = []
+    for path in files:
+        dialect = find_dialect(path, options)
+        _check_plain(path, dialect)
+        names = tuple(csv_header(path, dialect))
+        _check_cases(names)
+        alike.setdefault((dialect, names), []).append(path)
+        said.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
+    if len({frozenset(names) for _, names in alike}) > 1:
+        raise ScanError("the files have different columns")
+    if len({dialect.decimal for dialect, _ in alike}) > 1:
+        raise ScanError("the files have different decimal marks")
+    parts = [f"SELECT * FROM {_csv_table(*how, paths)}" for how, paths in alike.items()]  # noqa: S608 - names are quoted
+    first = next(iter(alike))[0]
+    joined = " UNION ALL BY NAME ".join(parts)
+    return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in said if one))
+
+
+def _check_cases(names: Sequence[str]) -> None:
+    """Refuses names that are one name for duckdb."""
+    if len({name.lower() for name in names}) < len(set(names)):
+        raise ScanError("names of its columns differ in capital letters alone")
+
+
+def _check_plain(path: Path, dialect: Dialect) -> None:
+    """Refuses files that duckdb would read otherwise, or not at all."""
+    name = path.name.lower()
+    if (
+        dialect.encoding not in {"utf-8", "utf-8-sig"}
+        or dialect.skipinitialspace
+        or dialect.nameless
+        or name.endswith((".xz", ".zip", ".bz2"))
+    ):
+        raise ScanError(f"duckdb would read {path.name} otherwise")
+
+
+def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) -> str:
+    listed = ", ".join(_text(str(path)) for path in paths)
+    columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
+    escape = dialect.escapechar or dialect.quotechar
+    return (
+        f"read_csv([{listed}], auto_detect = false, header = true, delim = {_text(dialect.sep)}, "
+        f"quote = {_text(dialect.quotechar)}, escape = {_text(escape)}, "
+        f"columns = {{{columns}}})"
+    )
+
+
+def run_quietly(connection: Any, sql: str) -> Any:
+    """All rows of the answer to a query, which Ctrl-C stops."""
+    return run_watched(connection, sql, lambda _: None)
+
+
+def run_watched(connection: Any, sql: str, tell: Callable[[float], None]) -> Any:
+    """The same; `tell` gets the percentage that is done, again and again.
+
+    The query runs in a thread of its own: signals reach the main thread alone, which waits here.
+    """
+    found: list[Any] = []
+    failed: list[BaseException] = []
+    done = threading.Event()  # a thread whose `join` a signal breaks off counts as ended
+
+    def work() -> None:
+        try:
+            found.extend(connection.execute(sql).fetchall())
+        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while not done.wait(0.1):
+            tell(float(connection.query_progress()))
+    except BaseException:
+        connection.interrupt()
+        done.wait()
+        raise
+    if failed:
+        raise failed[0]
+    return found
+
+
+def _gap_name(name: str) -> str:
+    return f"{name} (text)"
+
+
+def _name(column: str) -> str:
+    doubled = column.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _text(value: str) -> str:
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

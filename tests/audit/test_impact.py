@@ -1,0 +1,140 @@
+"""Impact tables: against the definitions, scipy's tests, and a worked example."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, fisher_exact
+
+from fairgrad.audit import Audit, ImpactTable
+from fairgrad.report import Report
+
+
+def applicants(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    people = pd.DataFrame(
+        {
+            "sex": rng.choice(["female", "male"], n),
+            "race": rng.choice(["Asian", "Black", "White", "Other"], n, p=[0.2, 0.3, 0.49, 0.01]),
+        }
+    )
+    people.loc[::60, "race"] = None
+    return people, rng.normal(size=n) + 0.3 * (people["sex"] == "male")
+
+
+def test_every_figure_follows_its_definition():
+    people, score = applicants()
+    selected = score > 0.8
+    table = ImpactTable.from_decisions(np.where(selected, "yes", "no"), people)
+    frame = table.frame.set_index(["attribute", "category"])
+    by_race = selected.groupby(people["race"])
+    rate = by_race.mean()
+    small = people["race"].value_counts() < 0.02 * people["race"].notna().sum()
+    best = rate[~small].idxmax()
+    for race in rate.index:
+        row = frame.loc["race", race]
+        assert row["number"] == (people["race"] == race).sum()
+        assert row["selected"] == by_race.sum()[race]
+        assert row["rate"] == pytest.approx(rate[race])
+        assert row["share"] == pytest.approx(row["number"] / people["race"].notna().sum())
+        if small[race]:
+            assert "less than 2 %" in row["set_aside"]
+            assert np.isnan(row["impact_ratio"])
+            continue
+        assert row["impact_ratio"] == pytest.approx(rate[race] / rate[best])
+        if race != best:
+            cells = pd.crosstab(people["race"], selected).reindex(
+                index=[race, best], columns=[True, False]
+            )
+            assert row["fisher_p"] == pytest.approx(fisher_exact(cells).pvalue)
+            squared = chi2_contingency(cells, correction=False).statistic
+            assert row["standard_deviations"] ** 2 == pytest.approx(squared)
+            assert row["ratio_low"] < row["impact_ratio"] < row["ratio_high"]
+    assert small["Other"]
+    assert frame.loc["race", "unknown"]["number"] == people["race"].isna().sum()
+    both = frame.loc["sex x race", "female, Black"]
+    own = (people["sex"] == "female") & (people["race"] == "Black")
+    assert (both["number"], both["selected"]) == (own.sum(), selected[own].sum())
+
+
+def test_scoring_rates_are_shares_above_the_median_of_everyone():
+    people, score = applicants()
+    table = ImpactTable.from_scores(score, people)
+    assert table.median == pytest.approx(score.median())
+    rates = table.frame.set_index(["attribute", "category"])["rate"]
+    expected = (score > score.median()).groupby(people["sex"]).mean()
+    assert rates["sex", "female"] == pytest.approx(expected["female"])
+    assert table.rate == "scoring rate"
+    assert "scoring rate" in table.summary()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 80), st.floats(0, 1)), min_size=2, max_size=5))
+def test_any_counts_make_a_table(groups):
+    size = [n for n, _ in groups]
+    hits = [round(n * share) for n, share in groups]
+    pred = np.concatenate([np.arange(n) < k for n, k in zip(size, hits, strict=True)]).astype(int)
+    audit = Audit(
+        y_pred=pred, sensitive_features=np.repeat(np.arange(len(size)), size), labels=[0, 1]
+    )
+    table = ImpactTable.from_audit(audit, min_group=0)
+    ratio = table.frame["impact_ratio"].astype(float)
+    if max(hits) == 0:
+        assert ratio.isna().all()
+    else:
+        assert ratio.max() == 1.0
+        assert ((ratio < 0.8) == table.frame["below_four_fifths"]).all()
+    assert table.summary()
+    assert pd.read_csv(io.StringIO(table.to_csv()))["number"].tolist() == size
+
+
+def test_the_interval_of_a_ratio_holds_as_often_as_promised():
+    rng = np.random.default_rng(5)
+    held = []
+    for _ in range(300):
+        hits = rng.binomial([80, 300], [0.24, 0.4])
+        pred = np.r_[np.arange(80) < hits[0], np.arange(300) < hits[1]] * 1
+        s = np.repeat(["a", "b"], [80, 300])
+        row = ImpactTable.from_decisions(pred, s).frame.iloc[0]
+        held.append(row["ratio_low"] <= 0.6 <= row["ratio_high"])
+    assert 0.92 <= np.mean(held) <= 1
+
+
+def test_the_table_is_in_json_and_report_where_ratios_are_judged():
+    people, score = applicants()
+    audit = Audit(y_pred=np.where(score > 0, "yes", "no"), sensitive_features=people)
+    assert audit.impact_table is not None
+    assert len(audit.to_dict()["impact"]["categories"]) == len(audit.impact_table.frame)
+    page = Report(audit).html()
+    assert "Impact ratios" in page
+    assert "people assessed of unknown category" in page
+    y = np.where(score > 0, "yes", "no")
+    plain = Audit(y, y, people)
+    assert plain.to_dict()["impact"] is None
+    assert "Impact ratios" not in Report(plain).html()
+
+
+def test_what_cannot_be_tabled_is_refused():
+    people, score = applicants(100)
+    with pytest.raises(ValueError, match="^y_score: expected one finite score per person"):
+        ImpactTable.from_scores(score.where(score > 0), people)
+    with pytest.raises(ValueError, match="^y_score: nobody's score is above the median, 1"):
+        ImpactTable.from_scores(np.ones(100), people)
+    weighted = Audit(
+        y_pred=score > 0, sensitive_features=people["sex"], sample_weight=np.arange(100) + 1
+    )
+    assert weighted.impact_table is None
+    with pytest.raises(ValueError, match="^sample_weight: an impact table counts people"):
+        ImpactTable.from_audit(weighted)
+
+
+def test_written_whole_and_read_again(tmp_path):
+    people, score = applicants(400)
+    table = ImpactTable.from_scores(score, people["sex"])
+    table.to_csv(tmp_path / "table.csv")
+    again = pd.read_csv(tmp_path / "table.csv")
+    np.testing.assert_allclose(again["rate"], table.frame["rate"])
+    assert list(again.columns) == list(table.frame.columns)

@@ -1,0 +1,91 @@
+"""The record of an audit: its published schema, the hash of its rows, and the card made of it."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+from fairgrad import On
+from fairgrad.audit import Audit, audit_schema, bias_and_risks
+
+
+def validator():
+    schema = audit_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def audits():
+    rng = np.random.default_rng(0)
+    y, pred, s = rng.integers(0, 2, 300), rng.integers(0, 2, 300), rng.integers(-1, 4, 300)
+    words = np.array(["no", "yes"])
+    both = {"a": s, "b": rng.choice(["x", "y", None], 300)}
+    yield Audit(y, pred, s)
+    yield Audit(
+        words[y], words[pred], both, baseline=words[y], measures=[On("a", "accuracy_parity")]
+    )
+    yield Audit(
+        y, pred, s, sample_weight=rng.random(300), tolerance={"demographic_parity": "four_fifths"}
+    )
+    yield Audit(y_pred=words[pred], sensitive_features=both)
+    yield Audit(
+        rng.integers(0, 4, 300), rng.integers(0, 4, 300), s, baseline=rng.integers(0, 4, 300)
+    )
+    yield Audit(
+        y,
+        pred,
+        s,
+        measures=[(np.zeros(1), np.array([[1.0, -1.0, 0, 0, 0, 0, 0, 0]]))],
+        others="four_fifths_rule",
+    )
+
+
+@pytest.mark.parametrize("audit", list(audits()), ids=repr)
+def test_every_record_fits_the_schema(audit):
+    check = validator()
+    record = json.loads(json.dumps(audit.record(), allow_nan=False))
+    check.validate(record)
+    check.validate(json.loads(audit.to_json()))
+    assert record["provenance"]["versions"]["fairgrad"] == record["fairgrad_version"]
+    assert record["asked"]["measures"]
+    broken = {**record, "verdict": "perhaps"}
+    with pytest.raises(jsonschema.ValidationError, match="perhaps"):
+        check.validate(broken)
+    with pytest.raises(jsonschema.ValidationError, match="is a required property"):
+        check.validate({key: value for key, value in record.items() if key != "asked"})
+
+
+def test_the_hash_is_that_of_the_rows(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    y, s = np.tile([0, 1], 100), np.repeat(["a", "b"], 100)
+
+    def digest(*given, **more):
+        record = Audit(*given, **more).record()
+        assert record["provenance"]["date"] == "1970-01-01T00:00:00Z"
+        return record["provenance"]["data"][0]["sha256"]
+
+    first = digest(y, y, s)
+    assert first == digest(y.astype("int8"), list(y), list(s), tolerance=0.1)
+    others = [
+        digest(y, 1 - y, s),
+        digest(1 - y, y, s),
+        digest(y, y, s[::-1]),
+        digest(y, y, s, sample_weight=np.arange(200) + 1.0),
+        digest(y_pred=y, sensitive_features=s),
+    ]
+    assert len({first, *others}) == 6
+
+
+def test_the_card_says_what_the_record_holds():
+    y, s = np.tile([0, 1], 400), np.repeat(["a", "b", "c|d"], [400, 390, 10])
+    pred = np.where(s == "a", y, 0)
+    audit = Audit(y, pred, s, measures="demographic_parity")
+    said = bias_and_risks(json.loads(json.dumps(audit.record())))
+    assert said.startswith("## Bias, risks and limitations\n\n- **Unfair")
+    assert "worst off y=1, sensitive\\_features=b" in said
+    assert "Surely beyond the tolerance" in said
+    assert "Too few people to be judged: sensitive\\_features=c\\|d \\(10\\)" in said
+    assert audit.record()["provenance"]["data"][0]["sha256"] in said
+    decided = Audit(y_pred=pred, sensitive_features=s)
+    assert "True labels are not known" in bias_and_risks(decided.record())

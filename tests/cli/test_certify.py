@@ -1,0 +1,89 @@
+"""``fairgrad fit --certify``: a model that is certified, or none."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The same people: many of them, and few."""
+    rng = np.random.default_rng(0)
+    n = 9_000
+    sex = rng.choice(["F", "M"], n)
+    skill, luck = rng.normal(size=n) + 0.4 * (sex == "M"), rng.normal(size=n)
+    hired = np.where(skill + luck > 0.4, "yes", "no")
+    table = pd.DataFrame({"sex": sex, "skill": skill, "grade": rng.normal(size=n), "hired": hired})
+    folder = tmp_path_factory.mktemp("certify")
+    for name, part in {"many": table, "few": table[:1200]}.items():
+        part.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+def asked(tables, name, out, *more):
+    named = ["--target", "hired", "--sensitive", "sex", "--measure", "demographic_parity"]
+    return ["fit", str(tables / f"{name}.csv"), *named, "--points", "4", "-o", str(out), *more]
+
+
+def test_a_certified_model_is_written_and_everything_says_so(program, tables, tmp_path):
+    out = tmp_path / "model"
+    found = program(
+        *asked(tables, "many", out, "--tolerance", "0.12", "--certify", "--json")
+    ).check()
+    certificate = found.json["certificate"]
+    assert certificate["certified"]
+    assert certificate["fresh_rows"] == found.json["rows"]["test"] == pytest.approx(1800, abs=2)
+    assert certificate["chosen_from"] == 4
+    assert certificate["tolerance"] == {"demographic_parity": 0.12}
+    sentence = certificate["sentence"]
+    assert sentence.startswith("Certified with 95 % confidence: fair by demographic parity")
+    assert (out / "model.skops").exists()
+    assert json.loads((out / "audit.json").read_text("utf-8"))["certificate"] == certificate
+    saved = json.loads((out / "fairgrad.json").read_text("utf-8"))
+    assert saved["settings"]["certificate"] == certificate
+    card = (out / "MODEL_CARD.md").read_text("utf-8")
+    assert "## Certificate" in card
+    assert "it needs new rows" in card.replace("\n", " ")
+    assert "looked at once, for one model" in (out / "report.html").read_text("utf-8")
+    points = pd.read_csv(out / "frontier.csv")
+    assert not [name for name in points if name.startswith("test")]  # they were looked at once
+
+
+def test_without_a_certificate_there_is_no_model(program, tables, tmp_path):
+    out = tmp_path / "none"
+    found = program(*asked(tables, "few", out, "--tolerance", "0.03", "--certify")).check(1)
+    said = " ".join(found.out.split())
+    assert said.count("Not certified with 95 % confidence") == 2
+    assert "No model is written." in said
+    assert "it could have been a tolerance of" in said
+    assert not list(out.glob("model*"))
+    assert "Not certified" in (out / "report.html").read_text("utf-8")
+    program("predict", str(out), str(tables / "few.csv")).refused("none")
+
+
+def test_rows_of_a_file_of_their_own_decide(program, tables, tmp_path):
+    test = ["--test", str(tables / "few.csv"), "--tolerance", "0.3", "--certify", "--json"]
+    found = program(*asked(tables, "many", tmp_path / "own", *test, "--method", "auto")).check()
+    assert found.json["certificate"]["fresh_rows"] == 1200
+    assert found.json["certificate"]["chosen_from"] == 8
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--epsilon", "0.1"], ["--epsilon", "--certify", "exclude"]),
+        (["--max-unfairness", "0.1"], ["--max-unfairness", "--certify", "exclude"]),
+        (["--folds", "5"], ["--certify", "--folds"]),
+        (["--grid", "paper"], ["--grid paper", "--certify"]),
+    ],
+)
+def test_what_does_not_go_together_is_refused(here, tables, tmp_path, more, words):
+    here(*asked(tables, "few", tmp_path / "x", "--certify", *more)).refused(*words)
+
+
+def test_known_rows_certify_nothing(here, tables, tmp_path):
+    same = ["--certify", "--test", str(tables / "few.csv")]
+    here(*asked(tables, "few", tmp_path / "x", *same)).refused("--certify", "training table")
+    assert not (tmp_path / "x").exists()

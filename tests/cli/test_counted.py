@@ -1,0 +1,444 @@
+"""Tables that are counted where they lie give the answers of tables that are read, to the digit."""
+
+import builtins
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairgrad.cli import audit as audit_command
+from fairgrad.cli import counted
+from fairgrad.cli.audit import _audit_table
+from fairgrad.cli.options import SQL_DIALECTS
+from fairgrad.tables import scan
+from fairgrad.tables.sql import DIALECTS
+
+duckdb = pytest.importorskip("duckdb")
+
+N = 600
+
+
+def table(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], n),
+            "order": rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1]),
+            "age": rng.integers(18, 90, n).astype(float),
+            "y": rng.choice(["no", "yes"], n),
+            "p": rng.random(n).round(3),
+            # Quarters: their sums are exact in any order.
+            "w": rng.integers(0, 9, n) / 4,
+            "day": pd.Timestamp("2024-01-15") + pd.to_timedelta(rng.integers(0, 80, n), unit="D"),
+        }
+    ).astype({"sex": object, "order": object, "y": object})
+    frame["h"] = np.where(rng.random(n) < 0.7, frame["y"], rng.choice(["no", "yes"], n))
+    frame["b"] = np.where(rng.random(n) < 0.8, frame["h"], rng.choice(["no", "yes"], n))
+    for name, empty in (("sex", None), ("age", np.nan), ("y", None), ("w", np.nan), ("p", np.nan)):
+        frame.loc[rng.random(n) < 0.03, name] = empty
+    return frame
+
+
+def given_by(*arguments):
+    return audit_command.audit.make_context("audit", [str(one) for one in arguments]).params
+
+
+def answers(monkeypatch, *arguments):
+    """Audit, notes and remarks of the rows, and of their counts; or the errors."""
+    found = []
+    for is_scanned in (False, True):
+        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        try:
+            audit, _, people, _ = _audit_table(given_by(*arguments))
+        except ValueError as error:
+            found.append(("error", str(error)))
+        else:
+            assert (people.counts is not None) is is_scanned, people.notes
+            found.append((audit.to_dict(), people.notes, people.left_out))
+    return found
+
+
+PLAIN = ("--target", "y", "--prediction", "h", "--sensitive", "sex")
+QUESTIONS = {
+    "one attribute": PLAIN,
+    "two, one of numbers": (*PLAIN, "--sensitive", "age", "--bins", "age=25,60"),
+    "three, crossed": (*PLAIN, "--sensitive", "age", "--bins", "age=40", "--sensitive", "order"),
+    "weights": (*PLAIN, "--weight", "w"),
+    "a baseline": (*PLAIN, "--baseline", "b", "--weight", "w"),
+    "scores": ("--target", "y", "--score", "p", "--threshold", "0.4", "--sensitive", "sex"),
+    "desirable, measures": (*PLAIN, "--desirable", "no", "--measure", "four_fifths_rule"),
+}
+
+
+@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_counts_and_rows_have_one_answer(monkeypatch, tmp_path, kind, asked):
+    frame, path = table(), tmp_path / f"people.{kind}"
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    rows, counts = answers(monkeypatch, path, *QUESTIONS[asked])
+    assert rows[0] != "error"
+    assert counts == rows
+
+
+def test_folders_patterns_and_partitions(monkeypatch, tmp_path):
+    frame = table().drop(columns="day")
+    whole = tmp_path / "whole.parquet"
+    frame.to_parquet(whole)
+    (truth, *_), _ = answers(monkeypatch, whole, *PLAIN, "--sensitive", "order")
+    flat, hive, texts = (tmp_path / name for name in ("flat", "hive", "texts"))
+    for folder in (flat, texts):
+        folder.mkdir()
+    for place in range(3):
+        frame.iloc[place::3].to_parquet(flat / f"{place}.parquet")
+        part = frame.iloc[place::3]
+        part[list(part.columns[:: 1 if place else -1])].to_csv(texts / f"{place}.csv", index=False)
+    (flat / "_SUCCESS").write_text("")
+    for key, part in frame.groupby("order"):
+        (hive / f"order={key}").mkdir(parents=True)
+        part.drop(columns="order").to_parquet(hive / f"order={key}" / "part.parquet")
+    for source in (flat, flat / "*.parquet", hive, texts, texts / "*.csv"):
+        rows, counts = answers(monkeypatch, source, *PLAIN, "--sensitive", "order")
+        assert rows == counts
+        assert counts[0] == truth
+
+
+def test_a_table_of_a_database(monkeypatch, tmp_path):
+    frame, base = table(), tmp_path / "people.duckdb"
+    frame.to_parquet(tmp_path / "people.parquet")
+    with duckdb.connect(str(base)) as connection:
+        connection.execute(f"CREATE TABLE loans AS FROM '{tmp_path}/people.parquet'")
+    (truth, *_), _ = answers(monkeypatch, tmp_path / "people.parquet", *PLAIN)
+    monkeypatch.setattr(counted, "is_scanned", scan.is_scanned)
+    for name in (f"{base}::loans", base):
+        assert _audit_table(given_by(name, *PLAIN))[0].to_dict() == truth
+    with duckdb.connect(str(base)) as connection:
+        connection.execute("CREATE VIEW others AS FROM loans")
+    assert _audit_table(given_by(f"{base}::others", *PLAIN))[0].to_dict() == truth
+    with pytest.raises(ValueError, match="several tables; name one .* loans, others"):
+        _audit_table(given_by(base, *PLAIN))
+    with pytest.raises(ValueError, match="has no table 'lones'; name one .* loans, others"):
+        _audit_table(given_by(f"{base}::lones", *PLAIN))
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        _audit_table(given_by(tmp_path / "none.duckdb", *PLAIN))
+
+
+CELLS = {
+    "sex": ["F", "M", " F", "", "NA", "f"],
+    "y": ["0", "1", "1.0", "true", "FALSE", "NA", ""],
+    "h": ["0", "1", "true", "1.0", "NA", "", "x"],
+    "age": ["20", "31.5", "60", "NA", "", "-9", "1,042", " 44 ", "$5", "9e1"],
+}
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    pools=st.fixed_dictionaries(
+        {
+            name: st.lists(st.sampled_from(cells), min_size=2, max_size=4, unique=True)
+            for name, cells in CELLS.items()
+        }
+    ),
+    seed=st.integers(0, 100),
+    missing=st.sampled_from([(), ("--missing", "-9"), ("--missing", "NA")]),
+)
+def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: rng.choice(pool, 80) for name, pool in pools.items()})
+    path = tmp_path / "odd.csv"
+    frame.to_csv(path, index=False)
+    asked = (*PLAIN, "--sensitive", "age", "--bins", "age=25,60", *missing)
+    found = []
+    for is_scanned in (False, True):
+        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        try:
+            audit, _, people, _ = _audit_table(given_by(path, *asked))
+        except ValueError as error:
+            found.append(str(error))
+        else:
+            notes = sorted(note for note in people.notes if "row by row" not in note)
+            found.append((audit.to_dict(), notes))
+    assert found[0] == found[1]
+
+
+def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_path):
+    frame, path = table().drop(columns="day"), tmp_path / "german.csv"
+    frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
+    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    audit, _, people, _ = _audit_table(given_by(path, *PLAIN))
+    assert people.counts is None
+    assert any("german.csv is read row by row" in note for note in people.notes)
+    frame.to_csv(path, index=False, sep=";", decimal=",")
+    plain, _, people, _ = _audit_table(
+        given_by(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
+    )
+    assert people.counts is not None
+    assert plain.to_dict()["rows"] == audit.to_dict()["rows"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_names_that_are_one_name_for_duckdb(monkeypatch, tmp_path, kind):
+    frame, path = table().assign(Sex=lambda own: own["order"]), tmp_path / f"people.{kind}"
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    asked = ("--target", "y", "--prediction", "h", "--sensitive", "Sex")
+    audit, _, people, _ = _audit_table(given_by(path, *asked))
+    assert people.counts is None
+    assert len(audit.views["Sex"].size) == 3
+
+
+def test_mistakes_are_told_in_the_same_words(monkeypatch, tmp_path):
+    frame, path = table(), tmp_path / "people.parquet"
+    frame.assign(id=np.arange(N).astype(str), inf=np.inf).to_parquet(path)
+    plain = ("--target", "y", "--prediction", "h")
+    for asked in (
+        (*plain, "--sensitive", "sx"),
+        (*plain, "--sensitive", "id"),
+        (*plain, "--sensitive", "p"),
+        ("--target", "y", "--prediction", "p", "--sensitive", "sex"),
+        ("--target", "p", "--prediction", "h", "--sensitive", "sex"),
+        (*PLAIN, "--weight", "order"),
+        (*plain, "--sensitive", "age", "--bins", "age=300"),
+    ):
+        rows, counts = answers(monkeypatch, path, *asked)
+        assert rows[0] == "error"
+        assert rows == counts
+    rows, counts = answers(
+        monkeypatch, path, *plain, "--sensitive", "inf", "--bins", "inf=3", "--weight", "age"
+    )
+    for said in (rows, counts):
+        assert "the column 'inf' holds" in said[1]
+        assert "infinite numbers" in said[1]
+    frame.assign(w=-1.0).to_parquet(path)
+    rows, counts = answers(monkeypatch, path, *PLAIN, "--weight", "w")
+    assert "minimum of -1.0" in rows[1]
+    assert "minimum of -1.0" in counts[1]
+
+
+def test_far_too_many_values_are_told_before_all_rows_are_counted(monkeypatch, tmp_path):
+    path = tmp_path / "people.parquet"
+    table(n=5000).assign(id=[f"p{i}" for i in range(5000)]).to_parquet(path)
+    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    monkeypatch.setattr(scan, "PROBED", 3000)
+    with pytest.raises(ValueError, match=r"'id' has 2,9\d\d different values in 2,9"):
+        _audit_table(given_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
+    monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
+    with pytest.raises(ValueError, match="more than 5 combinations of the values of y, sex, order"):
+        _audit_table(given_by(path, *PLAIN, "--sensitive", "order"))
+
+
+def answer_of(dialect, frame, sql):
+    """What a database of this dialect says."""
+    if dialect == "sqlite":
+        with sqlite3.connect(":memory:") as connection:
+            frame.assign(day=frame["day"].astype(str)).to_sql("people", connection, index=False)
+            return pd.read_sql_query(sql, connection)
+    with duckdb.connect() as connection:
+        connection.register("people", frame)
+        found = connection.execute(sql)
+        return pd.DataFrame(found.fetchall(), columns=[name for name, *_ in found.description])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked"),
+    [
+        *(("sqlite", asked) for asked in ("three, crossed", "a baseline", "scores")),
+        *(("duckdb", asked) for asked in ("two, one of numbers", "a baseline", "scores")),
+        ("postgres", "weights"),
+    ],
+)
+def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect, asked):
+    frame, path = table(1), tmp_path / "people.parquet"
+    frame.to_parquet(path)
+    (truth, _, left_out), _ = answers(monkeypatch, path, *QUESTIONS[asked])
+    assert (
+        audit_command.audit.main(
+            ["people", "--sql", dialect, *QUESTIONS[asked]], standalone_mode=False
+        )
+        == 0
+    )
+    answer = answer_of(dialect, frame, capsys.readouterr().out)
+    answer.to_csv(tmp_path / "counts.csv", index=False)
+    audit, _, people, _ = _audit_table(
+        given_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
+    )
+    assert audit.to_dict() == truth
+    assert people.left_out == left_out
+
+
+def test_names_in_quotes_where_they_need_them():
+    assert tuple(DIALECTS) == SQL_DIALECTS
+    own = DIALECTS["postgres"]
+    assert [own.name(n) for n in ("sex", "Sex", "order", 'a "b"', "größe")] == [
+        "sex",
+        '"Sex"',
+        '"order"',
+        '"a ""b"""',
+        '"größe"',
+    ]
+    assert DIALECTS["snowflake"].name("SEX") == "SEX"
+    assert DIALECTS["bigquery"].name("my col") == "`my col`"
+
+
+def test_sql_is_for_warehouses_and_files_of_duckdb(tmp_path, capsys):
+    path = tmp_path / "people.parquet"
+    table().to_parquet(path)
+    run = audit_command.audit.main
+    with pytest.raises(ValueError, match="--sql postgres: .* is a file; name the table as"):
+        run([str(path), "--sql", "postgres", *PLAIN], standalone_mode=False)
+    with pytest.raises(ValueError, match="--sql: --score beside --prediction needs every score"):
+        run(["people", "--sql", "duckdb", *PLAIN, "--score", "p"], standalone_mode=False)
+    run([str(path), "--sql", "duckdb", *PLAIN], standalone_mode=False)
+    with duckdb.connect() as connection:
+        rows = connection.execute(capsys.readouterr().out).fetchall()
+    assert sum(row[-1] for row in rows) == N
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_rows": None}, "no column 'n_rows'; it is what the query of --sql calls the number"),
+        ({"n_rows": -1}, "n_rows of counts.csv is '-1' in a row; a number of at least 0"),
+        ({"n_rows": 0.5}, "n_rows holds numbers that are not whole"),
+        ({"squared_weight": None}, "no column 'squared_weight'"),
+    ],
+)
+def test_wrong_tables_of_counts_are_refused(tmp_path, change, message):
+    grid = list(itertools.product(["F", "M"], ["no", "yes"], ["no", "yes"]))
+    counts = pd.DataFrame(grid, columns=["sex", "y", "h"]).assign(
+        n_rows=100, w=1.0, squared_weight=1.0, least_weight=1.0
+    )
+    counts = counts.assign(**change)
+    counts[[n for n in counts if counts[n].notna().any()]].to_csv(
+        tmp_path / "counts.csv", index=False
+    )
+    with pytest.raises(ValueError, match=message):
+        _audit_table(given_by("--counts", tmp_path / "counts.csv", *PLAIN, "--weight", "w"))
+
+
+def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
+    path = tmp_path / "people.parquet"
+    table().to_parquet(path)
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name == "duckdb":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(scan, "find_spec", lambda _: None)
+    monkeypatch.setattr(counted, "LARGE", 1)
+    with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
+        _audit_table(given_by("people.duckdb::loans", *PLAIN))
+    _, _, people, _ = _audit_table(given_by(path, *PLAIN))
+    assert people.counts is None
+    assert any("is read into memory; to have it counted" in note for note in people.notes)
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_periods_are_the_same_for_counts_and_rows(monkeypatch, tmp_path, kind, by):
+    frame, path = table(2, 900), tmp_path / f"people.{kind}"
+    frame["day"] = pd.Timestamp("2024-02-24") + pd.to_timedelta(np.arange(900) // 90, unit="D")
+    frame["day"] += pd.to_timedelta(np.arange(900) % 24, unit="h")
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    asked = (*PLAIN, "--over", "day", "--by", by)
+    found = []
+    for is_scanned in (False, True):
+        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        _, over, people, _ = _audit_table(given_by(path, *asked))
+        assert (people.counts is not None) is is_scanned
+        found.append(over.to_dict())
+    assert found[0] == found[1]
+    names = [one["period"] for one in found[0]["periods"]]
+    days = [str(day.date()) for day in pd.date_range("2024-02-24", periods=10)]
+    weeks = ["2024-02-19", "2024-02-26", "2024-03-04"]
+    assert names == {"day": days, "week": weeks, "month": ["2024-02-01", "2024-03-01"]}[by]
+    known = frame[frame["y"].notna()]
+    starts = known["day"].dt.to_period({"day": "D", "week": "W", "month": "M"}[by]).dt.start_time
+    rows = [one.get("rows", 0) for one in found[0]["periods"]]
+    assert rows == starts.value_counts().sort_index().tolist()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_periods_of_a_printed_query(tmp_path, capsys, dialect):
+    frame, path = table(3), tmp_path / "people.parquet"
+    frame.to_parquet(path)
+    for by in ("week", "month"):
+        asked = (*PLAIN, "--over", "day", "--by", by)
+        truth = _audit_table(given_by(path, *asked))[1].to_dict()
+        run = audit_command.audit.main
+        run(["people", "--sql", dialect, *asked], standalone_mode=False)
+        answer = answer_of(dialect, frame, capsys.readouterr().out)
+        answer.to_csv(tmp_path / "counts.csv", index=False)
+        found = _audit_table(given_by("--counts", tmp_path / "counts.csv", *asked))[1]
+        assert found.to_dict() == truth
+
+
+def test_the_last_period_sets_the_exit_code(program, tmp_path):
+    frame = table(4, 4000)
+    frame["h"] = frame["y"].fillna("no")
+    first = frame.assign(day="2024-01-31")
+    unfair = frame.assign(day="01.02.2024", h=np.where(frame["sex"] == "F", "no", "yes"))
+    for parts, code in (((first, unfair), 1), ((unfair, first), 0)):
+        both = pd.concat(parts).assign(day=np.repeat(["2024-01-31", "2024-02-01"], 4000))
+        both.to_csv(tmp_path / "people.csv", index=False)
+        report, out = tmp_path / f"{code}.html", tmp_path / f"{code}.json"
+        ran = program(
+            *("audit", tmp_path / "people.csv", *PLAIN, "--over", "day", "--fail-on", "unfair"),
+            *("--report", report, "--out", out),
+        ).check(code)
+        assert "2024-02-01, the last of 2 periods" in " ".join(ran.out.split())
+        assert "over-time-0" in report.read_text()
+        assert '"fairgrad.audit_over_time"' in out.read_text()
+
+
+def test_what_is_no_date_is_refused(monkeypatch, tmp_path):
+    path = tmp_path / "people.parquet"
+    table().to_parquet(path)
+    for column in ("age", "sex"):
+        for is_scanned in (False, True):
+            monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+            with pytest.raises(ValueError, match="--over names .* whose values are not dates"):
+                _audit_table(
+                    given_by(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
+                             "--over", column)
+                )  # fmt: skip
+
+
+def test_a_stopped_query_writes_nothing(tmp_path):
+    with duckdb.connect() as connection:
+        connection.execute(
+            "COPY (SELECT range % 2 AS y, hash(range) % 2 AS h, (range % 3)::VARCHAR AS sex "  # noqa: S608 - our own path
+            f"FROM range(3000000)) TO '{tmp_path}/people.parquet'"
+        )
+    # A view that takes very long: every row with every other.
+    base = tmp_path / "people.duckdb"
+    with duckdb.connect(str(base)) as connection:
+        connection.execute(
+            f"CREATE VIEW slow AS SELECT a.* FROM '{tmp_path}/people.parquet' a, "  # noqa: S608 - as above
+            f"'{tmp_path}/people.parquet' b WHERE a.h + b.h < 3"
+        )
+    out = tmp_path / "out.json"
+    command = ["-m", "fairgrad.cli", "audit", f"{base}::slow", *PLAIN, "--out", str(out)]
+    running = subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    time.sleep(8)
+    assert running.poll() is None, running.stderr.read()
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 130
+    assert "Stopped; nothing was written." in running.stderr.read()
+    running.stderr.close()
+    assert not out.exists()
