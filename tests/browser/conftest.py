@@ -1,10 +1,13 @@
 """Tests in a real browser. They run only when FAIRGRAD_BROWSER names one, and then never skip."""
 
+import functools
 import importlib.util
 import os
 from pathlib import Path
 
 import pytest
+
+from fairgrad.report import Report
 
 BROWSER = os.environ.get("FAIRGRAD_BROWSER")
 collect_ignore_glob = [] if BROWSER else ["test_*.py"]
@@ -78,11 +81,16 @@ def report(samples):
 
 @pytest.fixture(scope="session")
 def files(samples, report, tmp_path_factory):
+    """The file of a report by its name, made when it is first asked for."""
     folder = tmp_path_factory.mktemp("reports")
-    return {
-        "full": report.save(folder / "full.html"),
-        "hostile": samples.hostile_report().save(folder / "hostile.html"),
+    make = {
+        "full": lambda: report,
+        "hostile": samples.hostile_report,
+        "scored": lambda: Report(samples.scored_audit()),
+        "labels": lambda: Report(samples.scored_audit(3, n_labels=3)),
+        "many": lambda: Report(samples.scored_audit(100, n=20_000)),
     }
+    return functools.cache(lambda name: make[name]().save(folder / f"{name}.html"))
 
 
 @pytest.fixture
@@ -92,7 +100,7 @@ def visit(chromium, files):
     def open_page(name="full", *, wait=True, **options):
         contexts.append(chromium.new_context(**options))
         contexts[-1].set_default_timeout(20_000)
-        return Visit(contexts[-1], files[name], wait)
+        return Visit(contexts[-1], files(name), wait)
 
     yield open_page
     for context in contexts:

@@ -1,5 +1,7 @@
 """The report as readers see it: drawn, alive, quiet, and safe whatever the names."""
 
+import re
+from importlib import resources
 from itertools import pairwise
 
 import pytest
@@ -171,3 +173,68 @@ def test_without_javascript_the_tables_still_tell_everything(visit, report):
     assert seen.page.locator(".card").count() == len(report.audit.findings)
     assert seen.page.locator("details table").count() == len(report.figures)
     assert seen.page.locator("noscript p").is_visible()
+
+
+@pytest.mark.parametrize("name", ["full", "hostile", "scored", "labels", "many"])
+@pytest.mark.parametrize("options", [{"viewport": DESKTOP}, {**PHONE, "color_scheme": "dark"}])
+def test_axe_finds_nothing_to_complain_about(visit, name, options):
+    page = visit(name, bypass_csp=True, **options).page
+    page.evaluate(
+        "[...document.querySelectorAll('details')].slice(0, 3).forEach(d => d.open = true)"
+    )
+    page.add_script_tag(
+        content=(resources.files("axe_playwright_python") / "axe.min.js").read_text()
+    )
+    found = page.evaluate("axe.run()")
+    said = [
+        (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+        for one in found["violations"]
+    ]
+    assert said == []
+    assert len(found["passes"]) > 20
+
+
+@pytest.mark.parametrize("name", ["scored", "labels", "many"])
+def test_scores_and_many_groups_are_drawn_on_every_screen(visit, name):
+    for options in ({"viewport": DESKTOP}, {**PHONE, "color_scheme": "dark"}):
+        seen = visit(name, **options)
+        width = options["viewport"]["width"]
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        for plot in seen.page.locator(".plot").all():
+            assert plot.locator(MARKS).count() > 0, plot.get_attribute("id")
+        seen.check_quiet()
+
+
+def test_two_groups_print_on_four_pages(visit):
+    for name in ("scored", "full"):
+        pdf = visit(name, viewport=DESKTOP).page.pdf(prefer_css_page_size=True)
+        assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4, name
+
+
+def test_tables_of_many_groups_are_sorted_and_filtered(visit):
+    seen = visit("many", viewport=DESKTOP)
+    page = seen.page
+    table = page.locator("#impact table")
+
+    def column(place):
+        cells = f"#impact tbody tr:not([hidden]) > *:nth-child({place})"
+        return page.locator(cells).all_inner_texts()
+
+    people = [int(text.replace(",", "")) for text in column(2)]
+    assert people[:-1] == sorted(people[:-1], reverse=True)  # everyone comes last
+    button = table.locator("th button").nth(2)
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.locator("..").get_attribute("aria-sort") == "descending"
+    shares = [float(text.split()[0]) for text in column(3)]
+    assert shares[:-1] == sorted(shares[:-1], reverse=True)
+    page.keyboard.press("Enter")
+    assert button.locator("..").get_attribute("aria-sort") == "ascending"
+    shares = [float(text.split()[0]) for text in column(3)]
+    assert shares[:-1] == sorted(shares[:-1])
+    page.locator("#impact input[type=search]").fill("job 77")
+    assert [name.split("\n")[0] for name in column(1)] == ["job 77", "overall"]
+    assert "1 of " in page.locator("#impact output").inner_text()
+    page.locator("#impact input[type=search]").fill("")
+    assert len(column(1)) == len(people)
+    seen.check_quiet()

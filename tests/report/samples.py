@@ -17,6 +17,26 @@ def make_audit(names=("F", "M"), column="sex", n=800, baseline=True):
     return Audit(y, after, s, baseline=before if baseline else None)
 
 
+def scored_audit(n_groups=2, n=1200, n_labels=2):
+    """With scores and a search; groups of very different sizes."""
+    rng = np.random.default_rng(0)
+    share = np.array([0.6, 0.4]) if n_groups == 2 else rng.dirichlet(np.ones(n_groups))
+    group = rng.choice(n_groups, size=n, p=share)
+    names = ["F", "M"] if n_groups == 2 else [f"job {i}" for i in range(n_groups)]
+    s = pd.Series(np.array(names, dtype=object)[group], name="sex" if n_groups == 2 else "job")
+    if n_labels == 2:
+        score = 1 / (1 + np.exp(-rng.normal(0.5 * (group % 2), 1, n)))
+        y = np.where(rng.random(n) < score, "yes", "no")
+        pred = np.where(score >= 0.5, "yes", "no")
+    else:
+        score = rng.dirichlet(np.ones(n_labels), n)
+        y = np.array([rng.choice(n_labels, p=row) for row in score])
+        pred = score.argmax(axis=1)
+    audit = Audit(y, pred, s, y_score=score)
+    audit.worst_subgroups({"town": rng.choice(["x", "y", "z"], n)}, k=2)
+    return audit
+
+
 def make_frontier(groups=("F", "M"), n=6):
     steps = np.arange(n)
     points = pd.DataFrame(

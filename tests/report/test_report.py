@@ -233,3 +233,59 @@ def test_the_javascript_is_bundled_once_and_kept(tmp_path, monkeypatch):
     assert html_page.vega_bundle.__wrapped__().endswith("window.vegaEmbed = 1;")
     monkeypatch.setenv("FAIRGRAD_CACHE", str(kept / "no folder"))
     assert html_page.vega_bundle.__wrapped__() == bundle
+
+
+NUMBER = re.compile(r"(?<![\w.#-])[-+]?\d[\d,]*(?:\.\d+)?(?![\w]|\.\d)")
+
+
+def numbers_in(value):
+    """All numbers of plain values, also those within texts."""
+    if isinstance(value, dict):
+        return [n for part in value.items() for one in part for n in numbers_in(one)]
+    if isinstance(value, list):
+        return [n for one in value for n in numbers_in(one)]
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, str):
+        return [float(found.replace(",", "")) for found in NUMBER.findall(value)]
+    return [float(value)]
+
+
+def known_at(digits, numbers):
+    """The numbers as they look with so many digits: as they are, in percent, and without signs."""
+    found = np.array([n for n in numbers if abs(n) < 1e12])
+    forms = np.concatenate([found, 100 * found])
+    return {f"{abs(n):.{digits}f}" for n in forms}
+
+
+@pytest.mark.parametrize("name", ["plain", "baseline", "scored", "labels", "many"])
+def test_every_number_of_the_page_is_in_the_json(samples, name):
+    audit = {
+        "plain": lambda: samples.make_audit(baseline=False),
+        "baseline": samples.make_audit,
+        "scored": samples.scored_audit,
+        "labels": lambda: samples.scored_audit(3, n_labels=3),
+        "many": lambda: samples.scored_audit(30, n=2500),
+    }[name]()
+    page = Reader(Report(audit).html())
+    numbers = numbers_in(audit.to_dict())
+    known = {digits: known_at(digits, numbers) for digits in range(7)}
+    # What the page's own words count: the edition, the date, four fifths, ten bins.
+    shown = [n for text in page.text if not text.startswith("Made ") for n in NUMBER.findall(text)]
+    assert len(shown) > 100
+    strangers = []
+    for text in shown:
+        plain = text.replace(",", "").lstrip("+-")
+        digits = len(plain.partition(".")[2])
+        if plain not in known[digits]:
+            strangers.append(text)
+    assert strangers == []
+
+
+def test_all_data_of_the_charts_are_in_the_json(samples):
+    audit = samples.scored_audit()
+    known = set(numbers_in(audit.to_dict())) | {0.0, 1.0}
+    for figure in Report(audit).figures:
+        for record in figure.spec().get("datasets", {}).values():
+            drawn = [n for row in record for n in row.values() if isinstance(n, float)]
+            assert all(n in known or -n in known for n in drawn), figure.id

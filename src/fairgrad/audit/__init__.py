@@ -8,6 +8,7 @@ from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.record import audit_schema, bias_and_risks
+from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "Finding",
     "ImpactTable",
     "Notice",
+    "Subgroup",
+    "SubgroupSearch",
     "audit_schema",
     "bias_and_risks",
     "likeliest",

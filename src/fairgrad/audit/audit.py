@@ -21,6 +21,7 @@ from fairgrad.audit.changes import Change, Moves
 from fairgrad.audit.comparisons import WITHOUT_LABELS, compare, compare_within
 from fairgrad.audit.counted import (
     CountColumns,
+    CountedRows,
     all_counts,
     count_columns,
     counts_frame,
@@ -28,6 +29,8 @@ from fairgrad.audit.counted import (
 )
 from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
+from fairgrad.audit.scores import ScoreFigures, check_scores
+from fairgrad.audit.thresholds import ThresholdSweep
 from fairgrad.audit.verdicts import Finding, gravest
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit.compare import AuditComparison
     from fairgrad.audit.impact import ImpactTable
+    from fairgrad.audit.subgroups import SubgroupSearch
     from fairgrad.groups import Floats, Ints
 
 
@@ -66,7 +70,9 @@ class Audit:
             own are judged by these.
         confidence: of every interval and verdict.
         baseline: predictions of another model for the same rows, or its audit, to compare with.
-        y_score: scores the predictions come from, to check the threshold.
+        y_score: scores the predictions come from: (N,) of the desirable label, or (N, L). They are
+            compared by group (AUC, calibration, distribution), and with two labels the verdict is
+            shown for other thresholds.
         sample_weight: one weight per row; intervals are approximate then.
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
             Of more labels none is taken by itself, and measures that need one ask for it.
@@ -162,7 +168,12 @@ class Audit:
         self.baseline: Audit | None = self._audit_baseline(baseline, rows)
         finest = self.views[" x ".join(self.attributes)]
         columns = as_columns(sensitive_features, "sensitive_features")
-        score = y_score, predicted, desirable, len(self.labels), threshold
+        self._threshold = threshold
+        n_labels = len(self.labels)
+        self.score: Floats | None = (
+            None if y_score is None else check_scores(y_score, len(rows), n_labels)
+        )
+        score = self.score, predicted, desirable, n_labels, threshold
         guessed = self.desirable if y_desirable is None else []
         said = [
             *(one if isinstance(one, Notice) else ("remark", one) for one in remarks),
@@ -334,19 +345,34 @@ class Audit:
                     name = one.name if isinstance(one.measure, str) else id(one.measure)
                     own = (name, key, one.given)
                     if is_asked or own not in seen:
-                        found.append(self._find(one, key, is_asked))
+                        found.append(self._find(one, key, is_asked=is_asked))
                     seen.add(own)
         self.findings: tuple[Finding, ...] = tuple(found)
         self.baseline, self.warnings = None, ()
+        self.score = None
+        self.subgroups: SubgroupSearch | None = None
 
-    def _find(self, asked: AskedMeasure, attributes: tuple[str, ...], is_asked: bool) -> Finding:
+    def findings_of(self, table: CountTable) -> list[Finding]:
+        """The findings of the verdict if the counts were these."""
+        wanted = [(one, key) for one in self._asked[0] for key in one.attributes or self._view_keys]
+        return [self._find(one, key, is_asked=True, table=table) for one, key in wanted]
+
+    def _find(
+        self,
+        asked: AskedMeasure,
+        attributes: tuple[str, ...],
+        *,
+        is_asked: bool,
+        table: CountTable | None = None,
+    ) -> Finding:
         name, both = " x ".join(attributes), (*attributes, *asked.given)
-        view = self.views.get(" x ".join(both))
-        view = self.table.view(*both) if view is None else view
+        view = self.views.get(" x ".join(both)) if table is None else None
+        table = self.table if table is None else table
+        view = table.view(*both) if view is None else view
         view = view.take(judged_groups(view.size, self.min_group))
         if asked.given:
             name = f"{name} given {' x '.join(asked.given)}"
-            everyone = self.table.view(*asked.given).groups.names
+            everyone = table.view(*asked.given).groups.names
             comparison = compare_within(
                 asked.measure, view, self._desirable, attributes, asked.given, everyone
             )
@@ -438,6 +464,59 @@ class Audit:
         second.warnings = (*said, *([Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
+    def worst_subgroups(
+        self,
+        columns: Any = None,
+        *,
+        measure: str | None = None,
+        k: int = 3,
+        top: int = 10,
+        min_group: float | None = None,
+        random_state: Any = 0,
+    ) -> SubgroupSearch:
+        """Searches conjunctions of a few columns for the largest gaps: where to look.
+
+        All conjunctions of up to k values of different columns are looked at (branch and bound, see
+        `fairgrad.audit.subgroups`). One half of the rows is searched, the other half says how large
+        the gaps are. What is found is kept, and summary, JSON and report show it: no verdict.
+
+        Args:
+            columns: further columns to make conditions of, one value per row: a table or a mapping;
+                the sensitive attributes are searched as well. Numbers are cut into five bins with
+                as many rows each if they have more than ten values.
+            measure: what gaps are of; by default all measures asked for.
+            k: the most conditions of a subgroup.
+            top: how many subgroups to list.
+            min_group: the fewest rows of a subgroup in the half searched, below 1 a share of them;
+                by default the audit's.
+            random_state: of the split in halves.
+
+        Raises:
+            ValueError: if a column has another number of rows, a number is out of its range, or
+                the measure is none that can be searched by.
+
+        Example:
+            >>> y, s, town = [0, 1] * 400, ["a", "a", "b", "b"] * 200, ["x"] * 200 + ["y"] * 600
+            >>> audit = Audit(y, [1] * 200 + y[200:], s, measures="accuracy_parity")
+            >>> found = audit.worst_subgroups({"town": town}, top=1).subgroups[0]
+            >>> print(f"{found.name}: {found.gap:+.2f}, confirmed: {found.is_confirmed}")
+            town=x: -0.35, confirmed: True
+        """
+        from fairgrad.audit.subgroups import worst_subgroups  # noqa: PLC0415 - only for searches
+
+        if isinstance(self.rows, CountedRows):
+            raise ValueError("columns: a search needs the rows themselves, not their counts.")  # noqa: TRY004 - an audit of counts is no wrong type
+        self.subgroups = worst_subgroups(
+            self,
+            columns,
+            measure=measure,
+            k=k,
+            top=top,
+            min_group=min_group,
+            random_state=random_state,
+        )
+        return self.subgroups
+
     @property
     def target(self) -> str:
         """What is predicted: the name of the true labels."""
@@ -447,6 +526,11 @@ class Audit:
     def desirable(self) -> list[Any]:
         """The desirable labels."""
         return [self.labels[index] for index in self._desirable]
+
+    @property
+    def desirable_indices(self) -> tuple[int, ...]:
+        """Indices of the desirable labels."""
+        return self._desirable
 
     @property
     def shown_labels(self) -> Sequence[int]:
@@ -507,6 +591,38 @@ class Audit:
         }
 
     @cached_property
+    def scores(self) -> tuple[ScoreFigures, ...]:
+        """What the scores say, by label; of two labels the desirable one alone.
+
+        Empty without scores, without true labels to compare them with, and of counted rows.
+        """
+        if self.score is None or not self.has_labels or isinstance(self.rows, CountedRows):
+            return ()
+        views = {name: view.groups.attributes for name, view in self.views.items()}
+        judged = {
+            name: frozenset(view.take(self.judged(name)).groups.names)
+            for name, view in self.views.items()
+        }
+        return tuple(
+            ScoreFigures(
+                self.rows,
+                self.score if self.score.ndim == 1 else self.score[:, label],
+                label,
+                views,
+                judged,
+                self.alpha,
+            )
+            for label in self.shown_labels
+        )
+
+    @cached_property
+    def thresholds(self) -> ThresholdSweep | None:
+        """The measures at other thresholds; None without `scores`, or with more than two labels."""
+        if not self.scores or len(self.labels) != 2:
+            return None
+        return ThresholdSweep(self, self.scores[0].score, self._threshold)
+
+    @cached_property
     def moves(self) -> Moves | None:
         """The rows whose prediction differs from the baseline's; None without a baseline."""
         if self.baseline is None:
@@ -545,8 +661,12 @@ class Audit:
 
         Args:
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
-                "figures" (differences and ratios), "changes" (against the baseline) or "sides"
-                (rows whose prediction differs from the baseline's).
+                "figures" (differences and ratios), "confusion" (rows by true and predicted label),
+                "changes" (against the baseline) or "sides" (rows whose prediction differs from the
+                baseline's). Of scores: "scores" (AUC, calibration gap and quartiles by group),
+                "score_gaps" (their differences), "roc", "calibration", "score_histogram",
+                "thresholds" (the measures at other thresholds) and "holding" (where they hold). Of
+                a search: "subgroups".
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counts import CountTable, margins
+from fairgrad.audit.scores import switch
 from fairgrad.audit.words import conjoined, in_the_middle, listed, n_of, people_of, title
-from fairgrad.columns import as_array
 from fairgrad.groups import MIN_GROUP
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def levelling_down(changes: Sequence[Change], baseline: str) -> str:
 
 
 def other_threshold(
-    y_score: Any,
+    score: Floats | None,
     predicted: Ints,
     desirable: Sequence[int],
     n_labels: int,
@@ -209,29 +209,13 @@ def other_threshold(
 
     Scores are (N,) of the desirable label (two labels only), or (N, L) one per label.
     """
-    if y_score is None:
+    if score is None:
         return ""
-    score = _checked(y_score, len(predicted), n_labels)
     if n_labels > 2:
         return _not_the_largest(score, predicted)
     positive = desirable[0]
     score = score[:, positive] if score.ndim == 2 else score
     return _moved_threshold(score, predicted == positive, threshold)
-
-
-def _checked(y_score: Any, n_rows: int, n_labels: int) -> Floats:
-    score = as_array(y_score).astype(np.float64)
-    shapes = [(n_rows, n_labels)] if n_labels > 2 else [(n_rows,), (n_rows, 2)]
-    if score.shape not in shapes:
-        allowed = " or ".join(str(shape) for shape in shapes)
-        raise ValueError(
-            f"y_score: expected the shape {allowed} for {n_rows} rows and {n_labels} labels, got "
-            f"{score.shape}."
-        )
-    if not np.isfinite(score).all():
-        row = int(np.flatnonzero(~np.isfinite(score.reshape(n_rows, -1)).all(axis=1))[0])
-        raise ValueError(f"y_score: expected finite scores; row {row} has {score[row]}.")
-    return score
 
 
 def _not_the_largest(score: Floats, predicted: Ints) -> str:
@@ -245,8 +229,7 @@ def _not_the_largest(score: Floats, predicted: Ints) -> str:
 
 
 def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float | None) -> str:
-    highest_no = score[~is_positive].max(initial=-np.inf)
-    lowest_yes = score[is_positive].min(initial=np.inf)
+    highest_no, lowest_yes = switch(score, is_positive)
     if highest_no > lowest_yes:
         return (
             "The predictions do not come from one threshold on the scores given (a score of "

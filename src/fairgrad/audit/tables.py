@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import words
+from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counted import how_many
 from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.audit.notices import TINY
+from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,17 +78,19 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
     """Rates of every group under the baseline and now; no rows without a baseline.
 
     `change` has its own interval from `low` to `high`; `up` and `down` are the rows that get and
-    lose what the rate counts. The rows are the same, so the change is a paired difference.
+    lose what the rate counts, `net` their difference. The rows are the same, so the change is a
+    paired difference.
     """
     keys = ["attribute", "group", "label", "rate"]
-    figures = ["before", "after", "change", "low", "high", "up", "down"]
+    figures = ["before", "after", "change", "low", "high", "up", "down", "net"]
     if audit.baseline is None or audit.moves is None:
         return pd.DataFrame(columns=[*keys, *figures])
     before, after = rates_frame(audit.baseline), rates_frame(audit)
     frame = after[keys].assign(before=before["value"], after=after["value"])
     frame = frame.assign(change=frame["after"] - frame["before"])
     moved = np.concatenate(list(_moved(audit, audit.moves)), axis=1)
-    return frame.assign(**dict(zip(("low", "high", "up", "down"), moved, strict=True)))
+    frame = frame.assign(**dict(zip(("low", "high", "up", "down"), moved, strict=True)))
+    return frame.assign(net=frame["up"] - frame["down"])
 
 
 def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
@@ -134,14 +137,71 @@ def side(row: Mapping[Any, Any]) -> str:
     return "wrong now" if row["from"] == row["true"] else "still wrong"
 
 
+def confusion_frame(audit: Audit) -> pd.DataFrame:
+    """Rows of every group by true and predicted label, and their share of the true label's rows."""
+    frames = [pd.DataFrame(columns=["attribute", "group", "true", "predicted", "rows", "share"])]
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    for name, view in audit.views.items() if audit.has_labels else ():
+        parts = [(view, view.groups.names), (view.together(), (words.OVERALL,))]
+        for table, names in parts:
+            n_groups, n_labels = len(names), table.n_labels
+            truth = table.mass.sum(axis=2, keepdims=True)
+            share = table.mass / np.where(truth > 0, truth, np.nan)
+            columns = {
+                "attribute": name,
+                "group": np.repeat(np.asarray(names, dtype=object), n_labels**2),
+                "true": np.tile(np.repeat(labels, n_labels), n_groups),
+                "predicted": np.tile(labels, n_groups * n_labels),
+                "rows": table.rows.ravel().astype(np.int64),
+                "share": share.ravel(),
+            }
+            frames.append(pd.DataFrame(columns))
+    return pd.concat(frames[1:], ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _score_frame(kind: str) -> Callable[[Audit], pd.DataFrame]:
+    def frame(audit: Audit) -> pd.DataFrame:
+        parts = [figures.frames[kind] for figures in audit.scores]
+        if not any(len(part) for part in parts):
+            return pd.DataFrame(columns=scores.TABLES[kind])
+        found = pd.concat([part for part in parts if len(part)], ignore_index=True)
+        named = pd.Series([audit.label_value(index) for index in found["label"]], dtype=object)
+        return found.assign(label=named)
+
+    return frame
+
+
+def thresholds_frame(audit: Audit) -> pd.DataFrame:
+    """Every measure asked for at other thresholds; no rows without scores."""
+    sweep = audit.thresholds
+    return pd.DataFrame(columns=thresholds.COLUMNS) if sweep is None else sweep.frame
+
+
+def holding_frame(audit: Audit) -> pd.DataFrame:
+    """Stretches of thresholds at which a measure asked for holds; no rows without scores."""
+    sweep = audit.thresholds
+    return pd.DataFrame(columns=thresholds.HOLDING) if sweep is None else sweep.holding
+
+
+def subgroups_frame(audit: Audit) -> pd.DataFrame:
+    """Subgroups to look at; no rows if none were searched for."""
+    found = audit.subgroups
+    return pd.DataFrame(columns=SUBGROUP_COLUMNS) if found is None else found.frame
+
+
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "verdicts": verdicts_frame,
     "groups": groups_frame,
     "rates": rates_frame,
     "levels": levels_frame,
     "figures": figures_frame,
+    "confusion": confusion_frame,
     "changes": changes_frame,
     "sides": sides_frame,
+    **{kind: _score_frame(kind) for kind in scores.TABLES},
+    "thresholds": thresholds_frame,
+    "holding": holding_frame,
+    "subgroups": subgroups_frame,
 }
 
 
@@ -167,6 +227,7 @@ def _verdict(finding: Finding) -> dict[str, Any]:
         "worst_level": worst_level,
         "n_undefined": finding.n_undefined,
         "more_rows": finding.more_rows,
+        "advice": words.advice(finding),
     }
 
 
@@ -253,6 +314,10 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         },
     }
     found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
+    if audit.baseline is not None:
+        found["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
+    if audit.subgroups is not None:
+        found["subgroup_search"] = audit.subgroups.about
     for kind, frame in FRAMES.items():
         found[kind] = frame(audit).to_dict(orient="records")
     plain: dict[str, Any] = plain_values(found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, Group
 from rich.text import Text
 
-from fairgrad.audit import words
+from fairgrad.audit import further, words
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.verdicts import FAIR, UNFAIR
 from fairgrad.audit.words import OVERALL
@@ -58,11 +58,13 @@ def renderable(audit: Audit) -> Group:
     for name in audit.views:
         parts.append(_rates(audit, name, rates[rates["attribute"] == name]))
     parts.append(_figures(audit))
+    parts += further.shown(audit)
     parts += _against_baseline(audit)
     parts.append(Text(""))
     parts += [Paragraph(f"! {notice.message}", "yellow") for notice in audit.warnings]
     half = "± is half an interval, its wider side."
     reading = [half, words.LEVELS, words.FIGURES_NOTE, *words.intervals(audit)]
+    reading += further.how_to_read(audit)
     parts += [Paragraph(sentence, "dim") for sentence in reading]
     return Group(*parts, Text(""), verdict_line(audit))
 

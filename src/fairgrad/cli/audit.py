@@ -44,11 +44,23 @@ FURTHER_COLUMNS = ("prediction", "baseline", "score", "weight")
 @options.column_option("--baseline", "Column of another system's predictions to compare with.")
 @options.column_option(
     "--score",
-    "Column of scores of the desirable value: to check the predictions, or with --threshold in "
-    "place of them.",
+    "Column of scores of the desirable value: shown by group and for other thresholds; with "
+    "--threshold in place of predictions.",
 )
 @options.number_option(
     "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
+)
+@options.column_option(
+    "--search",
+    "Column to search for the worst subgroups with, beside the sensitive ones (repeatable).",
+    multiple=True,
+)
+@options.number_option(
+    "--search-depth",
+    "Most conditions of a subgroup.",
+    click.IntRange(1, 6),
+    default=3,
+    show_default=True,
 )
 @options.audited_options
 @options.counted_options
@@ -78,6 +90,7 @@ def audit(**given: Any) -> int:
       fairgrad audit model/ new.csv
       fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
       fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
+      fairgrad audit model/ new.csv --search age --search region
       fairgrad audit decided.csv --prediction decision --sensitive sex
       fairgrad audit parquet_folder/ --target y --prediction y_hat --sensitive sex
       fairgrad audit people.duckdb::loans --target y --prediction y_hat --sensitive sex
@@ -103,6 +116,7 @@ def audit(**given: Any) -> int:
         for name in ("out", "report")
         if given[name] is not None
     }
+    _check_search(given)
     if given["sql"]:
         return _print_query(given)
     if given["shape"] == "ll144":
@@ -114,6 +128,8 @@ def audit(**given: Any) -> int:
         source = Provenance.of(_files(given))
         found, over, people, asked = _audit_table(given)
     terminal.notes(people.notes)
+    if given["search"]:
+        found.worst_subgroups(people.searchable(given["search"]), k=given["search_depth"])
     values = audit_values(found, source)
     values |= {} if over is None else {"over": over.to_dict()}
     _write(found, over, people, asked, source.in_words(), targets, values)
@@ -138,6 +154,13 @@ def audit(**given: Any) -> int:
         for path in targets.values():
             terminal.progress(f"Written: {path}")
     return exit_code((over or found).verdict, given["fail_on"])
+
+
+def _check_search(given: Mapping[str, Any]) -> None:
+    """What is predicted is no condition: its subgroups would have the largest gaps of all."""
+    for name in ("target", "prediction", "score", "baseline"):
+        if given[name] and given[name] in given["search"]:
+            raise ValueError(f"--search {given[name]} is the column of --{name}; name others")
 
 
 def _files(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -195,6 +218,7 @@ def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
         columns,
         _further(given, "over"),
         models=[model],
+        more=given["search"],
         labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
         value_map=given["value_map"],
         reading=reading,

@@ -115,7 +115,7 @@ def audited_people(
         return _given_counts(table, columns, further, given, reading)
     needed = {**further, **({"over": given["over"]} if given.get("over") else {})}
     notes: list[str] = []
-    if is_scanned(table):
+    if is_scanned(table) and not given.get("search"):  # a search needs the rows themselves
         try:
             return _count_people(table, columns, needed, given, reading)
         except ScanError as reason:
@@ -126,7 +126,14 @@ def audited_people(
         name = table_name(table)
         hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
         notes = [f"{name} is read into memory; {hint}."]
-    people = read_people(table, columns, needed, value_map=given["value_map"], reading=reading)
+    people = read_people(
+        table,
+        columns,
+        needed,
+        more=given.get("search", ()),
+        value_map=given["value_map"],
+        reading=reading,
+    )
     people.notes += notes
     return people
 

@@ -29,7 +29,7 @@ from fairgrad.tables.reading import (
     table_name,
 )
 from fairgrad.tables.roles import ColumnRoles, check_named, number_column
-from fairgrad.tables.values import as_categories, column_kind
+from fairgrad.tables.values import as_categories, as_numbers, column_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +128,15 @@ class AuditedPeople:
         """A column of numbers."""
         return number_column(self.frame, column, option)
 
+    def searchable(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Columns to search subgroups with: numbers as numbers, all else as it is."""
+        return {
+            name: as_numbers(self.frame[name])
+            if column_kind(self.frame[name]) == "number"
+            else self.frame[name]
+            for name in columns
+        }
+
     def _remark(self, note: str) -> None:
         if note and note not in self.remarks:
             self.remarks.append(note)
@@ -174,6 +183,7 @@ def read_people(
     further: Mapping[str, str],
     *,
     models: Sequence[SavedModel] = (),
+    more: Sequence[str] = (),
     labels: Sequence[str] | None = None,
     value_map: Sequence[Mapping[str, str]] = (),
     reading: ReadingOptions | None = None,
@@ -186,6 +196,7 @@ def read_people(
         columns: the role of each column.
         further: columns that are needed, by the option that names them.
         models: those that read the table; values of their features may be missing.
+        more: columns whose values may be missing.
         labels: all labels, if they are known without the table.
         value_map: what the user says of predicted values.
         reading: what the user says of the files.
@@ -198,8 +209,9 @@ def read_people(
     columns.check(names)
     for option, column in further.items():
         check_named([column], names, f"--{option}")
+    check_named(more, names, "--search")
     wanted = [columns.target, *columns.sensitive, *further.values()]
-    needed = dict.fromkeys([*wanted, *(name for model in models for name in model.needed)])
+    needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
     dates = [f.column for model in models for f in model.features if f.date is not None]
     frame = read_table(table, list(needed), options=reading, texts=dates)
     notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)

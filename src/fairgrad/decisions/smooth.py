@@ -201,9 +201,7 @@ def level_slopes(problem: DecisionProblem, scores: Floats, temperature: float) -
     return np.concatenate(found)
 
 
-def _outcome_slopes(
-    problem: DecisionProblem, soft: Floats, temperature: float | Floats
-) -> Floats:
+def _outcome_slopes(problem: DecisionProblem, soft: Floats, temperature: float | Floats) -> Floats:
     """The same where some of the levels are of what is decided; piece by piece, to save memory."""
     shapes = [len(part.mass) * part.n_outcomes for part in problem.parts]
     counts = [np.zeros((size, problem.n_levels)) for size in shapes]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_GROUPS = 40
 MOST_LABELS = 10
 MOST_LEVELS = 60
+MANY_GROUPS = 12
+"""More groups than this are sorted, by what a chart shows or by their rows."""
 RATES = (
     "accuracy",
     "selection_rate",
@@ -87,13 +89,17 @@ def _panels(audit: Audit, view: str, kind: str, rates: Sequence[str]) -> Iterato
             found = own.to_dict(orient="records")
             records = [{**row, "group": names.get(row["group"], row["group"])} for row in found]
             is_shown = [row["group"] in shown for row in found]
+            rows = [row for row, ok in zip(records, is_shown, strict=True) if ok]
+            if len(rows) > MANY_GROUPS:
+                shown_by = "value" if kind == "rates" else "after"
+                rows.sort(key=lambda row: float(np.nan_to_num(row[shown_by])))
             place = 0 if label is None else audit.labels.index(label)
             title = rate.replace("_", " ").capitalize()
             yield RatePanel(
                 key=f"{list(audit.views).index(view)}-{rate}-{place}",
                 rate=rate,
                 title=title if label is None or len(audit.labels) == 2 else f"{title} of {label}",
-                rows=[row for row, ok in zip(records, is_shown, strict=True) if ok],
+                rows=rows,
                 records=records,
             )
 
@@ -184,7 +190,9 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
     rows = _levels(finding)
     largest = sorted(rows, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]
     shown = [row for row in rows if row in largest]
-    order = list(dict.fromkeys(row["group"] for row in shown))
+    many = len({row["group"] for row in shown}) > MANY_GROUPS
+    by_level = sorted(shown, key=lambda row: (row["label"], row["level"])) if many else shown
+    order = list(dict.fromkeys(row["group"] for row in by_level))
     labels = list(dict.fromkeys(row["label"] for row in shown))
     tips = fig.tooltips(name="level of", said="F", interval="interval")
     base = alt.Chart(fig.data(shown)).encode(y=fig.groups_axis(order), tooltip=tips)
@@ -198,7 +206,8 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
         band = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
         parts.insert(0, band.encode(x=_level_x("from"), x2="to:Q"))
     title = f"{words.title(finding.measure)} by {finding.attribute}"
-    height = fig.groups_height(order, line=24 * max(len(labels), 1), least=60)
+    line = 14 if many else 24
+    height = fig.groups_height(order, line=line * max(len(labels), 1), least=60)
     said = "; ".join(f"{row['name']} {row['said']} ({row['interval']})" for row in rows[:12])
     return ReportFigure(
         id=f"level-{position}",
@@ -207,6 +216,9 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
         alternative=f"Levels of {title}: {said}.",
         columns=["level of", "F", "from", "to"],
         rows=[[row["name"], row["said"], number(row["low"]), number(row["high"])] for row in rows],
+        note=f"The {len(shown)} largest |F| of {len(rows)}; all are in the table."
+        if len(shown) < len(rows)
+        else "",
     )
 
 

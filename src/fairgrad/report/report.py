@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, tables, words
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, further, tables, words
 from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
 from fairgrad.audit.over_time import EACH
 from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
-from fairgrad.report.audit_figures import MOST_GROUPS, change_figures, level_figure, rate_figures
+from fairgrad.report.audit_figures import (
+    MANY_GROUPS,
+    MOST_GROUPS,
+    change_figures,
+    level_figure,
+    rate_figures,
+)
 from fairgrad.report.figure import FORMATS, number, percent, save_figures
 from fairgrad.report.frontier import as_frontier, frontier_figures
 from fairgrad.report.history import as_history, history_figures
 from fairgrad.report.over_time import over_time_figures
 from fairgrad.report.page import render
+from fairgrad.report.score_figures import score_figures, threshold_figures
 
 if TYPE_CHECKING:
     import os
@@ -30,9 +37,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
+    from fairgrad.audit.counts import CountTable
     from fairgrad.report.figure import ReportFigure
 
 MOST_SIDES = 40
+MOST_CELLS = 4_000
+"""So many cells of a confusion table are on the page, those of the largest groups."""
 CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
 
 
@@ -82,6 +92,9 @@ class Report:
         audit = self.audit
         figures = {"levels": [level_figure(audit, i) for i in range(len(audit.findings))]}
         figures |= {f"rates {view}": rate_figures(audit, view) for view in audit.views}
+        if audit.scores:
+            figures |= {f"scores {view}": score_figures(audit, view) for view in audit.views}
+            figures["thresholds"] = threshold_figures(audit)
         if audit.baseline is not None:
             figures |= {f"changes {view}": change_figures(audit, view) for view in audit.views}
         if self.over is not None:
@@ -116,6 +129,10 @@ class Report:
             "ratios": _ratios(audit),
             "ratio_heads": [head.lower() for head in IMPACT_HEADS],
             "named": _named_figures(audit),
+            "confusion": _confusion(audit),
+            "score_gaps": _score_gaps(audit),
+            "subgroups": _subgroups(audit),
+            "about": further.ABOUT,
             "frontier": self.frontier,
             "over": self.over,
             "over_note": EACH,
@@ -193,7 +210,8 @@ def _impact(audit: Audit) -> dict[str, dict[str, Any]]:
                     cells.append(_in_rates(rates[key], was.get(key), moved.get(key)))
             is_small = is_group and not judged[place]
             rows.append({"name": short, "cells": cells, "small": is_small, "all": not is_group})
-        found[name] = {"columns": [title for _, _, title in columns], "rows": rows}
+        ordered = [rows[place] for place in _by_size(view)] + rows[-1:]
+        found[name] = {"columns": [title for _, _, title in columns], "rows": ordered}
     return found
 
 
@@ -250,6 +268,12 @@ def _in_rates(now: float, before: float | None, moved: tuple[float, bool] | None
     return f"{100 * before:.1f} → {percent(now)} ({f'{int(net):+,}' if net else '0'}{star})"
 
 
+def _by_size(view: CountTable) -> list[int]:
+    """The groups in the order of the page's tables: many ones with the largest first."""
+    n_groups = len(view.size)
+    return view.largest(n_groups) if n_groups > MANY_GROUPS else list(range(n_groups))
+
+
 def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
     """By way of grouping: every group's name, rows and share."""
     frame = audit.to_frame("groups")
@@ -258,8 +282,8 @@ def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
         rows = frame[frame["attribute"] == name].to_dict(orient="records")
         shorts = words.short_names(view.groups)
         found[name] = [
-            {**row, "name": short, "said": percent(row["share"])}
-            for short, row in zip(shorts, rows, strict=True)
+            {**rows[place], "name": shorts[place], "said": percent(rows[place]["share"])}
+            for place in _by_size(view)
         ]
     return found
 
@@ -289,3 +313,70 @@ def _named_figures(audit: Audit) -> dict[str, Any]:
             [f"{name}{label}", *cells, words.FIGURES[name]] for (name, label), cells in rows.items()
         ],
     }
+
+
+def _confusion(audit: Audit) -> dict[str, dict[str, Any]]:
+    """By way of grouping: of the rows of every group and true label, how many get which label."""
+    found = {}
+    labels = [str(label) for label in audit.labels]
+    n_labels = len(labels)
+    for name, view in audit.views.items() if audit.has_labels else ():
+        order = view.largest(max(MOST_CELLS // n_labels**2, 1))
+        shorts = words.short_names(view.groups)
+        together = view.together()
+        blocks = [(shorts[g], view.rows[g], view.mass[g]) for g in order]
+        blocks.append((words.OVERALL, together.rows[0], together.mass[0]))
+        rows = []
+        for number_of, (short, counts, mass) in enumerate(blocks):
+            is_all = number_of == len(order)
+            total = mass.sum(axis=1, keepdims=True)
+            share = mass / np.where(total > 0, total, np.nan)
+            for place, label in enumerate(labels):
+                cells = [
+                    {
+                        "rows": f"{int(n):,}",
+                        "share": "-" if math.isnan(part) else percent(part),
+                        "shade": 0 if math.isnan(part) else round(40 * float(part)),
+                        "right": place == column,
+                    }
+                    for column, (n, part) in enumerate(
+                        zip(counts[place], share[place], strict=True)
+                    )
+                ]
+                key = {"group": short, "true": label, "first": place == 0, "all": is_all}
+                rows.append({**key, "cells": cells})
+        found[name] = {"rows": rows, "left_out": len(view.size) - len(order)}
+    return found
+
+
+def _score_gaps(audit: Audit) -> list[list[str]]:
+    names = {
+        "auc_difference": "AUC, largest less smallest",
+        "calibration_gap_difference": "calibration gap, largest less smallest",
+    }
+    several = len(audit.scores) > 1
+    return [
+        [
+            names[row["figure"]] + (f" ({row['label']})" if several else ""),
+            row["attribute"],
+            *(number(row[end], 3) for end in ("value", "low", "high")),
+        ]
+        for row in audit.to_frame("score_gaps").to_dict(orient="records")
+    ]
+
+
+def _subgroups(audit: Audit) -> list[dict[str, Any]]:
+    """The subgroups to look at, as text."""
+    if audit.subgroups is None:
+        return []
+    return [
+        {
+            "name": one.name,
+            "rate": further.rate_name(one),
+            "rows": f"{one.rows:,}",
+            "values": f"{percent(one.rate)} against {percent(one.overall)}",
+            "gap": f"{number(one.gap, 3)} ({number(one.low, 3)} to {number(one.high, 3)})",
+            "confirmed": one.is_confirmed,
+        }
+        for one in audit.subgroups.subgroups
+    ]
