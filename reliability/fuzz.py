@@ -154,7 +154,9 @@ def features(data: Any, n: int) -> Any:
 
 def weights(data: Any, n: int) -> Any:
     """Weights of rows, most often none."""
-    kind = data.draw(st.sampled_from(["none"] * 6 + ["usual", "zeros", "negative", "nan", "odd"]))
+    kind = data.draw(
+        st.sampled_from(["none"] * 12 + ["usual", "usual", "zeros", "negative", "nan", "odd"])
+    )
     made: dict[str, Callable[[], Any]] = {
         "none": lambda: None,
         "usual": lambda: np.linspace(0.1, 2, n),
@@ -169,7 +171,7 @@ def weights(data: Any, n: int) -> Any:
 def measure(data: Any) -> Any:
     """A measure's name, most often a right one."""
     odd = [None, "", "fairness", 3, ["demographic_parity", "accuracy_parity"], On("s", "x"), []]
-    return data.draw(st.sampled_from([*MEASURES, *MEASURES, *MEASURES, *odd]))
+    return data.draw(st.sampled_from([*MEASURES] * 8 + odd))
 
 
 def number(data: Any) -> Any:
@@ -222,10 +224,10 @@ def use_audit(data: Any) -> list[Any]:
         column(data, n, 3),
         measures=measure(data),
         tolerance=number(data),
-        confidence=data.draw(st.sampled_from([0.95, 0.95, 0.5, 0, 1, 2, "x"])),
+        confidence=data.draw(st.sampled_from([0.95] * 9 + [0.5, 0, 1, "x"])),
         sample_weight=weights(data, n),
         baseline=data.draw(st.sampled_from([None, None, True])) and column(data, n, kind=kind),
-        min_group=data.draw(st.sampled_from([30, 0, 0, 5, -1, "x"])),
+        min_group=data.draw(st.sampled_from([30] + [0] * 9 + [5, -1, "x"])),
     )
     audit.to_json()
     audit.to_markdown()
