@@ -89,3 +89,9 @@ def test_the_card_says_what_the_record_holds():
     assert audit.record()["provenance"]["data"][0]["sha256"] in said
     decided = Audit(y_pred=pred, sensitive_features=s)
     assert "True labels are not known" in bias_and_risks(decided.record())
+
+
+def test_a_data_set_of_the_package_has_no_file_to_name():
+    found = Audit([0, 1] * 100, [0, 1] * 100, ["a"] * 100 + ["b"] * 100).record()
+    source = {"date": "2026-01-31", "data": []}
+    assert "Audited on 2026-01-31, 200 rows." in bias_and_risks({**found, "provenance": source})

@@ -128,10 +128,9 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
         said.append("True labels are not known: nothing is said about errors.")
     source = found.get("provenance")
     if source:
-        data = words.conjoined(
-            [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]
-        )
-        said.append(f"Audited on {source['date']}, {found['rows']:,} rows; data: {data}.")
+        files = [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]
+        data = f"; data: {words.conjoined(files)}" if files else ""  # a data set of the package
+        said.append(f"Audited on {source['date']}, {found['rows']:,} rows{data}.")
     said += [GROUPS_ONLY, LIKE_THESE]
     lines = [
         text.escape(one) if not one.startswith("**") else f"**{text.escape(one[2:-2])}**"
