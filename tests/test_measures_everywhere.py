@@ -143,8 +143,9 @@ def test_costs_are_followed(kind):
     codes = np.searchsorted(["low", "mid", "top"], Y)
     paid = {}
     for name, more in {"errors": {}, "costs": {"cost_matrix": COSTS}}.items():
-        model = make(**more).fit(X, codes, sensitive_features=PEOPLE["sex"])
-        paid[name] = np.array(COSTS)[codes, model.predict(X)].mean()
+        model = make(**more).fit(X[::2], codes[::2], sensitive_features=PEOPLE["sex"][::2])
+        # New rows, as trees know those they were trained on by heart.
+        paid[name] = np.array(COSTS)[codes[1::2], model.predict(X[1::2])].mean()
     assert paid["costs"] < paid["errors"]
 
 
