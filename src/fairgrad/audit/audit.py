@@ -477,7 +477,7 @@ class Audit:
         """Searches conjunctions of a few columns for the largest gaps: where to look.
 
         All conjunctions of up to k values of different columns are looked at (branch and bound, see
-        `fairgrad.audit.subgroups`). One half of the rows is searched, the other half says how large
+        ``fairgrad.audit.subgroups``). One half of the rows is searched, the other half says how large
         the gaps are. What is found is kept, and summary, JSON and report show it: no verdict.
 
         Args:
