@@ -63,8 +63,18 @@ def answers(monkeypatch, *arguments):
             found.append(("error", str(error)))
         else:
             assert (people.counts is not None) is is_scanned, people.notes
-            found.append((audit.to_dict(), people.notes, people.left_out))
+            found.append((countable(audit), people.notes, people.left_out))
     return found
+
+
+OF_SCORES = (
+    "scores", "score_gaps", "roc", "calibration", "score_histogram", "thresholds", "holding",
+)  # fmt: skip
+
+
+def countable(audit):
+    """What an audit says, but for what it knows of the scores of single rows."""
+    return {name: said for name, said in audit.to_dict().items() if name not in OF_SCORES}
 
 
 PLAIN = ("--target", "y", "--prediction", "h", "--sensitive", "sex")
@@ -272,7 +282,7 @@ def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect
     audit, _, people, _ = _audit_table(
         given_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
     )
-    assert audit.to_dict() == truth
+    assert countable(audit) == truth
     assert people.left_out == left_out
 
 

@@ -648,7 +648,8 @@ class Audit:
 
         Example:
             >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-            >>> Audit(y, y, s, measures="four_fifths_rule").impact_table.frame["impact_ratio"].sum()
+            >>> found = Audit(y, y, s, measures="four_fifths_rule").impact_table.frame
+            >>> float(found["impact_ratio"].sum())
             2.0
         """
         from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
