@@ -477,8 +477,8 @@ class Audit:
         """Searches conjunctions of a few columns for the largest gaps: where to look.
 
         All conjunctions of up to k values of different columns are looked at (branch and bound, see
-        ``fairgrad.audit.subgroups``). One half of the rows is searched, the other half says how large
-        the gaps are. What is found is kept, and summary, JSON and report show it: no verdict.
+        ``fairgrad.audit.subgroups``). One half of the rows is searched, the other half says how
+        large the gaps are. What is found is kept, and summary, JSON and report show it: no verdict.
 
         Args:
             columns: further columns to make conditions of, one value per row: a table or a mapping;
