@@ -229,7 +229,8 @@ def test_a_model_of_two_measures(program, adult, tmp_path):
     page = (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
     assert conclusion.split("; ")[1].replace(">", "&gt;") in page
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert card.count(conclusion.split(" (")[0].replace("|", "\\|")) == 2
+    # First, in the audit, and among the risks.
+    assert card.count(conclusion.split(" (")[0].replace("|", "\\|")) == 3
     again = program("audit", tmp_path / "model", adult, "--json").check().json
     assert again["judged_by"] == ["demographic_parity", "accuracy_parity"]
 
