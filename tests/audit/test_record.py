@@ -95,3 +95,13 @@ def test_a_data_set_of_the_package_has_no_file_to_name():
     found = Audit([0, 1] * 100, [0, 1] * 100, ["a"] * 100 + ["b"] * 100).record()
     source = {"date": "2026-01-31", "data": []}
     assert "Audited on 2026-01-31, 200 rows." in bias_and_risks({**found, "provenance": source})
+
+
+def test_what_was_asked_for_is_told_from_the_rest():
+    y, s = np.tile([0, 1], 500), np.repeat(["a", "b"], 500)
+    pred = np.where(s == "a", y, 1 - y)  # as many are selected, and none of them rightly
+    said = bias_and_risks(Audit(y, pred, s, "demographic_parity", others="equalized_odds").record())
+    assert "- **Fair" in said
+    assert "beyond the tolerance, by measures that were not asked for: y=0" in said
+    assert "\\(equalized odds\\)" in said
+    assert "beyond the tolerance:" not in said

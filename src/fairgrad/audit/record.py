@@ -116,10 +116,16 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
             )
             more = "; more rows would tell" if one["more_rows"] else ""
             said.append(f"{name}{worst}{more}.")
-    beyond = [level["name"] for level in found["levels"] if level["beyond"]]
-    if beyond:
-        names = words.listed(list(dict.fromkeys(beyond)), most=8)
-        said.append(f"Surely beyond the tolerance: {names}.")
+    asked = {(one["measure"], one["attribute"]) for one in found["verdicts"] if one["asked"]}
+    for is_asked, where in ((True, ""), (False, ", by measures that were not asked for")):
+        beyond = [
+            f"{level['name']} ({words.title(level['measure']).lower()})"
+            for level in found["levels"]
+            if level["beyond"] and ((level["measure"], level["attribute"]) in asked) is is_asked
+        ]
+        if beyond:
+            names = words.listed(list(dict.fromkeys(beyond)), most=8)
+            said.append(f"Surely beyond the tolerance{where}: {names}.")
     small = [f"{g['group']} ({g['rows']})" for g in found["groups"] if not g["judged"]]
     if small:
         said.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
