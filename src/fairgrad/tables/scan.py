@@ -254,6 +254,8 @@ class Scan:
             odd = [str(text) for text in counts.index if text not in missing]
             if odd:
                 raise ScanError(f"{name!r} has texts such as {odd[0]!r} among its numbers")
+            if len(counts) and raw[str(name)].isna().all():  # then they may be texts as they are
+                raise ScanError(f"{name!r} has no numbers")
             report.gaps[str(name)] = {str(text): int(n) for text, n in counts.items() if n}
 
     def _refuse_infinite(self, is_infinite: pd.Series, times: NDArray[np.int64], name: str) -> None:
