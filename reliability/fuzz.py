@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import tempfile
 import warnings
@@ -446,10 +445,7 @@ def _quiet() -> Any:
         warnings.simplefilter("error")
         for usual in USUAL_WARNINGS:
             warnings.simplefilter("ignore", usual)
-        before = os.environ.get("PYTHONWARNINGS")
         yield
-        if before is not None:
-            os.environ["PYTHONWARNINGS"] = before
 
 
 def fuzz_all(inputs: int) -> dict[str, Tally]:
