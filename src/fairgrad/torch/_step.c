@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef BUILT_FROM
+#define BUILT_FROM "" /* the build gives the SHA-256 of this file */
+#endif
 #define TINY 1e-8      /* as in fairgrad.dual, as are the next two */
 #define BORROWED 1e-24
 #define NOWHERE (1 << 30) /* as in fairgrad.torch.cells: the entry of a value never seen */
@@ -855,5 +858,10 @@ PyMODINIT_FUNC PyInit__step(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
     has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "BUILT_FROM", BUILT_FROM)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
 }
