@@ -10,7 +10,6 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -33,8 +32,6 @@ from fairgrad.sklearn.fitting import (
 )
 from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows, split_columns
 from fairgrad.training import Member, Shape, TrainingPlan
-from fairgrad.training.networks import module_scores
-from fairgrad.training.trainer import network_scores, trained_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -464,6 +461,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.measure_ = self._measure_key()
         self.calls_ += 1
         if self.module is not None:
+            from fairgrad.training.trainer import trained_module  # noqa: PLC0415 - as in _scores
+
             self.module_ = trained_module(self.module, self.state_)
         self.levels_unknown_: Floats | None = None
         if self.sensitive_encoder_ is not None and self.groups_ is not None:
@@ -539,12 +538,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
 
     def _scores(self, X: Any) -> Floats:
         if self.shape_ is None:
-            dense = X.toarray() if hasattr(X, "tocsr") else X
-            dtype = next(self.module_.parameters()).dtype
-            scores: Floats = module_scores(self.module_, torch.tensor(dense, dtype=dtype)).numpy()
-            return scores
+            from fairgrad.training.networks import module_scores  # noqa: PLC0415 - needs PyTorch
+
+            return module_scores(self.module_, X.toarray() if hasattr(X, "tocsr") else X)
         dense = self._scaled(X)
         if self.shape_.hidden:
+            from fairgrad.training.trainer import network_scores  # noqa: PLC0415 - as above
+
             return network_scores(self.shape_, self.state_, dense)
         weight, bias = layer_of(self.shape_, self.state_)
         linear: Floats = dense @ weight.T + bias

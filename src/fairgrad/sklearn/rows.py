@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -18,12 +17,13 @@ from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensiti
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import check_several_groups
 from fairgrad.splitting import hold_out
-from fairgrad.training import TrainingTable
 
 if TYPE_CHECKING:
+    import torch
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.training import TrainingTable
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """What `validate_data` lets pass."""
@@ -139,6 +139,10 @@ class FittingRows:
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
         """All rows as networks see them; no second copy of a large table is made here."""
+        import torch  # noqa: PLC0415 - linear models predict without it
+
+        from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
+
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         if sparse.issparse(self.X):

@@ -29,8 +29,8 @@ from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
     from fairgrad.training.evaluation import History
+    from fairgrad.training.plan import TrainingPlan
     from fairgrad.training.stack import Stack, State
-    from fairgrad.training.table import TrainingPlan
 
 MAX_COUNTS = 2**20
 """So many numbers are counted before they become a history."""

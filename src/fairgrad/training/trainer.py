@@ -15,8 +15,8 @@ from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
 from fairgrad.training.networks import ModuleStack, build
 from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.stack import Stack, StackState
-from fairgrad.training.table import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.networks import Shape
+    from fairgrad.training.plan import Member, Shape
     from fairgrad.training.stack import StackParts, State
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.table import TrainingTable
 
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
