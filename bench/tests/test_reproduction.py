@@ -84,7 +84,8 @@ def test_costs_follow_the_rows_of_the_largest_unit_like_it():
 
 
 def test_an_experiment_names_its_plan():
-    units = pd.DataFrame([unit("celeba", 90.0, varies="batch_size", method="fairgrad")])
+    of_plan = {"varies": "batch_size", "method": "fairgrad", "model": "linear"}
+    units = pd.DataFrame([unit("celeba", 90.0, **of_plan)])
     assert made_by_plan(units, "batch_size") == (
         "Made by `fairgrad-bench run --plan batch-size` in 1 min 30 s of processor time; "
         "methods of version 1; python 3."

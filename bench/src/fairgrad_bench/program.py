@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 FAILED, STOPPED = 2, 130
-PLANS = ("paper", "smoke", "batch-size", "epsilon", "fairness-rate")
+PLANS = (
+    "paper",
+    "smoke",
+    "batch-size",
+    "epsilon",
+    "fairness-rate",
+    "fairness-rate-networks",
+)
 """As `fairgrad_bench.plan.PLANS`, which is not imported for the sake of a quick --help."""
 
 

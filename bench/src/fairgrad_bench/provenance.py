@@ -27,17 +27,21 @@ def made_by_runs(units: pd.DataFrame, dataset: str, model: str) -> str:
         & (units["status"] == FINISHED)
     ]
     quick = ", with `--grid quick` for some rows," if (own["grid"] == "quick").any() else ""
-    return _sentence(own, f"run --datasets {dataset} --models {model}", quick)
+    return _sentence(own, [f"fairgrad-bench run --datasets {dataset} --models {model}"], quick)
 
 
 def made_by_plan(units: pd.DataFrame, varies: str) -> str:
     """A sentence on the units of an experiment over one setting."""
-    plan = next(plan.name for plan in PLANS.values() if plan.varies == varies)
     own = units[(units["varies"] == varies) & (units["status"] == FINISHED)]
-    return _sentence(own, f"run --plan {plan}")
+    plans = [
+        f"fairgrad-bench run --plan {plan.name}"
+        for plan in PLANS.values()
+        if plan.varies == varies and not {*plan.models}.isdisjoint(own["model"])
+    ]
+    return _sentence(own, plans)
 
 
-def _sentence(units: pd.DataFrame, arguments: str, remark: str = "") -> str:
+def _sentence(units: pd.DataFrame, commands: list[str], remark: str = "") -> str:
     if units.empty:
         return ""
     versions = units.groupby("version")["method"].agg(lambda own: sorted(set(own)))
@@ -48,9 +52,10 @@ def _sentence(units: pd.DataFrame, arguments: str, remark: str = "") -> str:
         if version != usual
     )
     made_by = "; or ".join(sorted(set(units["environment"].dropna()) - {""}))
+    shown = " and ".join(f"`{command}`" for command in commands)
     return (
-        f"Made by `fairgrad-bench {arguments}`{remark} in {duration(units['seconds'].sum())} of "
-        f"processor time; methods of version {usual}{others}; {made_by}."
+        f"Made by {shown}{remark} in {duration(units['seconds'].sum())} of processor time; "
+        f"methods of version {usual}{others}; {made_by}."
     )
 
 

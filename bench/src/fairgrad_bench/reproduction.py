@@ -42,6 +42,7 @@ STAGES = (
     PLANS["batch-size"],
     PLANS["epsilon"],
     PLANS["fairness-rate"],
+    PLANS["fairness-rate-networks"],
     ExperimentPlan(name="trees", models=("lightgbm",), datasets=TREES, methods=WITH_TREES),
     ExperimentPlan(
         name="nonlinear",
