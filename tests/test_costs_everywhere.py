@@ -19,6 +19,7 @@ from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, make_fairness_scorer
 from fairgrad.xgboost import FairGradXGBClassifier
 
+pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 RNG = np.random.default_rng(0)
 N = 900
 SEX = RNG.choice(["F", "M"], N)
