@@ -553,7 +553,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if len(runs) > 1:
             last = runs[-1].training.candidates(runs[-1].place, [choice.epoch])[0]
             plain = figures_of(runs[-1], last, people.constraints)
-            self.plain_accuracy_ = plain.accuracy
+            self.plain_accuracy_ = last.accuracy
         if self.compare_plain:
             warn_of_fault(self, people, predicted, runs, plain)
         return self

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.dual import cost_shares
 from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups
 from fairgrad.sklearn.cell_models import (
@@ -272,10 +273,12 @@ def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
         for part, own in zip(problem.parts, counted, strict=True)
     ]
     beyond = float(problem.figures(counted, np.zeros(1)).worst[0])
-    accuracy = float(problem.weight @ (decided == problem.label))
+    shares = cost_shares(problem.costs, len(problem.base))
+    accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
     first = int(decided[0])
     only = first if (decided == first).all() else None
-    return ModelFigures(accuracy, float(np.concatenate(gaps).max()), beyond, only)
+    worst = float(np.concatenate(gaps).max())
+    return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
 
 
 def _check_settings(model: FairDecisionClassifier) -> None:
