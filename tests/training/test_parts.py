@@ -12,8 +12,9 @@ from fairgrad.training import Member, TrainingPlan, TrainingTable, losses, resid
 from fairgrad.training.evaluation import errors
 from fairgrad.training.fairness import StackCells
 from fairgrad.training.layers import drop, normalise
-from fairgrad.training.networks import Shape, build
-from fairgrad.training.optimizers import SOLVERS
+from fairgrad.training.networks import build
+from fairgrad.training.optimizers import OPTIMIZERS
+from fairgrad.training.plan import Shape
 from fairgrad.training.table import Streams
 
 
@@ -203,7 +204,7 @@ def test_optimizers_are_pytorchs_member_by_member(solver):
     ]
     found = torch.randn(2, 6, dtype=torch.float64)
     plain = [nn.Parameter(row.clone()) for row in found]
-    own = SOLVERS[solver](members, 1.0, found)
+    own = OPTIMIZERS[solver](members, 1.0, found)
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = [
         kind([p], lr=m.learning_rate, weight_decay=m.weight_decay)
@@ -226,7 +227,7 @@ def test_a_gain_makes_margins_move_like_the_two_outputs_they_are_the_difference_
     member = Member(learning_rate=0.1, weight_decay=0.1, clip_norm=0.5)
     hidden, outputs = torch.randn(3).double(), torch.randn(2, 2).double()
     found = torch.cat([hidden, outputs[1] - outputs[0]])[None]
-    own = SOLVERS[solver]([member], torch.tensor([1.0, 1, 1, 2, 2]), found)
+    own = OPTIMIZERS[solver]([member], torch.tensor([1.0, 1, 1, 2, 2]), found)
     plain = [nn.Parameter(hidden), nn.Parameter(outputs)]
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = kind(plain, lr=0.1, weight_decay=0.1 if solver == "sgd" else 0.0)

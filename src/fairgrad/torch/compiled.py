@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,10 +20,37 @@ if TYPE_CHECKING:
     from fairgrad.torch.cells import CellLookup, LookupTable
     from fairgrad.torch.multipliers import LossBatch
 
-try:
-    _step: Any = import_module("fairgrad.torch._step")
-except ImportError:  # there was no compiler
-    _step = None
+
+def is_built_from(module: Any, source: Path) -> bool:
+    """Whether a compiled module is that of a source file, as far as this can be told.
+
+    A module that is older than the file beside it, as after a pull into an editable install, would
+    compute something else than the Python code expects.
+    """
+    if not source.is_file():
+        return True
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    return bool(getattr(module, "BUILT_FROM", None) == digest)
+
+
+def _load() -> Any:
+    try:
+        module = import_module("fairgrad.torch._step")
+    except ImportError:  # there was no compiler
+        return None
+    if is_built_from(module, Path(__file__).with_name("_step.c")):
+        return module
+    warnings.warn(
+        f"The compiled step {module.__file__} was built from another version of _step.c, so it is "
+        "not used and training is slower. Install the package again to build it: "
+        "pip install -e . in the folder of the source, or make.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+_step: Any = _load()
 
 is_compiled = _step is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""

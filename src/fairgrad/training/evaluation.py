@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
     from fairgrad.training.fairness import StackedFairness
     from fairgrad.training.networks import Network
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.plan import Member
+    from fairgrad.training.table import TrainingTable
 
 Rule = Callable[["Floats", "Floats"], int]
 

@@ -13,10 +13,10 @@ import torch
 
 from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import ModuleStack, build
+from fairgrad.training.networks import ModuleStack, PerceptronStack, build
 from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.stack import Stack, StackState
-from fairgrad.training.table import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.networks import Shape
+    from fairgrad.training.plan import Member, Shape
     from fairgrad.training.stack import StackParts, State
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.table import TrainingTable
 
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
@@ -134,6 +134,17 @@ def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     StackState(parts).load(state)
     scores = network.scores(torch.as_tensor(X, dtype=dtype)[None])[0].T
     return scores.contiguous().numpy()
+
+
+def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
+    """(n, units) what the last layer of a network sees of rows (n, features)."""
+    dtype = torch.as_tensor(state["network.parameters"]).dtype
+    network = build(shape, 1, [0], dtype)
+    assert isinstance(network, PerceptronStack)  # noqa: S101 - a linear model sees the features
+    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
+    StackState(parts).load(state)
+    with torch.no_grad():
+        return network.activations(torch.as_tensor(X, dtype=dtype)[None])[0].T.double().numpy()
 
 
 def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
