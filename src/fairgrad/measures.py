@@ -425,6 +425,8 @@ def constraints_of(
         parts = [constraints_of(part, groups, y_desirable=y_desirable) for part in measure]
         return stack(parts, groups).slacken(epsilon)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
+    if not on.compared:
+        raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
     function = _as_function(on.measure, y_desirable)
     found = _within_strata(on, function, groups) if on.strata else None
     if found is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 from rich.console import Group
 from rich.text import Text
 
+import fairgrad
 from fairgrad.audit import tables, text, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counted import how_many
@@ -132,7 +132,7 @@ class AuditComparison:
         found = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
-            "fairgrad_version": version("fairgrad"),
+            "fairgrad_version": fairgrad.__version__,
             "names": list(self.names),
             "rows": self.first.table.n_rows,
             "changed": self.n_changed,
