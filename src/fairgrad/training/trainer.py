@@ -13,7 +13,7 @@ import torch
 
 from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import ModuleStack, build
+from fairgrad.training.networks import ModuleStack, PerceptronStack, build
 from fairgrad.training.optimizers import WeightAverage
 from fairgrad.training.stack import Stack, StackState
 from fairgrad.training.table import TrainingPlan
@@ -134,6 +134,17 @@ def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     StackState(parts).load(state)
     scores = network.scores(torch.as_tensor(X, dtype=dtype)[None])[0].T
     return scores.contiguous().numpy()
+
+
+def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
+    """(n, units) what the last layer of a network sees of rows (n, features)."""
+    dtype = torch.as_tensor(state["network.parameters"]).dtype
+    network = build(shape, 1, [0], dtype)
+    assert isinstance(network, PerceptronStack)  # noqa: S101 - a linear model sees the features
+    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
+    StackState(parts).load(state)
+    with torch.no_grad():
+        return network.activations(torch.as_tensor(X, dtype=dtype)[None])[0].T.double().numpy()
 
 
 def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
