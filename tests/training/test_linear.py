@@ -61,6 +61,7 @@ def draw_member(draw, rng, n, n_labels):
         fairness_rate=draw(st.sampled_from([0.0, 0.05])),
         proportional_rate=draw(st.sampled_from([0.0, 2.0])),
         error_memory=draw(st.sampled_from([0.0, 0.9])),
+        steady_share=draw(st.sampled_from([0.0, 0.4])),
         negative_weights=draw(st.booleans()),
     )
 

@@ -325,6 +325,7 @@ def _constants_of(
         negative_weights=member.negative_weights,
         cost_matrix=member.cost_matrix,
     )
+    constants = dual.with_steady_rates(constants, member.steady_share)
     if by_label and not constraints.by_label:
         return _for_every_label(constants, len(groups.labels))
     return constants

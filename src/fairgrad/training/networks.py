@@ -127,10 +127,14 @@ class PerceptronStack:
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (S, B, features), as in evaluation."""
+        return torch.baddbmm(self.bias, self.weight, self.activations(x))
+
+    def activations(self, x: Tensor) -> Tensor:
+        """(M, units, B) what the last layer sees of features (S, B, features), in evaluation."""
         a = self._per_member(x).transpose(1, 2)
         for layer in self.layers:
             a = layer.evaluate(a)
-        return torch.baddbmm(self.bias, self.weight, a)
+        return a
 
     def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
         """Scores in training, and how to go back from their gradient to that of the parameters.

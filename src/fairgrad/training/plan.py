@@ -108,6 +108,8 @@ class Member:
             `fairness_measure` are recorded.
         proportional_rate: adds this times the current violation to the multipliers in use.
         error_memory: share of earlier batches kept in the error estimates.
+        steady_share: constraints on cells with a smaller share of the rows have lower rates
+            (`fairgrad.dual.with_steady_rates`); 0 is the paper, the same rates for all.
         negative_weights: False clips the cells' weights at 0, for ablation only.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows); None
             for 1 for every mistake.
@@ -138,6 +140,7 @@ class Member:
     fairness_rate: float = 0.01
     proportional_rate: float = 0.0
     error_memory: float = 0.0
+    steady_share: float = 0.0
     negative_weights: bool = True
     cost_matrix: Any = None
     frequencies: Groups | None = None
@@ -145,7 +148,8 @@ class Member:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "weight_decay", "fairness_rate", "proportional_rate"):
             check_number(name, getattr(self, name))
-        check_number("error_memory", self.error_memory, below=1.0)
+        for name in ("error_memory", "steady_share"):
+            check_number(name, getattr(self, name), below=1.0)
         if not (is_number(self.clip_norm) and self.clip_norm > 0):
             raise ValueError(f"clip_norm: expected a number above 0, got {self.clip_norm!r}.")
 
