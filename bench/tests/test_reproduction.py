@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from fairgrad_bench import ExperimentPlan
-from fairgrad_bench.provenance import estimated_cost, made_by_plan, made_by_runs
+from fairgrad_bench.provenance import estimated_cost, made_by_plan, made_by_runs, outdated
 from fairgrad_bench.reproduction import STAGES, narrowed_stages, reproduce
 from fairgrad_bench.results import BenchResults
 
@@ -90,3 +90,16 @@ def test_an_experiment_names_its_plan():
         "Made by `fairgrad-bench run --plan batch-size` in 1 min 30 s of processor time; "
         "methods of version 1; python 3."
     )
+
+
+def test_units_of_earlier_versions_are_named():
+    units = pd.DataFrame(
+        [
+            unit("german", 1.0, method="reduction", version=1),
+            unit("crime", 1.0, method="reduction", version=2),
+            unit("crime", 1.0, method="module:OWN", version=1),
+        ]
+    )
+    found = outdated(units)
+    assert found[["dataset", "version", "now"]].to_numpy().tolist() == [["german", 1, 2]]
+    assert outdated(units[1:]).empty

@@ -508,6 +508,8 @@ def _constraints_among(
             raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
         return stack([_constraints_among(m, groups, y_desirable, large) for m in measure], groups)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
+    if not on.compared:
+        raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
     function = _as_function(on.measure, y_desirable)
     compares = isinstance(as_measure(on.measure), (str, _Bound))  # others name their own cells
     rows = large.rows_of(groups) if large is not None and compares else None

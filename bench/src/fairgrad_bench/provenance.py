@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairgrad_bench.methods import methods
 from fairgrad_bench.plan import PLANS, parse_dataset
 from fairgrad_bench.records import FINISHED
 from fairgrad_bench.running import OTHER_ROWS, ROWS, duration
@@ -57,6 +58,14 @@ def _sentence(units: pd.DataFrame, commands: list[str], remark: str = "") -> str
         f"Made by {shown}{remark} in {duration(units['seconds'].sum())} of processor time; "
         f"methods of version {usual}{others}; {made_by}."
     )
+
+
+def outdated(units: pd.DataFrame) -> pd.DataFrame:
+    """Finished units that an earlier version of their method made than the one there is now."""
+    done = units[units["status"] == FINISHED]
+    now = done["method"].map({name: method.version for name, method in methods().items()})
+    own = done.assign(now=now)[done["version"] < now]
+    return own.astype({"version": int, "now": int})
 
 
 def estimated_cost(units: pd.DataFrame, dataset: str, model: str, method: str, grid: str) -> str:

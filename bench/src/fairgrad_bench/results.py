@@ -12,7 +12,7 @@ import pandas as pd
 from fairgrad.files import write_whole
 from fairgrad_bench.comparison import NOT_IN_PAPER, compared, duel, tally, together
 from fairgrad_bench.paper import MEASURES, paper_results
-from fairgrad_bench.provenance import estimated_cost, made_by_plan, made_by_runs
+from fairgrad_bench.provenance import estimated_cost, made_by_plan, made_by_runs, outdated
 from fairgrad_bench.records import FAILED, FINISHED, SKIPPED, UnitRecord, newest
 from fairgrad_bench.selection import (
     BATCH_SIZE,
@@ -214,6 +214,9 @@ class BenchResults:
             "Skipped": self._reasons(SKIPPED),
             "Failed": self._reasons(FAILED),
             "What was run": _datasets_by(done, ["model", "method", "grid"]),
+            "Made by an earlier version of the method": _datasets_by(
+                outdated(self.units), ["model", "method", "version", "now"]
+            ),
             "Rows of the paper not run": self._missing(),
             "Rows with fewer combinations than the paper's": self._short(),
         }

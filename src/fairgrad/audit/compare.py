@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from rich.console import Group
 from rich.text import Text
 
+import fairgrad
 from fairgrad.audit import tables, text, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counted import how_many
@@ -127,7 +127,7 @@ class AuditComparison(text.ShownAndWritten):
         found = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
-            "fairgrad_version": version("fairgrad"),
+            "fairgrad_version": fairgrad.__version__,
             "names": list(self.names),
             "rows": self.first.table.n_rows,
             "changed": self.n_changed,

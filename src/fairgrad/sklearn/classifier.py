@@ -38,7 +38,7 @@ from fairgrad.sklearn.fitting import (
     train_stacks,
     trained_rates,
 )
-from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows, split_columns
+from fairgrad.sklearn.rows import FEATURES, Scaling, naming_rows, read_rows, split_columns
 from fairgrad.training import Member, Shape, TrainingPlan
 from fairgrad.usefulness import warn_of_small
 
@@ -575,7 +575,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         """Features as the network was trained on them, checked."""
         check_is_fitted(self, "state_")
         X, found = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
-        X = validate_data(self, X, reset=False, **FEATURES)
+        with naming_rows("X"):
+            X = validate_data(self, X, reset=False, **FEATURES)
         if self.sensitive_encoder_ is not None and sensitive_features is None:
             sensitive_features = found
         return with_values(self.sensitive_encoder_, X, sensitive_features)

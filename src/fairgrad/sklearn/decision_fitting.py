@@ -33,7 +33,7 @@ from fairgrad.sklearn.cell_models import (
     fit_arguments,
     given_groups,
 )
-from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.sklearn.rows import naming_rows, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
 from fairgrad.usefulness import (
     FEWER,
@@ -79,11 +79,12 @@ def fit_decisions(
     """
     first = models[0]
     _check_settings(first)
-    validate_data(first, X, skip_check_array=True)
-    given, y = y, column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    check_classification_targets(y)
+    with naming_rows():
+        validate_data(first, X, skip_check_array=True)
+        given, y = y, column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
@@ -91,7 +92,8 @@ def fit_decisions(
     arguments = _routed(first, weight, fit_params or {})
     if first.fairness_measure is None:
         plain = first._estimator()  # noqa: SLF001 - the classifier's other half
-        label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
+        with naming_rows("X"):
+            label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
         for model in models:
             model._set_plain(classes, label_model)  # noqa: SLF001 - as above
         return list(models)
