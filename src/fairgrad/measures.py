@@ -133,8 +133,7 @@ def equalized_odds_all(groups: Groups) -> Constraints:
     """Within each true label, the chance of predicting any label is the same in every group.
 
     ``F_(l',l,r) = P(h = l' | y = l, s = r) - P(h = l' | y = l)``, one constraint per predicted
-    label, true label and group. With two labels it is `equalized_odds`. Linear models trained for
-    it lose much accuracy: a hidden layer, trees or `FairDecisionClassifier` serve it better.
+    label, true label and group. With two labels it is `equalized_odds`.
 
     Example:
         >>> rows = {(y, s): 10 for y in ("no", "maybe", "yes") for s in ("a", "b")}
