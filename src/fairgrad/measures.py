@@ -368,6 +368,9 @@ class On:
             unknown are in no constraint. Strata where fewer than two groups have rows are left out,
             with a warning.
 
+    Raises:
+        ValueError: if it names no attribute.
+
     Example:
         >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
         >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
@@ -381,6 +384,10 @@ class On:
     measure: Any
     epsilon: float = 0.0
     given: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -425,8 +432,6 @@ def constraints_of(
         parts = [constraints_of(part, groups, y_desirable=y_desirable) for part in measure]
         return stack(parts, groups).slacken(epsilon)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
-    if not on.compared:
-        raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
     function = _as_function(on.measure, y_desirable)
     found = _within_strata(on, function, groups) if on.strata else None
     if found is None:
