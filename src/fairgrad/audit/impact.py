@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from rich.console import Group
-from scipy.stats import fisher_exact
 
 from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
@@ -348,6 +347,8 @@ def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str,
     }
     if g == best:
         return found
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
+
     x, (low, high) = own.value, own.ends_in_sums(alpha / 2)
     low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
     n, m, hits, most = own.total[g], own.total[best], own.hits[g], own.hits[best]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
 from fairgrad.audit import words
@@ -199,6 +198,8 @@ class RankedScores(NamedTuple):
 
 def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
     """The interval of an AUC by its variance at each end (Newcombe, 2006, method 5)."""
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow to import
+
     half = (m + n) / 2 - 1
 
     def beyond(t: float) -> float:

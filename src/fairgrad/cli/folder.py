@@ -97,13 +97,14 @@ class SavedModel:
             table: rows to predict.
             missing: further texts that mean a missing value.
         """
-        features, odd = read_features(table, self.features, (*self.missing, *missing))
+        gaps = (*self.missing, *missing)
+        features, odd = read_features(table, self.features, gaps)
         if not len(table):
             return np.empty((0, len(self.labels))), odd
         matrix = encode_rows(self.pipeline[0], features)
         classifier, known = self.pipeline[-1], {}
         if self.groups:
-            values, strange = read_groups(table, self.groups, self.columns.bins)
+            values, strange = read_groups(table, self.groups, self.columns.bins, gaps)
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
