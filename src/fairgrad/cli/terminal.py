@@ -149,6 +149,8 @@ def show_outcome(outcome: AuditedModel) -> None:
     console, audit = screen(), outcome.audit
     notes(outcome.notes)
     console.print(verdict_line(audit))
+    for fault in outcome.faults:
+        say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
     if audit.baseline is not None:
         say_paragraph(words.impact(audit))
@@ -200,6 +202,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "conclusion": audit.conclusion,
         "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
+        "faults": list(outcome.faults),
         "audit": audit_values(audit, outcome.source),
     }
 

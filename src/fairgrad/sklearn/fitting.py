@@ -11,6 +11,7 @@ import numpy as np
 from fairgrad.sklearn.rows import Scaling, read_rows
 from fairgrad.training import train
 from fairgrad.training.trainer import best_choice
+from fairgrad.usefulness import warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,6 +120,7 @@ def fit_variants(
         chosen = [best_run(first.selection, runs)]
     for run, choice in chosen:
         run.model._finish(run, choice, rows)  # noqa: SLF001
+    warn_of_small(chosen[0][0].model.set_aside_)
     return [run.model for run, _ in chosen]
 
 
