@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairgrad.groups import Groups, Ints
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.plan import Member
+    from fairgrad.training.table import TrainingTable
 
 MAX_DENSE = 64
 """With more cells than these, rows are counted one by one instead of by a product."""
