@@ -65,6 +65,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
+        *(f"**{escape(fault)}**" for fault in outcome.faults),
         *_certified(outcome),
         "## Use it with care",
         USE.rstrip(),
@@ -228,5 +229,6 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
         certificate=outcome.certificate,
+        faults=outcome.faults,
     )
     report.save(folder / REPORT)

@@ -15,6 +15,7 @@ from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
+from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
@@ -90,6 +91,7 @@ class ModelSettings:
         batch_size: rows per step; None for the estimator's default.
         paper_grid: train the paper's six combinations and select as the paper does.
         points: number of models of the frontier, where one is trained.
+        min_group: groups of fewer rows do not steer the training, and are not judged.
         seed: of the split, the initial weights and the shuffling.
         verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
@@ -109,6 +111,7 @@ class ModelSettings:
     batch_size: int | None = None
     paper_grid: bool = False
     points: int = 16
+    min_group: float = MIN_GROUP
     seed: int = 0
     verbose: bool | str = "auto"
 

@@ -157,6 +157,8 @@ def show_outcome(outcome: AuditedModel) -> None:
     console, audit = screen(), outcome.audit
     notes(outcome.notes)
     console.print(verdict_line(audit))
+    for fault in outcome.faults:
+        say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
     if outcome.mean_costs:
         say_paragraph(cost_sentence(outcome.mean_costs))
@@ -211,6 +213,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "conclusion": audit.conclusion,
         "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
+        "faults": list(outcome.faults),
         "audit": audit_values(audit, outcome.source),
     }
 

@@ -45,6 +45,7 @@ from fairgrad.tables.encoding import (
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.training import fairest_of_accurate
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,6 +55,15 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
+
+FAULT_OPTIONS = {
+    "min_group=0": "--min-group 0",
+    "min_group": "--min-group",
+    "epsilon=": "--epsilon ",
+    "epsilon": "--epsilon",
+    "use_sensitive=True": "--use-sensitive",
+}
+"""What the library's arguments are called by the program, in sentences about a fit."""
 
 TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
@@ -162,6 +172,7 @@ class TrainedModels:
         frontier: the models the fair one was chosen from, if there are several.
         chosen: its position among them.
         notes: warnings raised by the training.
+        faults: what is wrong with the fair model, as `fairgrad.usefulness` finds it.
         candidacy: how it was chosen to be certified, if that was asked for.
     """
 
@@ -170,6 +181,7 @@ class TrainedModels:
     frontier: Frontier | None = None
     chosen: int | None = None
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
 
 
@@ -258,6 +270,11 @@ class AuditedModel:
     def notes(self) -> tuple[str, ...]:
         """What the reader should know about the table and the training."""
         return (*self.prepared.notes, *self.trained.notes)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
+        return self.trained.faults
 
     @property
     def points(self) -> pd.DataFrame:
@@ -520,7 +537,19 @@ def train(
     # Exactly this class: subclasses are libraries' hints to programmers.
     said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
-    return replace(trained, notes=tuple(dict.fromkeys(said)))
+    faults = [str(one.message) for one in caught if one.category is FairnessWarning]
+    return replace(
+        trained,
+        notes=tuple(dict.fromkeys(said)),
+        faults=tuple(dict.fromkeys(_by_options(fault) for fault in faults)),
+    )
+
+
+def _by_options(sentence: str) -> str:
+    """What the library says of its arguments, in the words of the program."""
+    for argument, option in FAULT_OPTIONS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
@@ -605,6 +634,7 @@ def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecision
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
         y_desirable=prepared.desirable,
+        min_group=settings.min_group,
         cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
         random_state=settings.seed,
     )
@@ -720,11 +750,14 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
             max_unfairness=settings.max_unfairness, min_accuracy=settings.min_accuracy
         )
     else:
-        merit, unfairness = points["validation_accuracy"], points["validation_unfairness"]
+        useful = frontier.useful_ if frontier.useful_.any() else np.ones(len(points), dtype=bool)
+        own = points[useful]
+        merit, unfairness = own["validation_accuracy"], own["validation_unfairness"]
         if settings.costs:
             costs = models[0].cost_matrix
-            merit = 1 - points["validation_cost"] / np.max(costs)
-        chosen = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
+            merit = 1 - own["validation_cost"] / np.max(costs)
+        best = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
+        chosen = int(np.flatnonzero(useful)[best])
     return TrainedModels(models[chosen], models[int(points["epsilon"].argmax())], frontier, chosen)
 
 
@@ -735,6 +768,7 @@ def _network(
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
+        "min_group": settings.min_group,
         "use_sensitive": prepared.columns.use_sensitive,
         "cost_matrix": settings.cost_matrix(sorted(prepared.labels)),
         "hidden_layer_sizes": settings.hidden,
