@@ -373,6 +373,9 @@ class On:
             unknown are in no constraint. Strata where fewer than two groups have rows are left out,
             with a warning.
 
+    Raises:
+        ValueError: if it names no attribute.
+
     Example:
         >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
         >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
@@ -386,6 +389,10 @@ class On:
     measure: Any
     epsilon: float = 0.0
     given: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
 
     @property
     def compared(self) -> tuple[str, ...]:

@@ -195,6 +195,23 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
     return _estimator(data, path, module, trained)
 
 
+def check_archive(path: Path) -> None:
+    """Refuses an archive that is damaged, or would unpack to far more than its size.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    data = path.read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            _check_total(file, data)
+            damaged = file.testzip()
+    except NO_ARCHIVE as wrong:
+        raise ValueError(f"{path} was refused: {wrong}.") from wrong
+    if damaged is not None:
+        raise ValueError(f"{path} is damaged: {damaged} has changed since it was written.")
+
+
 def _check_seal(data: bytes, path: Any) -> bool:
     """Whether the file ends with a checksum, as all but the oldest do; it has to be right."""
     content, seal = data[:-SEALED], data[-SEALED:]
@@ -214,14 +231,18 @@ def _check_sizes(data: bytes) -> None:
     The archives of sparse matrices stand inside of the file's own.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        unpacked = sum(info.file_size for info in file.infolist())
-        if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
-            raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
+        _check_total(file, data)
         for name in file.namelist():
             if name.endswith(".npz"):
                 _check_sizes(file.read(name))
             elif name.endswith(".npy"):
                 _check_shape(name, file.read(name))
+
+
+def _check_total(file: zipfile.ZipFile, data: bytes) -> None:
+    unpacked = sum(info.file_size for info in file.infolist())
+    if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+        raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
 
 
 def _check_shape(name: str, content: bytes) -> None:

@@ -20,8 +20,8 @@ from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.intervals import Proportion, clopper_pearson, ratio_high, ratio_low
 from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit.scores import as_scores
 from fairgrad.audit.tables import plain_values
-from fairgrad.columns import as_array
 from fairgrad.files import write_whole
 from fairgrad.groups import judged_groups, least_rows
 
@@ -157,8 +157,8 @@ class ImpactTable:
         Raises:
             ValueError: if a score is missing, or nobody's is above the median.
         """
-        score = as_array(y_score).astype(np.float64)
-        if score.ndim != 1 or not np.isfinite(score).all():
+        score = as_scores(y_score)
+        if score.ndim != 1 or not len(score) or not np.isfinite(score).all():
             raise ValueError("y_score: expected one finite score per person.")
         median = float(np.median(score))
         if not (score > median).any():

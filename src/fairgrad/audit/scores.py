@@ -43,13 +43,26 @@ CALIBRATION = (
 )
 
 
+def as_scores(y_score: Any) -> Floats:
+    """Scores as float64, of any shape.
+
+    Raises:
+        ValueError: if they are no numbers.
+    """
+    try:
+        score: Floats = as_array(y_score).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y_score: expected numbers; {error}.") from error
+    return score
+
+
 def check_scores(y_score: Any, n_rows: int, n_labels: int) -> Floats:
     """Scores as float64: (N,) of the desirable label (two labels only), or (N, L).
 
     Raises:
         ValueError: if the shape is another one, or a score is not finite.
     """
-    score = as_array(y_score).astype(np.float64)
+    score = as_scores(y_score)
     shapes = [(n_rows, n_labels)] if n_labels > 2 else [(n_rows,), (n_rows, 2)]
     if score.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)

@@ -123,7 +123,7 @@ def _epoch(run: StackRun, constraints: Constraints) -> Choice:
     choices = run.training.candidates(run.place, None if judged else [run.training.last_epoch])
 
     def value(choice: Choice) -> float:
-        return 1 - choice.accuracy + PENALTY * figures_of(run, choice, constraints).beyond ** 2
+        return 1 - choice.merit + PENALTY * figures_of(run, choice, constraints).beyond ** 2
 
     return min(reversed(choices), key=value)
 
@@ -131,12 +131,13 @@ def _epoch(run: StackRun, constraints: Constraints) -> Choice:
 def figures_of(run: StackRun, choice: Choice, constraints: Constraints) -> ModelFigures:
     """How good a model was after an epoch, by its history."""
     levels = run.training.history.levels[choice.epoch, run.place, : len(constraints.c0)]
-    return ModelFigures(choice.accuracy, *worst_of(constraints, levels))
+    by_costs = run.member.cost_matrix is not None
+    return ModelFigures(choice.merit, *worst_of(constraints, levels), by_costs=by_costs)
 
 
 def _rank(run: StackRun, choice: Choice, people: JudgedPeople) -> tuple[bool, float, float]:
     own = figures_of(run, choice, people.constraints)
-    constants = constant_figures(people.constraints, people.rows)
+    constants = constant_figures(people.constraints, people.rows, run.member.cost_matrix)
     useful = all(own.accuracy > c.accuracy for c in constants if c.beyond <= 0)
     return not useful, max(own.beyond, REACHED), -own.accuracy
 
@@ -167,8 +168,8 @@ def warn_of_fault(
 ) -> None:
     """Compares a fitted model with one label for everybody and with the plain model."""
     constraints, rows = people.constraints, people.rows
-    fair = model_figures(constraints, rows, predicted)
-    constants = constant_figures(constraints, rows)
+    fair = model_figures(constraints, rows, predicted, model.cost_matrix)
+    constants = constant_figures(constraints, rows, model.cost_matrix)
     asked, is_auto = model.epsilon_, model.fairness_rate == "auto"
     suggestions = Suggestions(
         asked=None if np.ndim(asked) else float(asked),

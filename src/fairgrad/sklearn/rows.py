@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -19,6 +21,8 @@ from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import torch
     from numpy.typing import NDArray
 
@@ -237,14 +241,24 @@ def read_rows(
     return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
 
 
-def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Features and labels as scikit-learn checks them; some of its errors name neither."""
+@contextmanager
+def naming_rows(argument: str = "X, y") -> Iterator[None]:
+    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
     try:
-        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
+        yield
+    except NotFittedError:
+        raise
     except (TypeError, ValueError) as wrong:
         if re.search(r"\b[Xy]\b", str(wrong)):
             raise
-        raise type(wrong)(f"X, y: {wrong}") from wrong
+        kind = TypeError if isinstance(wrong, TypeError) else ValueError
+        raise kind(f"{argument}: {wrong}") from wrong
+
+
+def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Features and labels as scikit-learn checks them; some of its errors name neither."""
+    with naming_rows():
+        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
 
 

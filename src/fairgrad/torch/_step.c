@@ -507,7 +507,7 @@ INLINE int add_gradient_any(int is_single, int64_t m, int64_t rows, int64_t n, i
     for (int64_t j = 0; j < m; j += 2, r += 2 * n, gradient += 2 * d) {
         int is_last = j + 1 == m;
         if (is_single && is_last) gradient_of_rows(1, 1, 8, rows, n, d, r, x, gradient);
-        else if (is_single) gradient_of_rows(1, 2, 4, rows, n, d, r, x, gradient);
+        else if (is_single) gradient_of_rows(1, 2, 8, rows, n, d, r, x, gradient);
         else if (is_last) gradient_of_rows(0, 1, 8, rows, n, d, r, x, gradient);
         else gradient_of_rows(0, 2, 4, rows, n, d, r, x, gradient);
     }
@@ -908,6 +908,116 @@ static PyObject *judge_models(PyObject *module, PyObject *const *args, Py_ssize_
     return PyBool_FromLong(is_finite);
 }
 
+/* -- hidden layers of stacks ----------------------------------------------------------------- */
+
+typedef struct { /* of one layer: M members, each with units, each with a number for every row */
+    int64_t n_members, n_units, n_rows, n_streams;
+    int64_t stride, kept_stride, mask_stride; /* of parameters, of buffers, from stream to stream */
+    const float *bias, *scale, *shift, *masks;                          /* masks: NULL for none */
+    float *mean, *variance, *centred, *h, *inverse, *slope;
+    double kept, momentum, eps; /* kept: 1 / share of the units that are kept */
+} Layer;
+
+INLINE float sum_of(int64_t n, const float *a) {
+    float sums[2 * LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u];
+    for (; i < n; i++) sum += a[i];
+    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
+    return sum;
+}
+
+INLINE float product_of(int64_t n, const float *a, const float *b) {
+    float sums[2 * LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u] * b[i + u];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
+    return sum;
+}
+
+/* One unit's numbers are normalised over the rows, scaled, shifted, cut off at 0 and masked. */
+INLINE int normalise_any(const Layer *s, int64_t m, int64_t u) {
+    int64_t n = s->n_rows, place = m * s->n_units + u, own = m * s->stride + u;
+    int64_t kept = m * s->kept_stride + u, stream = m / (s->n_members / s->n_streams);
+    float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
+    const float *restrict mask = s->masks ? s->masks + stream * s->mask_stride + u * n : NULL;
+    float mean = sum_of(n, c) / n;
+    for (int64_t i = 0; i < n; i++) c[i] -= mean;
+    float squares = product_of(n, c, c);
+    s->mean[kept] += (float)s->momentum * (mean + s->bias[own] - s->mean[kept]);
+    s->variance[kept] += (float)s->momentum * (squares / MAX(n - 1, 1) - s->variance[kept]);
+    float inverse = 1 / sqrtf((float)s->eps + squares / n);
+    float slope = inverse * s->scale[own] * (float)s->kept, shift = s->shift[own] * (float)s->kept;
+    s->inverse[place] = inverse;
+    s->slope[place] = slope;
+    for (int64_t i = 0; i < n; i++) {
+        float v = c[i] * slope + shift;
+        h[i] = v < 0 ? 0 : v; /* as PyTorch's ReLU, which leaves NaN as it is */
+    }
+    for (int64_t i = 0; mask && i < n; i++) h[i] *= mask[i];
+    return 0;
+}
+VERSIONS(int, normalise, (const Layer *s, int64_t m, int64_t u), (s, m, u))
+
+/* From the gradient by h of a unit to that before the normalisation, and those by its scale and
+   shift: slope (g - mean(g) - v mean(g v)) with v = centred / sqrt(variance + eps). */
+INLINE int go_back_any(const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
+                       float *by_shift) {
+    int64_t n = s->n_rows, place = m * s->n_units + u;
+    float *restrict own = g + place * n;
+    const float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
+    float inverse = s->inverse[place], slope = s->slope[place];
+    for (int64_t i = 0; i < n; i++) own[i] = h[i] <= 0 ? 0 : own[i];
+    float shift = sum_of(n, own), scale = product_of(n, own, c) * inverse;
+    float mean = shift / n, along = scale * inverse / n;
+    for (int64_t i = 0; i < n; i++) own[i] = (own[i] - along * c[i] - mean) * slope;
+    by_scale[place] = scale * (float)s->kept;
+    by_shift[place] = shift * (float)s->kept;
+    return 0;
+}
+VERSIONS(int, go_back, (const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
+                        float *by_shift), (s, m, u, g, by_scale, by_shift))
+
+static int layer_from(PyObject *const *args, Layer *s) {
+    int64_t *sizes[] = {&s->n_members, &s->n_units, &s->n_rows, &s->n_streams, &s->stride,
+                        &s->kept_stride, &s->mask_stride};
+    for (int i = 0; i < 7; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
+    double *numbers[] = {&s->kept, &s->momentum, &s->eps};
+    for (int i = 0; i < 3; i++) *numbers[i] = PyFloat_AsDouble(PyTuple_GetItem(args[1], i));
+    void **pointers[] = {(void **)&s->bias, (void **)&s->scale, (void **)&s->shift,
+                         (void **)&s->mean, (void **)&s->variance, (void **)&s->centred,
+                         (void **)&s->h, (void **)&s->inverse, (void **)&s->slope,
+                         (void **)&s->masks};
+    for (int i = 0; i < 10; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* (sizes, numbers, pointers): batch norm, ReLU and dropout of a layer, in single precision. */
+static PyObject *activate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n_args);
+    Layer s;
+    if (layer_from(args, &s)) return NULL;
+    for (int64_t m = 0; m < s.n_members; m++)
+        for (int64_t u = 0; u < s.n_units; u++) normalise(&s, m, u);
+    Py_RETURN_NONE;
+}
+
+/* (sizes, numbers, pointers, gradient by h, by scale, by shift): the way back from `activate`. */
+static PyObject *deactivate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
+    Layer s;
+    if (layer_from(args, &s)) return NULL;
+    float *g = POINTER(float, args[3]), *by_scale = POINTER(float, args[4]);
+    float *by_shift = POINTER(float, args[5]);
+    if (PyErr_Occurred()) return NULL;
+    for (int64_t m = 0; m < s.n_members; m++)
+        for (int64_t u = 0; u < s.n_units; u++) go_back(&s, m, u, g, by_scale, by_shift);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
     {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
@@ -915,6 +1025,8 @@ static PyMethodDef methods[] = {
     {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
     {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
     {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},
+    {"activate", (PyCFunction)(void (*)(void))activate, METH_FASTCALL, "A hidden layer."},
+    {"deactivate", (PyCFunction)(void (*)(void))deactivate, METH_FASTCALL, "The way back."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,

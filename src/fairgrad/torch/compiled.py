@@ -227,6 +227,65 @@ def judge_models(models: tuple[Any, ...], place: int) -> bool:
     return finite
 
 
+class CompiledLayer:
+    """Batch norm, ReLU and dropout of one hidden layer of a stack, in single precision on the CPU.
+
+    Args:
+        bias: (M, units), as are `scale` and `shift`; views of the stack's parameters.
+        scale: of batch norm.
+        shift: of batch norm.
+        mean: (M, units) of batch norm, as is `variance`; changed in place.
+        variance: of batch norm.
+        dropout: share of units dropped.
+        momentum: of the running statistics.
+        eps: added to variances.
+    """
+
+    def __init__(
+        self,
+        bias: Tensor,
+        scale: Tensor,
+        shift: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        *,
+        dropout: float,
+        momentum: float,
+        eps: float,
+    ) -> None:
+        self._alive = (bias, scale, shift, mean, variance)
+        self._numbers = (1 / (1 - dropout), momentum, eps)
+        self._inverse, self._slope = (torch.empty(mean.shape) for _ in range(2))
+        self._strides = (bias.stride(0), mean.stride(0))
+        self._layer: tuple[Any, ...] = ()
+
+    @classmethod
+    def fits(cls, *tensors: Tensor) -> bool:
+        """Whether the layer of these parameters and statistics can be compiled code."""
+        return is_compiled and all(
+            part.dtype == torch.float32 and part.device.type == "cpu" and part.stride(1) == 1
+            for part in tensors
+        )
+
+    def forward(self, centred: Tensor, h: Tensor, masks: Tensor | None) -> None:
+        """From ``W x`` (M, units, B), which is centred in place, to activations h."""
+        n_members, n_units, n_rows = centred.shape
+        n_streams, mask_stride = (1, 0) if masks is None else (len(masks), masks.stride(0))
+        sizes = (n_members, n_units, n_rows, n_streams, *self._strides, mask_stride)
+        made = (centred, h, self._inverse, self._slope)
+        addresses = [part.data_ptr() for part in (*self._alive, *made)]
+        addresses.append(0 if masks is None else masks.data_ptr())
+        self._layer = (sizes, self._numbers, tuple(addresses))
+        _step.activate(*self._layer)
+
+    def backward(self, g: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients by scale and shift; that by h, g, becomes that by ``W x``."""
+        by_scale, by_shift = torch.empty_like(self._slope), torch.empty_like(self._slope)
+        own = (g.data_ptr(), by_scale.data_ptr(), by_shift.data_ptr())
+        _step.deactivate(*self._layer, *own)
+        return by_scale, by_shift
+
+
 def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:
     def table(found: LookupTable | None) -> tuple[int, int, int]:
         if found is None:

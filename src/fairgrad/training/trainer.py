@@ -42,12 +42,14 @@ class Choice(NamedTuple):
         epoch: after which epoch (counted from 0) it was kept.
         accuracy: on the validation rows.
         unfairness: on the validation rows.
+        merit: what it is chosen by: the accuracy, or with costs as `History` has it.
     """
 
     member: int
     epoch: int
     accuracy: float
     unfairness: float
+    merit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ class Training:
 
     def candidates(self, member: int, epochs: Sequence[int] | None = None) -> list[Choice]:
         """The models of a member that were kept, of some epochs or of all."""
-        accuracy, unfairness = self.history.accuracy, self.history.unfairness
+        figures = (self.history.accuracy, self.history.unfairness, self.history.merit)
         return [
-            Choice(member, epoch, float(accuracy[epoch, member]), float(unfairness[epoch, member]))
+            Choice(member, epoch, *(float(part[epoch, member]) for part in figures))
             for epoch in epochs or self.kept
         ]
 
@@ -119,8 +121,8 @@ class Training:
 
 def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
     """The position of the best of some candidates, which may be of several trainings."""
-    accuracy = np.array([choice.accuracy for choice in candidates])
-    return as_rule(rule)(accuracy, np.array([choice.unfairness for choice in candidates]))
+    merit = np.array([choice.merit for choice in candidates])
+    return as_rule(rule)(merit, np.array([choice.unfairness for choice in candidates]))
 
 
 def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
