@@ -167,6 +167,32 @@ def compared_frontiers(
     return table if table.empty else table.sort_values(CELL, ignore_index=True)
 
 
+def with_earlier(
+    found: pd.DataFrame, earlier: pd.DataFrame, records: Sequence[UnitRecord], other: str
+) -> pd.DataFrame:
+    """A comparison in which cells without a record of the other method are those of an earlier one.
+
+    Without its record there is one model of that method, not its frontier; an earlier comparison
+    may have had more of both.
+
+    Args:
+        found: as `compared_frontiers` gives it.
+        earlier: likewise, from a file.
+        records: those that `found` is of.
+        other: the name of the other method.
+    """
+    here = {
+        (record.unit.dataset, record.unit.model, record.unit.measure)
+        for record in records
+        if record.unit.method == other and record.status == FINISHED
+    }
+    parts = [
+        own[[(cell in here) == is_new for cell in own[CELL].itertuples(index=False, name=None)]]
+        for own, is_new in ((found, True), (earlier, False))
+    ]
+    return pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
+
+
 def _verdict(differences: Sequence[float], last: int) -> dict[str, object]:
     mean, n = float(np.mean(differences)), len(differences)
     error = float(np.std(differences, ddof=1)) / n**0.5 if n > 1 else 0.0
