@@ -65,6 +65,7 @@ class SavedModel:
         groups: what is known of the sensitive columns, if it looks at them to predict.
         missing: texts that meant a missing value in training, besides the usual ones.
         provenance: what it rests on, as plain values; empty for models of older versions.
+        held_out: the seed and the share of the test rows, if these were drawn by hashes.
     """
 
     pipeline: Any
@@ -75,6 +76,7 @@ class SavedModel:
     groups: Sequence[TrainedFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> list[str]:
@@ -103,7 +105,9 @@ class SavedModel:
         matrix = encode_rows(self.pipeline[0], features)
         classifier, known = self.pipeline[-1], {}
         if self.groups:
-            values, strange = read_groups(table, self.groups, self.columns.bins)
+            values, strange = read_groups(
+                table, self.groups, self.columns.bins, (*self.missing, *missing)
+            )
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
@@ -134,6 +138,7 @@ class SavedModel:
             "uses_sensitive": self.columns.use_sensitive,
             "missing": list(self.missing),
             "provenance": self.provenance,
+            "held_out": self.held_out,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
             "groups": [asdict(feature) for feature in self.groups],
@@ -239,6 +244,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         groups,
         tuple(known.get("missing", ())),
         known.get("provenance", {}),
+        known.get("held_out", {}),
     )
 
 
