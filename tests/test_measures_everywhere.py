@@ -72,7 +72,7 @@ def test_the_estimator(measure, plain, tmp_path):
 
 
 @CASES
-@pytest.mark.filterwarnings("ignore:The bounds are not kept")
+@pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 def test_decisions(measure, plain):
     model = fitted(FairDecisionClassifier, measure, None, epsilon=0.01, tune_on="training")
     levels = fairness_levels(Y, model.predict(X), PEOPLE, measure, **ASKED)

@@ -57,7 +57,8 @@ class TestDesirableLabel:
         scorer = make_fairness_scorer(MEASURE)
         levels = fairness_levels(y, model.predict(X), SEX, MEASURE)
         assert scorer(model, X, y, sensitive_features=SEX) == pytest.approx(-levels.unfairness)
-        trees = FairGradLGBMClassifier(fairness_measure=MEASURE, n_estimators=2, verbose=-1)
+        settings = {"n_estimators": 2, "n_folds": 0, "verbose": -1}
+        trees = FairGradLGBMClassifier(fairness_measure=MEASURE, **settings)
         trees.fit(X, y, sensitive_features=SEX)
         assert trees.desirable_ == (names[1],)
         rows = TrainingTable.from_data(X, y, SEX)

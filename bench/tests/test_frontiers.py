@@ -79,3 +79,6 @@ def test_records_and_kept_results_are_put_together():
     assert chosen_points(seeds)["accuracy"].tolist() == [0.8, 0.8]
     (row,) = compared_frontiers([record], seeds).to_dict(orient="records")
     assert (row["difference"], row["verdict"]) == (0.1, "ahead")
+    assert row["other_models"] == 1  # one was chosen, the rest is not kept
+    (row,) = compared_frontiers([record], seeds, "decision").to_dict(orient="records")
+    assert (row["difference"], row["verdict"], row["other_models"]) == (0.0, "level", 2)

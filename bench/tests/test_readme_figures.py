@@ -68,3 +68,15 @@ def test_tally(words, count):
 
 def _not_compared(found):
     return found.verdicts["not comparable"] + found.verdicts["not in the paper"]
+
+
+def test_what_the_pages_say_of_gaussian_data():
+    """Of all changes of the protocol only slower multipliers give the paper's three cells."""
+    found = pd.read_csv(ROOT / "results" / "gaussian_protocol.csv").set_index("protocol")
+    verdicts = found.drop(index="paper").filter(like="verdict")
+    agrees = verdicts.isin(["better", "reproduced"]).all(axis=1)
+    assert agrees[agrees].index.tolist() == [
+        "fairness rate 0.0005",
+        "20,000 rows, fairness rate 0.0025",
+    ]
+    assert found.loc["the groups' names swapped"].equals(found.loc["the paper's protocol"])

@@ -203,6 +203,42 @@ def make_constants(
     )
 
 
+def with_steady_rates(constants: Constants, share: float) -> Constants:
+    """The same with rates that follow the rows of each constraint.
+
+    A level moves the weight of a cell by its coefficient over the cell's share of the rows. So few
+    rows, which are known least, would be moved most. Where a level moves a weight by more than
+    ``1 / share``, its rates are lowered in proportion.
+
+    Args:
+        constants: with one number for each rate.
+        share: of the rows; 0 leaves all as it is.
+
+    Example:
+        >>> from fairgrad.groups import Groups
+        >>> from fairgrad.measures import accuracy_parity
+        >>> groups = Groups.from_counts({(0, "a"): 5, (0, "b"): 995})
+        >>> constants = make_constants(accuracy_parity(groups), groups, fairness_rate=0.5)
+        >>> with_steady_rates(constants, 0.01).fairness_rate.round(4)
+        array([0.2513, 0.5   ])
+    """
+    if not share:
+        return constants
+    own_share = constants.share[constants.row] * (constants.value != 0)
+    moved = np.abs(constants.value) * (1.0 - own_share)
+    gain = np.zeros(len(constants.c0))
+    place = constants.cell % len(constants.per_share)
+    np.maximum.at(gain, constants.row, moved * constants.per_share[place])
+    factor = np.minimum(1.0, 1.0 / np.maximum(share * gain, NOTHING))
+    if (factor == 1).all():
+        return constants
+    return replace(
+        constants,
+        fairness_rate=constants.fairness_rate * factor,
+        proportional_rate=constants.proportional_rate * factor,
+    )
+
+
 def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
     """(L, L) the cost of each prediction (columns) of each true label (rows), checked.
 
@@ -229,6 +265,26 @@ def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
     return costs
 
 
+def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
+    """(L, L) what predictions cost beyond the right ones, as shares of what the dearest costs.
+
+    One less the mean of it over rows is what models are chosen by: the *merit*. It is the accuracy
+    where every mistake costs the same.
+
+    Raises:
+        ValueError: as `check_costs`.
+
+    Example:
+        >>> cost_shares([[0, 1], [4, 0]], 2)
+        array([[0.  , 0.25],
+               [1.  , 0.  ]])
+    """
+    costs = check_costs(cost_matrix, n_labels)
+    beyond = costs - np.diag(costs)[:, None]
+    shares: Floats = beyond / beyond.max()
+    return shares
+
+
 def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     """Several problems with equally many cells as one: cells and levels follow each other.
 
@@ -251,9 +307,10 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     def per(name: str, size: str) -> Any:
         """One number if all problems agree, else one for each of their levels or cells."""
         numbers = [getattr(c, name) for c in problems]
-        if len(set(numbers)) == 1:
+        if all(np.ndim(number) == 0 for number in numbers) and len(set(numbers)) == 1:
             return numbers[0]
-        return np.repeat(numbers, [len(getattr(c, size)) for c in problems])
+        sizes = [len(getattr(c, size)) for c in problems]
+        return np.concatenate([np.full(n, own) for n, own in zip(sizes, numbers, strict=True)])
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),

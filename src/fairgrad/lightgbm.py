@@ -14,7 +14,6 @@ from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
     FairBoostingMixin,
     fairness_file,
-    kept_rounds,
     read_model,
     write_model,
 )
@@ -30,10 +29,11 @@ from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Self
 
-    from fairgrad.groups import Floats
+    from fairgrad.groups import Floats, Ints
 
 __all__ = ["FairGradLGBMClassifier", "LightGBMObjective", "load", "save"]
 
@@ -177,6 +177,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         labels = [label for _, label in pairs]
         eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
         if self.fairness_measure is None:
+            self._refuse_costs()
             evaluation: dict[str, Any] = {
                 "eval_X": tuple(eval_features) or None,
                 "eval_y": tuple(labels) or None,
@@ -186,9 +187,9 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             self._set_fitted(None, encoder, X)
             return self
 
-        def make(parts: int | None) -> LightGBMObjective:
+        def make(parts: int | None, **changed: Any) -> LightGBMObjective:
             arguments = (y, sensitive_features, sample_weight, init_model, parts)
-            objective: LightGBMObjective = self._make_objective(*arguments)
+            objective: LightGBMObjective = self._make_objective(*arguments, **changed)
             return objective
 
         def fit(objective: LightGBMObjective) -> None:
@@ -208,13 +209,34 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             finally:
                 del self._fair_objective
 
-        again = init_model is None and not fit_options.get("callbacks")
-        objective = self._fit_fairly(make, fit, again=again, watched=bool(pairs))
+        alone = ("init_model", "callbacks", "init_score")  # with these there is one fit only
+        again = all(fit_options.get(name) is None for name in alone)
+        others = {name: value for name, value in fit_options.items() if name not in alone}
+        folded = self._folded(X, y, sensitive_features, sample_weight, others)
+        objective, kept = self._fit_fairly(
+            make, fit, folded, start=init_model, again=again, watched=bool(pairs)
+        )
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
-        kept = kept_rounds(objective, init_model, pairs)
         self._Booster = _name_objective(self.booster_, self._n_classes, kept)
         self._set_fitted(objective, encoder, X)
         return self
+
+    def _n_rounds(self) -> int:
+        return int(self.booster_.current_iteration())
+
+    def _staged_labels(self, X: Any, values: Any, stages: Ints) -> Iterator[Ints]:
+        """(n,) the index of the label predicted by the first rounds, for each number of rounds."""
+        features = self._features(X, values if self.use_sensitive else None)
+        scores: Any = 0.0
+        before, last = 0, self._n_rounds()
+        for n_rounds in np.minimum(stages, last).tolist():
+            if n_rounds > before:  # LightGBM takes 0 rounds for all of them
+                window = {"start_iteration": before, "num_iteration": n_rounds - before}
+                scores += super(FairBoostingMixin, self).predict_proba(
+                    features, raw_score=True, **window
+                )
+            before = n_rounds
+            yield predicted_labels(np.asarray(scores))
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's parameters: without ours, and in a fair fit with our objective."""

@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from fairgrad.checks import check_number
 from fairgrad.columns import UNKNOWN, as_array
 from fairgrad.constraints import Constraints, lift, stack
 from fairgrad.definitions import BOUND, BOUNDED_RATES, DEFINITIONS
-from fairgrad.groups import Groups
+from fairgrad.groups import MIN_GROUP, GroupedRows, Groups, judged_groups
 from fairgrad.rates import (
     Rates,
     accuracies,
@@ -38,16 +38,21 @@ from fairgrad.rates import (
     selection_rates,
 )
 
+if TYPE_CHECKING:
+    from fairgrad.groups import Floats
+
 __all__ = [
     "ALIASES",
     "BOUNDED_RATES",
     "MEASURES",
     "AtLeast",
     "AtMost",
+    "LargeGroups",
     "MeasureFunction",
     "On",
     "Rates",
     "accuracy_parity",
+    "among_large",
     "as_measure",
     "check_several_groups",
     "constraints_of",
@@ -128,7 +133,8 @@ def equalized_odds_all(groups: Groups) -> Constraints:
     """Within each true label, the chance of predicting any label is the same in every group.
 
     ``F_(l',l,r) = P(h = l' | y = l, s = r) - P(h = l' | y = l)``, one constraint per predicted
-    label, true label and group. With two labels it is `equalized_odds`.
+    label, true label and group. With two labels it is `equalized_odds`. Linear models trained for
+    it lose much accuracy: a hidden layer, trees or `FairDecisionClassifier` serve it better.
 
     Example:
         >>> rows = {(y, s): 10 for y in ("no", "maybe", "yes") for s in ("a", "b")}
@@ -393,6 +399,89 @@ class On:
         return (self.given,) if isinstance(self.given, str) else tuple(self.given)
 
 
+@dataclass(frozen=True, eq=False)
+class LargeGroups:
+    """A measure among the groups that have enough rows; the others are in no constraint.
+
+    It is decided once, by the rows of the training set, and then holds for other rows, too.
+    Measures that say themselves which cells they speak of (matrices, functions) stay as they are.
+
+    Attributes:
+        measure: a measure, or a list of measures.
+        groups: of the training rows.
+        rows: (G,) how many rows each group has.
+        min_group: the least number of rows; below 1 a share of all rows.
+
+    Example:
+        >>> from fairgrad.groups import group_rows
+        >>> rows = group_rows([0, 1] * 50, ["a"] * 60 + ["b"] * 38 + ["c"] * 2)
+        >>> constraints_of(among_large("accuracy_parity", rows, 30), rows.groups).names
+        ('s=a', 's=b')
+    """
+
+    measure: Any
+    groups: Groups
+    rows: Floats
+    min_group: float
+
+    def rows_of(self, groups: Groups) -> Floats:
+        """(G,) the rows of the training set in groups of some of its attributes."""
+        known = self.groups.marginal(*groups.attributes)
+        sums = np.bincount(
+            self.groups.parents(*groups.attributes), self.rows, minlength=known.n_groups
+        )
+        found = dict(zip(map(tuple, known.codes.tolist()), sums.tolist(), strict=True))
+        return np.array([found.get(tuple(own), 0.0) for own in groups.codes.tolist()])
+
+    def set_aside(self) -> dict[str, int]:
+        """The groups of known values that are in no constraint, and how many rows each has."""
+        found: dict[str, int] = {}
+        for part in self.measure if isinstance(self.measure, list) else [self.measure]:
+            compared = as_measure(part.measure if isinstance(part, On) else part)
+            if not isinstance(compared, (str, _Bound)):
+                continue
+            attributes = part.compared if isinstance(part, On) else self.groups.attributes
+            own = self.groups.marginal(*attributes).known()
+            rows = self.rows_of(own)
+            small = ~judged_groups(rows, self.min_group) & (rows > 0)
+            names = np.asarray(own.names, dtype=object)[small].tolist()
+            found |= dict(zip(names, rows[small].astype(int).tolist(), strict=True))
+        return found
+
+
+def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -> Any:
+    """The measure among the groups of at least `min_group` rows; itself if all have so many.
+
+    Args:
+        measure: as `constraints_of` takes it; None stays None.
+        rows: of the training set.
+        min_group: the least number of rows; below 1 a share of all rows.
+
+    Raises:
+        ValueError: if `min_group` is not a number of at least 0.
+    """
+    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
+    return among_counted(measure, rows.groups, counts, min_group)
+
+
+def among_counted(
+    measure: Any, groups: Groups, counts: Floats, min_group: float = MIN_GROUP
+) -> Any:
+    """The same if only the numbers of rows are known.
+
+    Args:
+        measure: as above.
+        groups: of the training set.
+        counts: (G,) how many rows each has.
+        min_group: as above.
+    """
+    check_number("min_group", min_group)
+    if measure is None or isinstance(measure, LargeGroups):
+        return measure
+    found = LargeGroups(measure, groups, counts, min_group)
+    return found if found.set_aside() else measure
+
+
 def constraints_of(
     measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = None
 ) -> Constraints:
@@ -419,41 +508,72 @@ def constraints_of(
         >>> constraints.lower, constraints.upper
         (array([-0.02, -0.02]), array([0.02, 0.02]))
     """
+    large = measure if isinstance(measure, LargeGroups) else None
+    if large is not None:
+        measure = large.measure
+    return _constraints_among(measure, groups, y_desirable, large).slacken(epsilon)
+
+
+def _constraints_among(
+    measure: Any, groups: Groups, y_desirable: Any, large: LargeGroups | None
+) -> Constraints:
+    """The constraints of a measure, among all groups or among those that are large enough."""
     if isinstance(measure, list):
         if not measure:
             raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
-        parts = [constraints_of(part, groups, y_desirable=y_desirable) for part in measure]
-        return stack(parts, groups).slacken(epsilon)
+        return stack([_constraints_among(m, groups, y_desirable, large) for m in measure], groups)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
+    if not on.compared:
+        raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
     function = _as_function(on.measure, y_desirable)
-    found = _within_strata(on, function, groups) if on.strata else None
-    if found is None:
+    compares = isinstance(as_measure(on.measure), (str, _Bound))  # others name their own cells
+    rows = large.rows_of(groups) if large is not None and compares else None
+    least = 0.0 if large is None else large.min_group
+    if on.strata:
+        found = _within_strata(on, function, groups, rows, least)
+    else:
         every = np.ones(groups.n_groups, dtype=bool)
-        found = _compared(on.compared, function, groups, every)
-    return found.slacken(on.epsilon).slacken(epsilon)
+        found = _compared(on.compared, function, groups, every, rows, least)
+    return found.slacken(on.epsilon)
 
 
 def _compared(
-    attributes: tuple[str, ...], function: MeasureFunction, groups: Groups, part: Any
+    attributes: tuple[str, ...],
+    function: MeasureFunction,
+    groups: Groups,
+    part: Any,
+    rows: Floats | None,
+    least: float,
 ) -> Constraints:
-    """The constraints of a measure among a part of the groups, (G,), on the cells of all."""
+    """The constraints of a measure among a part of the groups, (G,), on the cells of all.
+
+    With their `rows`, (G,), only groups of enough rows are compared, as `judged_groups` has it.
+    """
     among = replace(groups, codes=groups.codes[part], mass=groups.mass[:, part])
     coarse = among.marginal(*attributes)
     if not coarse.is_known.any():
         raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
-    constraints = function(coarse.known())
+    parents, is_compared = among.parents(*attributes), coarse.is_known
+    if rows is not None:
+        size = np.bincount(parents, rows[part], minlength=coarse.n_groups)
+        is_compared = is_compared.copy()
+        is_compared[is_compared] = judged_groups(size[is_compared], least)
+    compared = replace(coarse, codes=coarse.codes[is_compared], mass=coarse.mass[:, is_compared])
+    constraints = function(compared)
     if not isinstance(constraints, Constraints):
         raise TypeError(
             "fairness_measure: expected a function that gives Constraints, "
             f"got {type(constraints).__name__}."
         )
-    known_index = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, -1)
+    index = np.where(is_compared, np.cumsum(is_compared) - 1, -1)
     member = np.full(groups.n_groups, -1)
-    member[part] = known_index[among.parents(*attributes)]
-    return lift(constraints, coarse.known(), groups, member)
+    member[part] = index[parents]
+    return lift(constraints, compared, groups, member)
 
 
-def _within_strata(on: On, function: MeasureFunction, groups: Groups) -> Constraints:
+def _within_strata(
+    on: On, function: MeasureFunction, groups: Groups, sizes: Floats | None, least: float
+) -> Constraints:
     """The constraints of a measure within each stratum, one after the other."""
     twice = [name for name in on.strata if name in on.compared]
     if twice:
@@ -471,7 +591,7 @@ def _within_strata(on: On, function: MeasureFunction, groups: Groups) -> Constra
         inside = stratum == i
         if not strata.is_known[i] or not (inside & (group != UNKNOWN)).any():
             continue
-        found = _compared(on.compared, function, groups, inside)
+        found = _compared(on.compared, function, groups, inside, sizes, least)
         alone = len(np.unique(group[inside & (group != UNKNOWN) & (rows > 0)])) < 2
         if alone:
             lonely.append(name)
@@ -521,6 +641,8 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
 
 def uses_desirable(measure: Any) -> bool:
     """Whether a measure looks at the desirable labels."""
+    if isinstance(measure, LargeGroups):
+        return uses_desirable(measure.measure)
     if isinstance(measure, list):
         return any(uses_desirable(part) for part in measure)
     if isinstance(measure, On):
@@ -540,7 +662,7 @@ def measure_name(measure: Any) -> str:
         >>> measure_name("equal_odds"), measure_name(On("sex", "demographic_parity"))
         ('equalized_odds', 'demographic_parity on sex')
     """
-    measure = as_measure(measure)
+    measure = as_measure(measure.measure if isinstance(measure, LargeGroups) else measure)
     if isinstance(measure, str):
         return measure
     if isinstance(measure, On):

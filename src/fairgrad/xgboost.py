@@ -14,7 +14,6 @@ from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
     FairBoostingMixin,
     fairness_file,
-    kept_rounds,
     read_model,
     write_model,
 )
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Floats, Groups, Ints
 
 __all__ = ["FairGradXGBClassifier", "SharedXGBoostObjective", "XGBoostObjective", "load", "save"]
 
@@ -274,13 +273,14 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             **fit_options,
         }
         if self.fairness_measure is None:
+            self._refuse_costs()
             super().fit(features, y, **options)
             self._set_fitted(None, encoder, X)
             return self
 
-        def make(parts: int | None) -> XGBoostObjective:
+        def make(parts: int | None, **changed: Any) -> XGBoostObjective:
             arguments = (y, sensitive_features, sample_weight, xgb_model, parts)
-            objective: XGBoostObjective = self._make_objective(*arguments)
+            objective: XGBoostObjective = self._make_objective(*arguments, **changed)
             return objective
 
         def fit(objective: XGBoostObjective) -> None:
@@ -288,13 +288,26 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             with self._fair_training(objective, *self._metrics(sets)):
                 super(FairGradXGBClassifier, self).fit(features, y, **options)
 
-        again = xgb_model is None and not self.callbacks
-        objective = self._fit_fairly(make, fit, again=again, watched=bool(pairs))
-        kept = kept_rounds(objective, xgb_model, pairs)
+        of_rows = fit_options.get("base_margin") is not None  # there is one fit only then
+        again = xgb_model is None and not self.callbacks and not of_rows
+        others = {name: value for name, value in fit_options.items() if name != "base_margin"}
+        folded = self._folded(X, y, sensitive_features, options["sample_weight"], others)
+        objective, kept = self._fit_fairly(
+            make, fit, folded, start=xgb_model, again=again, watched=bool(pairs)
+        )
         if kept is not None:
             self._Booster = self.get_booster()[:kept]
         self._set_fitted(objective, encoder, X)
         return self
+
+    def _n_rounds(self) -> int:
+        return int(self.get_booster().num_boosted_rounds())
+
+    def _staged_labels(self, X: Any, values: Any, stages: Ints) -> Iterator[Ints]:
+        """(n,) the index of the label predicted by the first rounds, for each number of rounds."""
+        features, last = self._features(X, values if self.use_sensitive else None), self._n_rounds()
+        for n_rounds in np.minimum(stages, last).tolist():
+            yield super(FairBoostingMixin, self).predict(features, iteration_range=(0, n_rounds))
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that XGBoost's own code does not know."""

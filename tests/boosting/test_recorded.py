@@ -32,6 +32,7 @@ def test_a_fit_is_as_recorded(name):
     model = CLASSES[estimator](
         measure,
         validation_fraction=float(fraction),
+        n_folds=0,
         n_estimators=30,
         random_state=0,
         n_jobs=1,

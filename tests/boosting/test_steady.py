@@ -35,7 +35,8 @@ def make(request):
     _, kind, quiet = LIBRARIES[request.param]
 
     def made(measure="demographic_parity", **changed):
-        settings = {"n_estimators": 40, "n_jobs": 1, "random_state": 0, **quiet, **changed}
+        settings = {"n_estimators": 40, "n_jobs": 1, "random_state": 0, "n_folds": 0, **quiet}
+        settings |= changed
         return kind(measure, **settings)
 
     made.library = LIBRARIES[request.param][0]

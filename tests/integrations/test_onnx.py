@@ -180,7 +180,7 @@ def test_what_cannot_be_exported_is_said(rows):
     ],
     ids=["regression", "pipeline", "network", "LightGBM", "XGBoost"],
 )
-@pytest.mark.filterwarnings("ignore:The bounds are not kept", "ignore:Every row is predicted")
+@pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 def test_fair_decisions(rows, inner, cells, n_classes):
     X, score, s = rows
     X = (X - X.mean(axis=0)) / X.std(axis=0)

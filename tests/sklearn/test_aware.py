@@ -24,7 +24,7 @@ from fairgrad.groups import Groups, group_rows
 from fairgrad.persistence import load, save
 from fairgrad.sklearn import FairGradClassifier, fit_variants, make_fairness_scorer
 
-pytestmark = pytest.mark.filterwarnings("ignore:Fairness costs")
+pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 QUICK = {"max_iter": 40, "random_state": 0, "fairness_rate": 0.05, "compare_plain": False}
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairgrad.sklearn import FairGradClassifier
 
-pytestmark = pytest.mark.filterwarnings("ignore:Fairness costs")
+pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 
 
 @parametrize_with_checks([FairGradClassifier(fairness_measure=None)])

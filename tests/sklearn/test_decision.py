@@ -373,7 +373,7 @@ class TestConventions:
         model = FairDecisionClassifier(
             LogisticRegression(C=1e6), "accuracy_parity", 0.1, tune_on="training"
         )
-        with pytest.warns(UserWarning, match="The bounds are not kept.*allowed are -0.1 to 0.1"):
+        with pytest.warns(UserWarning, match="epsilon=0.1 is not kept"):
             model.fit(s[:, None].astype(float), y, sensitive_features=s)
         assert model.violation_ == pytest.approx(0.15)
 

@@ -199,6 +199,12 @@ def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[An
     return coarse.known(), *found
 
 
+def mean_costs(counts: Floats, costs: Floats) -> Floats:
+    """(...) the mean cost of predictions, from counts (..., true labels, predicted labels)."""
+    mean: Floats = (counts * costs).sum((-2, -1)) / counts.sum((-2, -1))
+    return mean
+
+
 def margins(table: Floats) -> Margins:
     """Sums of a (G, L, L) table; all but the first are (L, G)."""
     return Margins(

@@ -17,8 +17,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.aware import AwareRouting, SensitiveEncoder, hide_some, with_values
+from fairgrad.boosting.choice import (
+    BY_HEART,
+    FOLDS,
+    MOST_ROWS,
+    PARTS,
+    PLAIN,
+    FoldedRows,
+    JudgedRounds,
+    can_fold,
+    choose_rounds,
+)
 from fairgrad.boosting.evaluation import column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
+from fairgrad.checks import check_count
 from fairgrad.columns import as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
@@ -34,12 +46,15 @@ BLIND_VERSION, FORMAT_VERSION = 1, 2
 """Versions of the fairness file, of blind and of aware models. The second grows when older programs
 cannot read it."""
 
-FITTED_NOTES = ("state", "levels", "net_multipliers", "cells", "levels_unknown")
+FITTED_NOTES = (
+    "state",
+    "levels",
+    "net_multipliers",
+    "cells",
+    "levels_unknown",
+    "levels_cross_fitted",
+)
 """What the fairness file says of the fitted attributes."""
-
-BY_HEART, PARTS = 0.98, 5
-"""Accuracy on the training rows from which their levels say little of new rows, and parts that are
-then left out in turn."""
 
 ADDITIVE = (None, "gbdt", "goss", "gbtree")
 """Ways of boosting in which a tree, once grown, stays as it is."""
@@ -66,8 +81,14 @@ out_of_bag: number of parts that the rows are divided into, of which each tree l
     that rows learnt by heart do not hide unfairness. If fairness takes more than 3 points of
     accuracy as measured so, the trees are kept up to the fairest round that does not (unless
     there are eval sets). Such scores are noisy, so "auto" is 0 unless the trees come to know
-    98 % of the training rows: then the model is fitted again with 5 parts, and that one is taken
-    if it finds that new rows are harder.
+    98 % of the training rows: then 5 parts are tried, and taken if new rows show that they help.
+n_folds: number of folds by which the model is tried on rows that its trees have not learnt from,
+    before it is fitted to all of them; 0 for none. So many rounds are kept as are fairest there
+    (mean violations within 0.005 are taken for equal), and most accurate among those; and if a
+    model without weights is at least as accurate and as fair there, that one is fitted, and a
+    warning says so. It takes twice as many further fits as there are folds.
+    "auto" is 3 folds on tables up to 50,000 rows, and 0 on larger ones, with eval sets, rows held
+    out, `out_of_bag` given as a number, callbacks, or a model to continue from.
 use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they
     become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One value in
     twenty is hidden from the trees, so that "unknown" is learnt, too, and never fails;
@@ -82,6 +103,8 @@ cost_matrix: what it costs to predict each class (columns) where each is true (r
 ATTRIBUTES = """\
 levels_: (J,) levels of fairness before the last round, on the rows held out if there are
     any, else on the training rows; with `out_of_bag` by the trees that left them out.
+levels_cross_fitted_: (J,) levels of rows that the trees have not learnt from, by the models of the
+    folds; None without folds. These are what to expect on new rows.
 levels_unknown_: (J,) of an aware model, the levels on the training rows if it knew no sensitive
     value; None for others.
 sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
@@ -126,6 +149,7 @@ class FairBoostingMixin(AwareRouting):
         error_memory: float = 0.0,
         validation_fraction: float = 0.0,
         out_of_bag: int | str = "auto",
+        n_folds: int | str = "auto",
         use_sensitive: bool = False,
         y_desirable: Any = None,
         negative_weights: bool = True,
@@ -142,6 +166,7 @@ class FairBoostingMixin(AwareRouting):
         self.error_memory = error_memory
         self.validation_fraction = validation_fraction
         self.out_of_bag = out_of_bag
+        self.n_folds = n_folds
         self.use_sensitive = use_sensitive
         self.y_desirable = y_desirable
         self.negative_weights = negative_weights
@@ -154,6 +179,7 @@ class FairBoostingMixin(AwareRouting):
         sample_weight: Any,
         start: Any,
         parts: int | None = None,
+        **changed: Any,
     ) -> Any:
         """The objective of a fair fit on these rows.
 
@@ -164,6 +190,7 @@ class FairBoostingMixin(AwareRouting):
             start: the model or file that training continues from, or None; its multipliers
                 continue as well, if there are any.
             parts: that trees leave out in turn; None for what `out_of_bag` says.
+            **changed: parameters that have other values here.
 
         Raises:
             ValueError: if sensitive values or classes are missing, a parameter would have no
@@ -188,7 +215,8 @@ class FairBoostingMixin(AwareRouting):
         objective = self.objective_class(
             label,
             sensitive_columns(sensitive_features, len(label)),
-            **{name: getattr(self, name) for name in FAIRNESS_PARAMETERS if name not in OF_FIT},
+            **{name: getattr(self, name) for name in FAIRNESS_PARAMETERS if name not in OF_FIT}
+            | changed,
             out_of_bag=self._parts() if parts is None else parts,
             sample_weight=sample_weight,
             random_state=_seed(self.random_state),  # type: ignore[attr-defined]  # as above
@@ -219,36 +247,125 @@ class FairBoostingMixin(AwareRouting):
         named = (params.get(name) for name in ("boosting", "boosting_type", "booster"))
         return next((way for way in named if way is not None), None)
 
-    def _fit_fairly(self, make: Any, fit: Any, *, again: bool, watched: bool) -> Any:
-        """Fits the model; a second time with trees that leave out rows, if they know them by heart.
+    def _folds(self, objective: BoostingObjective, *, again: bool, watched: bool) -> int:
+        """In how many folds the model is tried before it is fitted.
+
+        Raises:
+            ValueError: if `n_folds` is not allowed, or not with the other arguments.
+        """
+        asked: Any = self.n_folds
+        is_free = again and not watched and self._way() in ADDITIVE
+        if isinstance(asked, str):
+            if asked != "auto":
+                raise ValueError(f"n_folds: expected a whole number or 'auto', got {asked!r}.")
+            is_asked = self.out_of_bag == "auto" and not objective.is_judged_apart
+            is_asked &= bool(self.fairness_rate or self.proportional_rate)
+            constraints = objective.rounds.constraints
+            is_bounded = np.isfinite([constraints.lower, constraints.upper]).any()
+            fits = len(objective.rows) <= MOST_ROWS and can_fold(objective.rows, FOLDS)
+            return FOLDS if is_free and is_asked and is_bounded and fits else 0
+        n_folds = check_count("n_folds", asked, least=0)
+        if n_folds == 0:
+            return 0
+        if n_folds == 1:
+            raise ValueError("n_folds: expected 0, or 2 and more folds, got 1.")
+        if not is_free:
+            raise ValueError(
+                "n_folds: not together with eval sets, callbacks, scores to start from, a model to "
+                "continue from, or trees that change later on; set n_folds=0."
+            )
+        if not can_fold(objective.rows, n_folds):
+            raise ValueError(
+                f"n_folds: expected at least {2 * n_folds} rows of every label and of two groups, "
+                f"for {n_folds} folds; use fewer, or n_folds=0."
+            )
+        return n_folds
+
+    def _fit_fairly(
+        self, make: Any, fit: Any, folded: FoldedRows, *, start: Any, again: bool, watched: bool
+    ) -> tuple[Any, int | None]:
+        """Fits the model, after it was tried in folds if it is to be.
 
         Args:
-            make: gives an objective, for a number of parts or None.
+            make: gives an objective, for a number of parts or None, and changed parameters.
             fit: fits the model with an objective.
-            again: whether a second fit is possible.
+            folded: the rows.
+            start: the model that training continues from, or None: all its rounds are kept.
+            again: whether further fits are possible.
             watched: whether there are eval sets, which show how the model does on other rows.
 
         Returns:
-            The objective of the fit that counts.
+            The objective of the fit that counts, and how many of its rounds to keep; None for all.
         """
+        self.levels_cross_fitted_ = None
         objective = make(None)
+        n_folds = self._folds(objective, again=again, watched=watched)
+        if not n_folds:
+            return self._fit_at_once(
+                make, fit, objective, start=start, again=again, watched=watched
+            )
+        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
+        chosen = choose_rounds(self, folded, objective, n_folds, seed)
+        if chosen.is_plain or chosen.parts != (
+            0 if objective.bag is None else objective.bag.n_parts
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they were given with the first
+                objective = make(chosen.parts, **(PLAIN if chosen.is_plain else {}))
+        fit(objective)
+        self.levels_cross_fitted_ = chosen.levels
+        _warn_of_choice(chosen, objective)
+        return objective, self._kept(objective, chosen.n_rounds)
+
+    def _fit_at_once(
+        self, make: Any, fit: Any, objective: Any, *, start: Any, again: bool, watched: bool
+    ) -> tuple[Any, int | None]:
+        """The same without folds; once more with trees that leave out rows, if all are learnt."""
         fit(objective)
         records = objective.rounds.records
-        if objective.is_judged_apart or watched:
-            return objective
-        if not records or records[-1].accuracy < BY_HEART:
-            return objective
+        self._learnt = records[-1].accuracy if records else 0.0
+        if objective.is_judged_apart and not watched:
+            best = objective.rounds.best() if start is None else None
+            return objective, self._kept(objective, best)
+        if objective.is_judged_apart or watched or self._learnt < BY_HEART:
+            return objective, None
         if not again or self.out_of_bag != "auto" or self._way() not in ADDITIVE:
-            _warn_by_heart(records[-1].accuracy)
-            return objective
+            _warn_by_heart(self._learnt)
+            return objective, None
         first = dict(vars(self))
         apart = make(PARTS)
         fit(apart)
         if apart.rounds.records[-1].accuracy < BY_HEART:
-            return apart
+            return apart, self._kept(apart, apart.rounds.best())
         vars(self).clear()  # new rows are as easy: the first one saw more of them
         vars(self).update(first)
-        return objective
+        return objective, None
+
+    def _folded(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: Any
+    ) -> FoldedRows:
+        """The rows as folds take them; features that have no shape become an array."""
+        label = column_or_1d(y)
+        if sensitive_features is None:
+            self._lack_values(f"fairness_measure is {self.fairness_measure!r}")
+        values = sensitive_columns(sensitive_features, len(label))
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        return FoldedRows(X, label, values, sample_weight, options)
+
+    def _kept(self, objective: BoostingObjective, n_rounds: int | None) -> int | None:
+        """How many rounds to keep, if these are not all; the state goes back to them."""
+        if n_rounds is None or n_rounds >= len(objective.rounds.records):
+            return None
+        objective.rounds.go_back(n_rounds)
+        return n_rounds
+
+    def _refuse_costs(self) -> None:
+        """A plain model is trained by the library itself, which knows no costs."""
+        if self.cost_matrix is not None:
+            raise ValueError(
+                "cost_matrix: a model with fairness_measure=None is trained without it; name a "
+                "measure with epsilon=float('inf') to train for the costs alone."
+            )
 
     def _lack_values(self, why: str) -> None:
         instead = "fairness_measure=None for a plain model"
@@ -345,7 +462,8 @@ class FairBoostingMixin(AwareRouting):
             rounds = objective.rounds
             cells = rounds.constraints.weight_names(objective.groups)
             unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
-            found = (rounds.state(), rounds.levels, rounds.net_multipliers, cells, unknown)
+            of_rounds = (rounds.state(), rounds.levels, rounds.net_multipliers)
+            found = (*of_rounds, cells, unknown, self.levels_cross_fitted_)
             notes = dict(zip(FITTED_NOTES, found, strict=True))
         self._restore_fitted(notes, None if objective is None else objective.groups)
 
@@ -360,12 +478,13 @@ class FairBoostingMixin(AwareRouting):
 
     def _restore_fitted(self, notes: Mapping[str, Any], groups: Groups | None = None) -> None:
         """Sets these attributes from what a fairness file holds; it does not hold the groups."""
-        state, levels, multipliers, cells, unknown = (notes.get(name) for name in FITTED_NOTES)
+        state, levels, multipliers, cells, unknown, new = (notes.get(name) for name in FITTED_NOTES)
         if "sensitive" in notes:
             self.sensitive_encoder_ = SensitiveEncoder.from_dict(notes["sensitive"])
         self.groups_ = groups
         self.fairness_state_ = state
         self.levels_unknown_ = None if unknown is None else np.asarray(unknown)
+        self.levels_cross_fitted_ = None if new is None else np.asarray(new)
         self.levels_ = None if levels is None else np.asarray(levels)
         self.multipliers_ = None if multipliers is None else np.asarray(multipliers)
         self.cell_weights_ = None if state is None else np.asarray(state["weights"])
@@ -376,22 +495,32 @@ class FairBoostingMixin(AwareRouting):
 FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1]
 """Parameters of the estimators that the boosting libraries do not know."""
 
-OF_FIT = ("out_of_bag", "use_sensitive")
+OF_FIT = ("out_of_bag", "n_folds", "use_sensitive")
 """Those that the objective does not take as they are."""
 
 
-def kept_rounds(objective: BoostingObjective, start: Any, eval_sets: Any) -> int | None:
-    """How many rounds of a fit to keep, for fairness that is not too dear; None for all.
-
-    Where eval sets are given, they say when to stop; and a model that went on from another one is
-    kept as it is.
-    """
-    if start is not None or eval_sets or not objective.is_judged_apart:
-        return None
-    found = objective.rounds.best()
-    if found is not None:
-        objective.rounds.go_back(found)
-    return found
+def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
+    """Says what new rows will see of the fairness asked for, where that is little."""
+    worst = float(np.nanmax(np.abs(chosen.levels)))
+    records = objective.rounds.records
+    learnt = records[min(chosen.n_rounds, len(records) - 1)].accuracy if records else 0.0
+    if chosen.violation <= 0:
+        return
+    if chosen.is_plain:
+        warnings.warn(
+            "Weights of the groups make trees neither fairer nor more accurate on rows that they "
+            "have not learnt from, so the model is a plain one: accuracy "
+            f"{chosen.accuracy:.3f} and largest |F| {worst:.3f} there. Use more rows, fewer "
+            "groups, smaller trees or a larger epsilon.",
+            stacklevel=4,
+        )
+    elif objective.bag is None and learnt >= BY_HEART > chosen.accuracy:
+        warnings.warn(
+            f"The trees know the training rows by heart (accuracy {learnt:.4f}), so that levels of "
+            "fairness there say little of new rows: on rows they have not learnt from the accuracy "
+            f"is {chosen.accuracy:.4f} and the largest |F| {worst:.3f}. Grow smaller trees.",
+            stacklevel=4,
+        )
 
 
 def _warn_by_heart(accuracy: float) -> None:
@@ -442,6 +571,8 @@ def write_model(
         "cells": None if model.cell_names_ is None else list(model.cell_names_),
         "state": model.fairness_state_,
     }
+    if model.levels_cross_fitted_ is not None:
+        shared["levels_cross_fitted"] = model.levels_cross_fitted_.tolist()
     if model.sensitive_encoder_ is not None:
         unknown = model.levels_unknown_
         shared["levels_unknown"] = None if unknown is None else unknown.tolist()

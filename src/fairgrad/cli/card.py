@@ -7,11 +7,11 @@ YAML that the Hugging Face Hub reads, so that it can be the README.md of a model
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+import fairgrad
 from fairgrad.audit import bias_and_risks, words
 from fairgrad.audit.text import escape
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
@@ -128,7 +128,7 @@ def _opening(outcome: AuditedModel, table: str) -> str:
     audit = outcome.audit
     measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
     said = [
-        f"Trained by fairgrad {version('fairgrad')} on {escape(table)} for {measures}.",
+        f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
         f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**",
         escape(words.impact(audit)),
     ]

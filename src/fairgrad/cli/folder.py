@@ -7,12 +7,12 @@ import os
 import tempfile
 import zipfile
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import fairgrad
 from fairgrad.cli.provenance import same_data
 from fairgrad.columns import with_formulas
 from fairgrad.files import read_sealed, sealed_json
@@ -99,15 +99,14 @@ class SavedModel:
             table: rows to predict.
             missing: further texts that mean a missing value.
         """
-        features, odd = read_features(table, self.features, (*self.missing, *missing))
+        gaps = (*self.missing, *missing)
+        features, odd = read_features(table, self.features, gaps)
         if not len(table):
             return np.empty((0, len(self.labels))), odd
         matrix = encode_rows(self.pipeline[0], features)
         classifier, known = self.pipeline[-1], {}
         if self.groups:
-            values, strange = read_groups(
-                table, self.groups, self.columns.bins, (*self.missing, *missing)
-            )
+            values, strange = read_groups(table, self.groups, self.columns.bins, gaps)
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
@@ -172,10 +171,13 @@ def _load_decisions(trees: Any, folder: Path) -> Any:
 
     model = persistence.load(folder / DECISIONS)
     model.label_model_ = trees
+    persistence.check_archive(folder / GROUPS)
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS) as archive:
         for i, j in _missing(model.cell_models_):
             path = Path(place) / f"{i}-{j}.txt"
             for file in (path, fairness_file(path)):
+                if file.name not in archive.namelist():
+                    raise ValueError(f"{folder / GROUPS} is damaged: {file.name} is missing")
                 file.write_bytes(archive.read(file.name))
             model.cell_models_[i][j] = lightgbm.load(path)
     return model
@@ -286,7 +288,7 @@ def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, 
     head = {
         "schema": schema,
         "schema_version": schema_version,
-        "fairgrad_version": version("fairgrad"),
+        "fairgrad_version": fairgrad.__version__,
     }
     (folder / MARK).write_text(sealed_json(head | known) + "\n", encoding="utf-8")
 
@@ -302,7 +304,7 @@ def _read_mark(path: Path) -> dict[str, Any]:
     if number > SCHEMA_VERSION:
         raise ValueError(
             f"{path} was written by fairgrad {known.get('fairgrad_version')}, which is newer than "
-            f"this version ({version('fairgrad')}): upgrade fairgrad"
+            f"this version ({fairgrad.__version__}): upgrade fairgrad"
         )
     return known
 

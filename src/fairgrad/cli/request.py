@@ -84,6 +84,8 @@ class ModelSettings:
         certify: take a model only if it is certified to be fair within the tolerance.
         separate: constrain each sensitive column by itself, instead of their combinations.
         given: sensitive columns within whose values the groups of the others are compared.
+        costs: mistakes, as ``TRUE:PREDICTED``, with what each costs; all others cost 1. If there
+            are any, models are chosen by the mean cost in place of the accuracy.
         model: "network", or "lightgbm" for boosted trees.
         method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
             a plain model), or "auto" for the better of both on the validation rows.
@@ -103,6 +105,7 @@ class ModelSettings:
     certify: bool = False
     separate: bool = False
     given: tuple[str, ...] = ()
+    costs: tuple[tuple[str, float], ...] = ()
     model: str = "network"
     method: str = "gradient"
     hidden: tuple[int, ...] = ()
@@ -147,6 +150,34 @@ class ModelSettings:
                 "--method auto: a frontier is of one method; name gradient or decision"
             )
 
+    def cost_matrix(self, labels: Sequence[str]) -> list[list[float]] | None:
+        """What predictions (columns) of each true label cost; None if no costs were given.
+
+        Args:
+            labels: in the order of rows and columns.
+
+        Raises:
+            ValueError: if a cost is not of two of these labels, or no mistake costs anything.
+        """
+        if not self.costs:
+            return None
+        own = [str(label) for label in labels]
+        found = [[float(true != other) for other in own] for true in own]
+        for mistake, cost in self.costs:
+            places = [i for i, sign in enumerate(mistake) if sign == ":"]
+            pairs = [(mistake[:i].strip(), mistake[i + 1 :].strip()) for i in places]
+            known = [(a, b) for a, b in pairs if a in own and b in own and a != b]
+            if len(known) != 1:
+                raise ValueError(
+                    f"--cost is {mistake}={cost:g}; expected TRUE:PREDICTED=COST with two "
+                    f"different values of the target: {', '.join(own)}"
+                )
+            true, predicted = (own.index(name) for name in known[0])
+            found[true][predicted] = cost
+        if not any(map(any, found)):
+            raise ValueError("--cost: no mistake costs anything; expected one that costs more")
+        return found
+
     @property
     def grows_trees(self) -> bool:
         """Whether the model is boosted trees."""
@@ -176,6 +207,9 @@ class ModelSettings:
             "Model": self._model(),
             "Random seed": str(self.seed),
         }
+        if self.costs:
+            own = ", ".join(f"{mistake} {cost:g}" for mistake, cost in self.costs)
+            words["Costs (true value:predicted value)"] = f"{own}; other mistakes 1"
         if self.paper_grid:
             words["Training"] = "the paper's grid of 6 combinations, selected on validation rows"
         return words
@@ -187,11 +221,13 @@ class ModelSettings:
 
     def _asked(self) -> str:
         if self.max_unfairness is not None:
-            return f"the most accurate model with an unfairness of at most {self.max_unfairness:g}"
+            best = "cheapest" if self.costs else "most accurate"
+            return f"the {best} model with an unfairness of at most {self.max_unfairness:g}"
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
         if self.certify:
-            return "the most accurate model that is certified to be fair within the tolerance"
+            best = "cheapest" if self.costs else "most accurate"
+            return f"the {best} model that is certified to be fair within the tolerance"
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
@@ -295,6 +331,7 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     columns, out = read_columns(given), given["out"]
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
     named["measures"] = tuple(given["measure"])
+    named["costs"] = tuple(given.get("cost", ()))
     settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
     settings.measure_on(columns.sensitive)  # refused before anything is read
     folder = None if out is None else check_folder(out, force=given["force"])

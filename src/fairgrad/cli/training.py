@@ -13,6 +13,7 @@ from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit, Candidacy, Certificate, likeliest
+from fairgrad.audit.counts import mean_costs
 from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
@@ -25,6 +26,7 @@ from fairgrad.cli.request import (
     read_tolerance,
     usual_measures,
 )
+from fairgrad.dual import check_costs
 from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.groups import MIN_GROUP
@@ -345,6 +347,19 @@ class AuditedModel:
         return self.audit.verdict
 
     @property
+    def mean_costs(self) -> dict[str, float]:
+        """What a prediction costs on the test rows, of both models; empty without costs."""
+        costs = self.settings.cost_matrix(self.audit.labels)
+        if costs is None:
+            return {}
+        audits = {"fair": self.audit, "plain": self.audit.baseline}
+        return {
+            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
+            for name, one in audits.items()
+            if one is not None
+        }
+
+    @property
     def certificate(self) -> Certificate | None:
         """Whether the model is certified; None if that was not asked for."""
         candidacy = self.trained.candidacy
@@ -427,6 +442,7 @@ def prepare(
     plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
     check_desirable(people.values, columns, settings)
+    settings.cost_matrix(people.values)  # refused before anything is trained
     whole = _WholeTable(frame, people, columns, options)
     n_folds = plan.folds_of(len(people))
     if plan.file is not None:
@@ -579,7 +595,22 @@ def train(
     # Exactly this class: subclasses are libraries' hints to programmers.
     said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
+    said += _about_linear(trained.fair, settings)
     return replace(trained, notes=tuple(dict.fromkeys(said)))
+
+
+def _about_linear(model: Any, settings: ModelSettings) -> list[str]:
+    """What the reader should know of a linear model whose labels all have weights of their own."""
+    is_linear = isinstance(model, FairGradClassifier) and not settings.hidden
+    asked = [name for name in settings.measures if name == "equalized_odds_all"]
+    asked += ["--cost"] if settings.costs else []
+    if not (is_linear and asked and len(model.classes_) > 2):
+        return []
+    note = (
+        f"A linear model of more than two labels follows {' and '.join(asked)} only in part: "
+        "--hidden 64, --model lightgbm or --method decision often give a better one."
+    )
+    return [note]
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
@@ -613,28 +644,41 @@ def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[An
         by_gradient = _fit_fair(prepared, settings)
     by_decisions = _decisions(prepared, settings).fit(X, y, sensitive_features=s)
     models = {"gradient": by_gradient, "decision": by_decisions}
-    found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
-    accuracy, unfair = np.array(list(found.values())).T
+    found = {
+        name: _judged_by_validation(model, prepared, settings) for name, model in models.items()
+    }
+    # Costs are chosen by as shares of the dearest mistake, as in training.
+    dearest = float(np.max(settings.cost_matrix(prepared.labels) or 1.0))
+    accuracy, unfair = np.array([(1 - cost / dearest, bad) for cost, bad in found.values()]).T
     chosen, other = "gradient", "decision"
     if fairest_of_accurate(accuracy, unfair) == 1:
         chosen, other = other, chosen
+    what = "a mean cost" if settings.costs else "an accuracy"
+    said = {
+        name: (cost if settings.costs else 1 - cost, bad) for name, (cost, bad) in found.items()
+    }
     why = (
-        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has an "
-        "accuracy of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*found[chosen])
+        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has {what} "
+        "of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*said[chosen])
         + f"; one {METHODS[other]} "
-        + "has {:.4f} and {:.4f}.".format(*found[other])
+        + "has {:.4f} and {:.4f}.".format(*said[other])
     )
     return models[chosen], (why,)
 
 
-def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, float]:
-    """Accuracy and unfairness on the validation rows."""
+def _judged_by_validation(
+    model: Any, prepared: PreparedTable, settings: ModelSettings
+) -> tuple[float, float]:
+    """Mean cost (by default the share of errors) and unfairness on the validation rows."""
     X, y, s = prepared.validation
     predicted = model.predict(X, **to_predict(model, s))
     levels = fairness_levels(
         y, predicted, s, model.fairness_measure, y_desirable=prepared.desirable
     )
-    return float(np.mean(predicted == np.asarray(y))), float(levels.unfairness)
+    classes = model.classes_
+    costs = check_costs(settings.cost_matrix(classes), len(classes))
+    true, found = (np.searchsorted(classes, np.asarray(part)) for part in (y, predicted))
+    return float(costs[true, found].mean()), float(levels.unfairness)
 
 
 def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
@@ -643,13 +687,15 @@ def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecision
     if settings.grows_trees:
         estimator = boosted_trees(settings, len(prepared.training), None)
     elif settings.hidden:
-        estimator = network(prepared, settings, fairness_measure=None, use_sensitive=False)
+        own = {"fairness_measure": None, "use_sensitive": False, "cost_matrix": None}
+        estimator = network(prepared, settings, **own)
     return FairDecisionClassifier(
         estimator,
         settings.measure_on(prepared.columns.sensitive),
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
         y_desirable=prepared.desirable,
+        cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
         random_state=settings.seed,
     )
 
@@ -677,6 +723,9 @@ def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     if settings.grows_trees:
         X, y, s = prepared.rest
         use = prepared.columns.use_sensitive
+        if settings.costs:  # which the plain objective does not know
+            trees = _trees(prepared, settings, len(y)).set_params(epsilon=float("inf"))
+            return trees.fit(X, y, sensitive_features=s)
         trees = boosted_trees(settings, len(y), None, use_sensitive=use)
         return trees.fit(X, y, sensitive_features=s if use else None)
     plain = network(prepared, settings, fairness_measure=None, selection="most_accurate")
@@ -698,7 +747,8 @@ def _likely_certified(
         for one in frontier.audits_["validation"]:
             predicted = np.asarray(one.labels)[one.predicted]
             audits.append(_audit(prepared, settings, rows.y, predicted, rows.s, **judged))
-    candidacy = likeliest(audits, len(prepared.test))
+    costs = settings.cost_matrix(audits[0].labels)
+    candidacy = likeliest(audits, len(prepared.test), costs)
     which, place = divmod(candidacy.position, len(audits) // len(frontiers))
     chosen = frontiers[which]
     models, plain = chosen.estimators_, int(chosen.points_["epsilon"].argmax())
@@ -754,8 +804,11 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
             max_unfairness=settings.max_unfairness, min_accuracy=settings.min_accuracy
         )
     else:
-        accuracy, unfairness = points["validation_accuracy"], points["validation_unfairness"]
-        chosen = fairest_of_accurate(accuracy.to_numpy(), unfairness.to_numpy())
+        merit, unfairness = points["validation_accuracy"], points["validation_unfairness"]
+        if settings.costs:
+            costs = models[0].cost_matrix
+            merit = 1 - points["validation_cost"] / np.max(costs)
+        chosen = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
     return TrainedModels(models[chosen], models[int(points["epsilon"].argmax())], frontier, chosen)
 
 
@@ -765,6 +818,7 @@ def network(prepared: TableFacts, settings: ModelSettings, **parameters: Any) ->
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
         "use_sensitive": prepared.columns.use_sensitive,
+        "cost_matrix": settings.cost_matrix(sorted(prepared.labels)),
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -788,6 +842,7 @@ def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any
         epsilon=settings.epsilon or 0.0,
         y_desirable=prepared.desirable,
         use_sensitive=prepared.columns.use_sensitive,
+        cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
     )
 
 
@@ -918,6 +973,7 @@ def audited(
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
         "given": list(settings.given),
+        "costs": dict(settings.costs),
         "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }

@@ -17,11 +17,14 @@ For constraints on what is predicted the multipliers put a cost on every label i
 labelled rows along a line of multipliers, and `search` puts them together: `solve`.
 """
 
+from fairgrad.decisions.lines import DecisionLine
 from fairgrad.decisions.problem import (
     TOLERANCE,
     ConstrainedCells,
     Decision,
     DecisionProblem,
+    JudgedCells,
+    JudgedDecisions,
     MeasuredAttributes,
     added_scores,
     as_costs,
@@ -35,7 +38,10 @@ __all__ = [
     "TOLERANCE",
     "ConstrainedCells",
     "Decision",
+    "DecisionLine",
     "DecisionProblem",
+    "JudgedCells",
+    "JudgedDecisions",
     "MeasuredAttributes",
     "added_scores",
     "as_costs",

@@ -13,7 +13,7 @@ import numpy as np
 from fairgrad.decisions.problem import Figures
 
 if TYPE_CHECKING:
-    from fairgrad.decisions.problem import ConstrainedCells, DecisionProblem
+    from fairgrad.decisions.problem import JudgedCells, JudgedDecisions
     from fairgrad.groups import Floats, Ints
 
 POINTS = 256
@@ -37,11 +37,21 @@ class DecisionLine:
         problem: of which the scores are.
         scores: (L, n) at t = 0.
         slopes: (L, n).
+        window: the least and the largest t to look at: few rows change their label between two
+            models that are alike.
     """
 
-    def __init__(self, problem: DecisionProblem, scores: Floats, slopes: Floats) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: JudgedDecisions,
+        scores: Floats,
+        slopes: Floats,
+        window: tuple[float, float] = (-FARTHEST, FARTHEST),
+    ) -> None:
+        self.problem, self.window = problem, window
         start, t, row, old, new = crossings(scores, slopes)
+        start, inside = _until(window[0], start, t, row, new), (t >= window[0]) & (t <= window[1])
+        t, row, old, new = t[inside], row[inside], old[inside], new[inside]
         order = np.argsort(t)
         self.t, row, old, new = t[order], row[order], old[order], new[order]
         self.changes = [_changes(problem, part, row, old, new) for part in problem.parts]
@@ -50,21 +60,24 @@ class DecisionLine:
         self.error = problem.row_costs(start).sum() + np.concatenate([[0.0], np.cumsum(costs)])
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
-        self.places = places[np.abs(self.middle(places)) <= FARTHEST]  # rows that have changed
+        self.places = places  # rows that have changed
 
     def middle(self, places: Any) -> Floats:
         """The t between the last row that has changed its label and the next one."""
         if not len(self.t):
-            return np.zeros(len(places))
+            return np.full(len(places), np.clip(0.0, *self.window))
         first, last = float(self.t[0]), float(self.t[-1])
-        t = np.concatenate([[first - 1.0 - abs(first)], self.t, [last + 1.0 + abs(last)]])
+        low = max(self.window[0], first - 1.0 - abs(first))
+        high = min(self.window[1], last + 1.0 + abs(last))
+        t = np.concatenate([[low], self.t, [high]])
         middle: Floats = 0.5 * (t[places] + t[places + 1])
         return middle
 
-    def best(self, penalty: float) -> list[tuple[float, Figures]]:
+    def best(self, penalty: float, most_error: float = np.inf) -> list[tuple[float, Figures]]:
         """The t of the smallest violation, then error, and that of the least penalised error.
 
-        Each with its figures; none if there is no point that is not too far away.
+        Each with its figures; none if there is no point that is not too far away. Points of more
+        than `most_error`, such as one label for everybody has, come last in the first respect.
         """
         places = self.places
         if not len(places):
@@ -76,12 +89,13 @@ class DecisionLine:
         figures = self.problem.figures(wrong, self.error[few])
         if len(places) > POINTS:
             near = [
-                self._around(few, i, wrong) for i in sorted(set(_best_places(figures, penalty)))
+                self._around(few, i, wrong)
+                for i in sorted(set(_best_places(figures, penalty, most_error)))
             ]
             few = np.concatenate([own for own, _ in near])
             columns = zip(*(own for _, own in near), strict=True)
             figures = Figures(*(np.concatenate(column) for column in columns))
-        chosen = _best_places(figures, penalty)
+        chosen = _best_places(figures, penalty, most_error)
         middles = self.middle(few[chosen]).tolist()
         return [
             (t, Figures(*(column[i] for column in figures)))
@@ -110,12 +124,19 @@ class DecisionLine:
         return places, self.problem.figures(found, self.error[places])
 
 
-def _best_places(figures: Figures, penalty: float) -> list[int]:
-    fairest = int(np.lexsort((figures.error, figures.worst))[0])
+def _until(low: float, start: Ints, t: Floats, row: Ints, new: Ints) -> Ints:
+    """(n,) the labels at t = low, from those at minus infinity; changes of a row are in order."""
+    labels, before = start.copy(), t < low
+    labels[row[before]] = new[before]
+    return labels
+
+
+def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
+    fairest = int(np.lexsort((figures.error, figures.worst, figures.error > most_error))[0])
     return [fairest, int(figures.penalised(penalty).argmin())]
 
 
-def _row_costs(problem: DecisionProblem, row: Ints, decided: Ints) -> Floats:
+def _row_costs(problem: JudgedDecisions, row: Ints, decided: Ints) -> Floats:
     """What rows cost with these labels, times their weights."""
     own = problem.label[row]
     if problem.costs is None:
@@ -126,7 +147,7 @@ def _row_costs(problem: DecisionProblem, row: Ints, decided: Ints) -> Floats:
 
 
 def _changes(
-    problem: DecisionProblem, part: ConstrainedCells, row: Ints, old: Ints, new: Ints
+    problem: JudgedDecisions, part: JudgedCells, row: Ints, old: Ints, new: Ints
 ) -> list[tuple[Ints, Floats]]:
     """Where what a part counts changes with each row that changes its label, and by how much."""
     cell, weight, own = part.cell[row], problem.weight[row], problem.label[row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from fairgrad import dual
 from fairgrad.constraints import warn_of_undefined
-from fairgrad.measures import On, constraints_of
+from fairgrad.measures import LargeGroups, On, constraints_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,12 +69,14 @@ def measured_apart(
         [('sex=0', 'sex=1'), ('race=0', 'race=1')]
     """
     found: list[tuple[tuple[str, ...], Groups, Constraints]] = []
-    for part in _flat(measure):
+    large = measure if isinstance(measure, LargeGroups) else None
+    for part in _flat(measure if large is None else large.measure):
         attributes = groups.attributes
         if isinstance(part, On):
             attributes = (*part.compared, *part.strata)
         own = groups.marginal(*attributes)
-        found.append((attributes, own, constraints_of(part, own, y_desirable=y_desirable)))
+        among = part if large is None else replace(large, measure=part)
+        found.append((attributes, own, constraints_of(among, own, y_desirable=y_desirable)))
     everything = [constraints for *_, constraints in found]
     ends = np.cumsum([len(constraints.c0) for constraints in everything])
     try:
@@ -142,20 +144,21 @@ def label_scores(probability: Floats, costs: Floats | None) -> Floats:
     return probability if costs is None else -(costs.T @ probability)
 
 
-class ConstrainedCells:
-    """Constraints, the cells they speak of, and the probabilities of these cells in n rows.
+class JudgedCells:
+    """Constraints and the cells they speak of, to judge what is decided on labelled rows.
 
     Args:
         constraints: all of them defined.
         rows: labels and groups of the rows, with their frequencies.
-        probability: (L, G, n) ``P(y = l, s = r | x)``, r among the same groups.
+        room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
+            one row moves a level by more.
     """
 
-    def __init__(self, constraints: Constraints, rows: GroupedRows, probability: Floats) -> None:
+    def __init__(
+        self, constraints: Constraints, rows: GroupedRows, room: float | None = None
+    ) -> None:
         self.constraints = constraints
-        self.probability = np.ascontiguousarray(probability, dtype=np.float64)
         self.by_label = constraints.by_label
-        self.constants = dual.make_constants(constraints, rows.groups)
         self.n_outcomes = constraints.n_outcomes
         self.cell = rows.cell(self.by_label)
         self.mass = rows.groups.cell_mass(self.by_label) / rows.groups.mass.sum()
@@ -166,55 +169,25 @@ class ConstrainedCells:
         self._mean = csr_array(
             (own.share, (own.block, np.arange(n_levels))), shape=(own.n_blocks, n_levels)
         )
-        self.lower, self.upper = self._bounds(rows)
-        self.binds = self._binds()
+        self.lower, self.upper = self._bounds(rows, room)
 
-    def _binds(self) -> NDArray[np.bool_]:
-        """(J,) which bounds some decisions could break; the others need no multipliers."""
-        own = self.constraints.coefficients
-        n, share = len(own.block), own.share
-
-        def sums(values: Floats) -> tuple[Floats, Floats]:
-            """Of each rate, and of those it is compared with."""
-            rate = np.bincount(own.row, values, minlength=n).astype(np.float64)
-            mean = np.bincount(own.block, share * rate, minlength=own.n_blocks)[own.block]
-            return rate, mean - share * rate
-
-        (least, least_others), (most, most_others) = (
-            sums(np.minimum(own.value, 0.0)),
-            sums(np.maximum(own.value, 0.0)),
-        )
-        highest = self.constraints.c0 + (1.0 - share) * most - least_others
-        lowest = self.constraints.c0 + (1.0 - share) * least - most_others
-        binds: NDArray[np.bool_] = (highest > self.upper) | (lowest < self.lower)
-        return binds
-
-    def _bounds(self, rows: GroupedRows) -> tuple[Floats, Floats]:
+    def _bounds(self, rows: GroupedRows, room: float | None) -> tuple[Floats, Floats]:
         """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
         own, lower, upper = self.constraints.coefficients, *_both(self.constraints)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        largest = np.zeros(len(self.mass))
-        np.maximum.at(largest, self.cell, weight / weight.sum())
-        room = np.full(len(lower), TOLERANCE)
-        one_row = largest * self._per_mass
-        np.maximum.at(room, own.row, np.abs(own.value) * one_row[own.cell % len(one_row)])
+        rooms = np.full(len(lower), TOLERANCE if room is None else room)
+        if room is None:
+            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+            largest = np.zeros(len(self.mass))
+            np.maximum.at(largest, self.cell, weight / weight.sum())
+            one_row = largest * self._per_mass
+            np.maximum.at(rooms, own.row, np.abs(own.value) * one_row[own.cell % len(one_row)])
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
         is_two_sided = np.isfinite(middle)
         return (
-            np.where(is_two_sided, np.minimum(lower, middle - room), lower) - ROUNDING,
-            np.where(is_two_sided, np.maximum(upper, middle + room), upper) + ROUNDING,
+            np.where(is_two_sided, np.minimum(lower, middle - rooms), lower) - ROUNDING,
+            np.where(is_two_sided, np.maximum(upper, middle + rooms), upper) + ROUNDING,
         )
-
-    def pull(self, net: Floats) -> Floats:
-        """(L, G) the weights, less 1, that net multipliers give; (L, L, G) what costs grow by."""
-        n_labels, n_groups, _ = self.probability.shape
-        if self.n_outcomes > 1:
-            found: Floats = dual.net_pulls(self.constants, net).reshape(n_labels, -1, n_groups)
-            return found
-        pull = dual.net_weights(self.constants, net) - 1.0
-        own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
-        return own
 
     def count(self, decided: Ints, wrong: Floats, weight: Floats) -> Floats:
         """(K, 1) the weights of the wrong rows of each cell, or (L * K, 1) of each label decided.
@@ -263,6 +236,52 @@ class ConstrainedCells:
         return np.maximum(over, 0.0) - np.maximum(under, 0.0)
 
 
+class ConstrainedCells(JudgedCells):
+    """Constraints, the cells they speak of, and the probabilities of these cells in n rows.
+
+    Args:
+        constraints: all of them defined.
+        rows: labels and groups of the rows, with their frequencies.
+        probability: (L, G, n) ``P(y = l, s = r | x)``, r among the same groups.
+    """
+
+    def __init__(self, constraints: Constraints, rows: GroupedRows, probability: Floats) -> None:
+        super().__init__(constraints, rows)
+        self.probability = np.ascontiguousarray(probability, dtype=np.float64)
+        self.constants = dual.make_constants(constraints, rows.groups)
+        self.binds = self._binds()
+
+    def _binds(self) -> NDArray[np.bool_]:
+        """(J,) which bounds some decisions could break; the others need no multipliers."""
+        own = self.constraints.coefficients
+        n, share = len(own.block), own.share
+
+        def sums(values: Floats) -> tuple[Floats, Floats]:
+            """Of each rate, and of those it is compared with."""
+            rate = np.bincount(own.row, values, minlength=n).astype(np.float64)
+            mean = np.bincount(own.block, share * rate, minlength=own.n_blocks)[own.block]
+            return rate, mean - share * rate
+
+        (least, least_others), (most, most_others) = (
+            sums(np.minimum(own.value, 0.0)),
+            sums(np.maximum(own.value, 0.0)),
+        )
+        highest = self.constraints.c0 + (1.0 - share) * most - least_others
+        lowest = self.constraints.c0 + (1.0 - share) * least - most_others
+        binds: NDArray[np.bool_] = (highest > self.upper) | (lowest < self.lower)
+        return binds
+
+    def pull(self, net: Floats) -> Floats:
+        """(L, G) the weights, less 1, that net multipliers give; (L, L, G) what costs grow by."""
+        n_labels, n_groups, _ = self.probability.shape
+        if self.n_outcomes > 1:
+            found: Floats = dual.net_pulls(self.constants, net).reshape(n_labels, -1, n_groups)
+            return found
+        pull = dual.net_weights(self.constants, net) - 1.0
+        own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
+        return own
+
+
 def _both(constraints: Constraints) -> tuple[Floats, Floats]:
     return constraints.lower, constraints.upper
 
@@ -301,8 +320,8 @@ class Figures(NamedTuple):
         return self.error + penalty * self.squares
 
 
-class DecisionProblem:
-    """Labelled rows, the probabilities of their cells, and the constraints.
+class JudgedDecisions:
+    """Labelled rows and constraints: what is decided on them can be counted and judged.
 
     Args:
         label: (n,) the index of each row's label.
@@ -315,13 +334,53 @@ class DecisionProblem:
         self,
         label: Ints,
         weight: Floats | None,
-        parts: Sequence[ConstrainedCells],
+        parts: Sequence[JudgedCells],
         costs: Floats | None = None,
     ) -> None:
         self.label, self.costs = label, costs
         weight = np.ones(len(label)) if weight is None else weight
         self.weight = weight / weight.sum()
-        self.parts = tuple(parts)
+        self.parts: tuple[JudgedCells, ...] = tuple(parts)
+
+    def counted(self, decided: Ints) -> list[Floats]:
+        """(K, 1) for each part the wrong rows of its cells; (L * K, 1) those of each label."""
+        wrong = np.where(decided != self.label, self.weight, 0.0)
+        return [part.count(decided, wrong, self.weight) for part in self.parts]
+
+    def row_costs(self, decided: Ints) -> Floats:
+        """(n,) what the decided labels cost the rows, times their weights."""
+        if self.costs is None:
+            return np.where(decided != self.label, self.weight, 0.0)
+        costs: Floats = self.weight * self.costs[self.label, decided]
+        return costs
+
+    def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
+        """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
+        pairs = zip(self.parts, wrong, strict=True)
+        beyond = np.concatenate([part.beyond(part.levels(own)) for part, own in pairs])
+        return Figures(error, (beyond**2).sum(0), np.abs(beyond).max(0))
+
+
+class DecisionProblem(JudgedDecisions):
+    """Labelled rows, the probabilities of their cells, and the constraints.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        parts: one or several sets of constraints.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+    """
+
+    parts: tuple[ConstrainedCells, ...]
+
+    def __init__(
+        self,
+        label: Ints,
+        weight: Floats | None,
+        parts: Sequence[ConstrainedCells],
+        costs: Floats | None = None,
+    ) -> None:
+        super().__init__(label, weight, parts, costs)
         probability: Floats = np.mean([part.probability.sum(1) for part in parts], axis=0)
         self.base = label_scores(probability, costs)
         self.has_outcomes = any(part.n_outcomes > 1 for part in parts)
@@ -347,24 +406,6 @@ class DecisionProblem:
     def scores(self, net: Floats) -> Floats:
         """(L, n) the scores whose argmax is the decision."""
         return self.base + self.added(net)
-
-    def counted(self, decided: Ints) -> list[Floats]:
-        """(K, 1) for each part the wrong rows of its cells; (L * K, 1) those of each label."""
-        wrong = np.where(decided != self.label, self.weight, 0.0)
-        return [part.count(decided, wrong, self.weight) for part in self.parts]
-
-    def row_costs(self, decided: Ints) -> Floats:
-        """(n,) what the decided labels cost the rows, times their weights."""
-        if self.costs is None:
-            return np.where(decided != self.label, self.weight, 0.0)
-        costs: Floats = self.weight * self.costs[self.label, decided]
-        return costs
-
-    def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
-        """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
-        pairs = zip(self.parts, wrong, strict=True)
-        beyond = np.concatenate([part.beyond(part.levels(own)) for part, own in pairs])
-        return Figures(error, (beyond**2).sum(0), np.abs(beyond).max(0))
 
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""

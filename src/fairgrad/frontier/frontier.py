@@ -15,11 +15,13 @@ from fairgrad.audit import Certificate, likeliest
 from fairgrad.audit.asked import DEFAULT_TOLERANCE
 from fairgrad.aware import to_predict
 from fairgrad.checks import check_count, check_number
+from fairgrad.dual import check_costs
 from fairgrad.frontier.judging import (
     FrontierJudge,
     ModelAudits,
     best_of_kind,
     hypervolume,
+    point_merit,
     report_data,
 )
 from fairgrad.frontier.models import EstimatorTemplate
@@ -79,7 +81,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             intervals (`_low`, `_high`: Clopper and Pearson's for the accuracy; for the unfairness
             those of `fairgrad.audit.Finding`); `on_frontier` says whether no other
             model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
-            fair, on the validation rows.
+            fair, on the validation rows. If the estimator has a `cost_matrix`, the mean cost of
+            predictions (`_cost`) stands beside, and takes the place of the accuracy wherever
+            models are compared.
         estimators_: the fitted models, in the order of the points.
         audits_: by "validation" and "test", the audit of each model, a sequence.
         post_processing_: points of the post-processed models, if asked for.
@@ -236,7 +240,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         """A fitted classifier, chosen by its figures on the validation rows.
 
         Args:
-            max_unfairness: takes the most accurate model that is at most so unfair.
+            max_unfairness: takes the most accurate model that is at most so unfair; with costs the
+                cheapest.
             min_accuracy: takes the fairest model that is at least so accurate.
             use_sensitive: whether to take an aware model, where there are both kinds.
             tolerance: takes a model only if it is certified to be fair within this tolerance; as
@@ -332,7 +337,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             judge.audit(known, np.asarray(one.labels)[one.predicted], **asked)
             for one in (self.audits_[PART][place] for place in points.index)
         ]
-        candidacy = likeliest(compared, len(rows.y))
+        candidacy = likeliest(compared, len(rows.y), judge.costs)
         position = int(points.index[candidacy.position])
         model = self._estimator(position)
         predicted = model.predict(rows.X, **to_predict(model, rows.sensitive_features))
@@ -429,7 +434,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         if asked is None:
             asked = template.settings.get("y_desirable")
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
-        return FrontierJudge(measure, desirable, classes, self.confidence)
+        costs = template.settings.get("cost_matrix")
+        costs = None if costs is None else check_costs(costs, len(classes))
+        return FrontierJudge(measure, desirable, classes, self.confidence, costs)
 
     def _post_process(
         self, judge: FrontierJudge, training: FrontierRows, parts: dict[str, FrontierRows]
@@ -484,18 +491,22 @@ def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
 
 
 def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: float | None) -> int:
-    """The position of the most accurate model that is fair enough, or the fairest accurate one."""
+    """The position of the most accurate model that is fair enough, or the fairest accurate one.
+
+    With costs it is the cheapest model that is fair enough.
+    """
     if (max_unfairness is None) == (min_accuracy is None):
         raise ValueError(
             "max_unfairness, min_accuracy: expected exactly one of them, got "
             f"{max_unfairness!r} and {min_accuracy!r}."
         )
     accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]
-    by_accuracy = np.lexsort((unfairness, -accuracy))
-    by_fairness = np.lexsort((-accuracy, unfairness))
+    merit = point_merit(points, f"{PART}_")
+    by_merit, by_accuracy = (np.lexsort((unfairness, -part)) for part in (merit, accuracy))
+    by_fairness = np.lexsort((-merit, unfairness))
     if max_unfairness is not None:
         check_number("max_unfairness", max_unfairness)
-        fits, order, best = unfairness <= max_unfairness, by_accuracy, by_fairness[0]
+        fits, order, best = unfairness <= max_unfairness, by_merit, by_fairness[0]
         wanted = f"max_unfairness: no model has an unfairness of at most {max_unfairness:g}"
     else:
         check_number("min_accuracy", min_accuracy)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from datetime import datetime, timezone
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import fairgrad
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, further, tables, words
 from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
 from fairgrad.audit.over_time import EACH
@@ -116,7 +116,7 @@ class Report:
         context = {
             "title": self.title,
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-            "version": version("fairgrad"),
+            "version": fairgrad.__version__,
             "asked": self.asked,
             "facts": _facts(audit),
             "audit": audit,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import replace
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -19,22 +17,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairgrad.aware import AwareRouting, with_values
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
-from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
+from fairgrad.groups import MIN_GROUP
+from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
+from fairgrad.sklearn.choosing import (
+    JudgedPeople,
+    choose,
+    figures_of,
+    warn_of_fault,
+    with_layer,
+)
 from fairgrad.sklearn.fitting import (
-    SMALL_TABLE,
-    TOLERATED_LOSS,
+    STEADY_SHARE,
     best_run,
     candidate_rates,
     layer_of,
     parameters_from,
     resolve_clip,
     resolve_epochs,
+    resolve_epsilon,
     train_stacks,
+    trained_rates,
 )
-from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows, split_columns
+from fairgrad.sklearn.rows import FEATURES, Scaling, naming_rows, read_rows, split_columns
 from fairgrad.training import Member, Shape, TrainingPlan
-from fairgrad.training.networks import module_scores
-from fairgrad.training.trainer import network_scores, trained_module
+from fairgrad.usefulness import warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from fairgrad.sklearn.fitting import StackRun
     from fairgrad.sklearn.rows import FittingRows
     from fairgrad.training import Choice
+    from fairgrad.usefulness import ModelFigures
 
 PIECE = 16_384
 """Rows scored at a time."""
@@ -62,19 +69,27 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
             "accuracy_parity", "four_fifths_rule", one of your own (see
             `fairgrad.torch.FairLoss`), or None for a plain model.
-        epsilon: slack of the constraints; 0 is exact fairness.
-        fairness_rate: step size of the multipliers. "auto" is 0.05, which reaches exact fairness.
-            On tables under 10,000 rows, where that tends to cost much accuracy, "auto" trains
-            several rates side by side, a plain model among them, and takes the fairest that loses
-            at most 3 points of accuracy; give a number to go all the way.
+        epsilon: slack of the constraints: on the rows of the fit no level of fairness is further
+            than this (and 0.005) from its bounds, or a `fairgrad.FairnessWarning` says so. 0 is
+            exact fairness. "auto" is 0; but on tables under 10,000 rows, where exact fairness
+            tends to cost much accuracy and does not carry over to new rows, it is 0.05, unless
+            you give a fairness rate.
+        fairness_rate: step size of the multipliers. "auto" trains several rates side by side, a
+            plain model among them, and ends with the most accurate model that keeps epsilon, after
+            a last step: the last layer is moved until the levels are within their bounds. With a
+            number one model is trained, and left as it is.
         proportional_rate: how strongly the weights react to what is broken now, which damps the
             swings of the multipliers. "auto" goes with the fairness rate: 2 for 0.05.
         error_memory: share of earlier batches kept in the error estimates.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes in sorted order.
+        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
+            of all rows. A warning says how many people are in them. 0 is for all groups.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
-            sorted order; None for 1 for every mistake. The accuracy that models are chosen by
-            counts all mistakes alike.
+            sorted order; None for 1 for every mistake. Epochs and rates are then chosen by the
+            mean cost in place of the accuracy, 3 points being 3 % of the dearest mistake. With
+            more than two classes a linear model follows costs only in part; hidden layers, or
+            `FairDecisionClassifier`, follow them better.
         sensitive_columns: columns of X (names of a data frame, positions of an array) that hold
             the sensitive values; they are taken out of the features.
         use_sensitive: whether the model may look at the sensitive values, in fit and to predict:
@@ -97,12 +112,16 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         average_last: share of the training, at the end, over which the weights are averaged.
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
-        selection: how to choose where there is a choice: "fairest_of_accurate" (the paper's rule:
-            the fairest within 3 points of the best accuracy), "most_accurate", "fairest", or a
-            function that gets the accuracies and the unfairnesses and gives a position.
+        selection: how to choose where there is a choice. "auto" is the most accurate that keeps
+            epsilon, or, where the fairness rate is given, "fairest_of_accurate" (the paper's rule:
+            the fairest within 3 points of the best accuracy). Others are "most_accurate",
+            "fairest", or a function that gets the accuracies and the unfairnesses and gives a
+            position; models are then left as they are trained.
         standardize: whether features are scaled to mean 0 and variance 1 first.
-        compare_plain: whether a plain model is trained beside, to warn when accuracy falls by more
-            than 5 points below it; "auto" does so under 10,000 rows.
+        compare_plain: whether the model is compared with a plain one, trained beside, and with one
+            label for everybody. A `fairgrad.FairnessWarning` says so if it does not keep epsilon,
+            is no better than one label, less fair than the plain model, or has lost more than 5
+            points of accuracy. False is for no comparison, and no warning.
         init: a fitted linear model or MLPClassifier to start from.
         module: a `torch.nn.Module` that gives logits, to start from in place of an own network. It
             is copied; layers that require no gradient stay as they are. Features are not scaled;
@@ -131,6 +150,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         groups_: groups and frequencies of the training rows; None for a plain model.
         plain_accuracy_: accuracy of the plain model trained beside; None if there was none.
         fairness_rate_: the fairness rate of the model chosen.
+        epsilon_: the slack that was asked for, a number also where epsilon is "auto".
+        set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
         n_iter_: epochs trained.
         module_: the trained module, if one was given.
 
@@ -148,15 +169,19 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         True
     """
 
+    _steady_share = 0.0
+    """Of variants that `fit` trains beside each other, as `fairgrad.training.Member` has it."""
+
     def __init__(
         self,
         fairness_measure: Any = "equalized_odds",
         *,
-        epsilon: Any = 0.0,
+        epsilon: Any = "auto",
         fairness_rate: float | str = "auto",
         proportional_rate: float | str = "auto",
         error_memory: float = 0.9,
         y_desirable: Any = None,
+        min_group: float = MIN_GROUP,
         cost_matrix: Any = None,
         sensitive_columns: Any = None,
         use_sensitive: bool = False,
@@ -172,9 +197,9 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         max_iter: int | str = "auto",
         average_last: float = 0.3,
         validation_fraction: float = 0.0,
-        selection: Any = "fairest_of_accurate",
+        selection: Any = "auto",
         standardize: bool = True,
-        compare_plain: bool | str = "auto",
+        compare_plain: bool = True,
         init: Any = None,
         module: nn.Module | None = None,
         warm_start: bool = False,
@@ -187,6 +212,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.proportional_rate = proportional_rate
         self.error_memory = error_memory
         self.y_desirable = y_desirable
+        self.min_group = min_group
         self.cost_matrix = cost_matrix
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive
@@ -239,6 +265,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if not goes_on:
             self._set_up(rows)
             return self._train(rows, self._candidates(rows), self._initial_state())
+        self.epsilon_ = resolve_epsilon(self.epsilon, len(rows), self.fairness_rate)
         start = self.state_
         if self.measure_ != self._measure_key():  # then its multipliers are of no use
             start = {name: v for name, v in start.items() if not name.startswith("fairness.")}
@@ -276,9 +303,12 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         rows = read_rows(
             self, X, y, sensitive_features, sample_weight, fitted=goes_on, classes=classes
         )
+        rows = replace(rows, measure=self.fairness_measure)  # groups may still grow
         groups = rows.groups()
         if not goes_on:
             self._set_up(rows)
+            if isinstance(self.epsilon, str):  # how many rows there will be is not known
+                self.epsilon_ = 0.0
         elif groups is not None and self.groups_ is not None:
             groups = replace(groups, mass=groups.mass + self.groups_.mass)
         start = self.state_ if goes_on else self._initial_state()
@@ -341,6 +371,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         state = {**_defaults(type(self).__init__), **state}
         if "state_" in state:  # blind, as all were
             state = {"sensitive_encoder_": None, "levels_unknown_": None, **state}
+            state = {"epsilon_": state["epsilon"], "set_aside_": {}, **state}
         trained = state.get("state_", {})
         if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
             n_cells = trained["fairness.weights"].shape[1]
@@ -353,6 +384,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         """Everything that is decided once, by the first rows."""
         self.classes_ = rows.classes
         self.sensitive_encoder_ = rows.encoder
+        self.epsilon_ = resolve_epsilon(self.epsilon, len(rows), self.fairness_rate)
         seed = self.random_state
         self.seed_ = _drawn(seed) if isinstance(seed, int) else _drawn.__wrapped__(seed)
         self.calls_ = 0
@@ -376,16 +408,25 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         """What to train side by side: this model at several rates, last the plain one."""
         if rows.is_plain:
             return [self]
+        if self.selection == "auto":
+            trained = trained_rates(self.epsilon_, self.fairness_rate, self.proportional_rate)
+            if trained is not None:
+                return [self._variant(*one) for one in trained]
         pairs = candidate_rates(self.fairness_rate, self.proportional_rate, len(rows))
-        is_auto = self.compare_plain == "auto"
-        if len(pairs) > 1 or (len(rows) < SMALL_TABLE if is_auto else self.compare_plain):
+        if len(pairs) > 1 or self.compare_plain:
             pairs.append((0.0, 0.0))
         if len(pairs) == 1:
             return [self]
-        return [
-            copy.copy(self).set_params(fairness_rate=rate, proportional_rate=proportional)
-            for rate, proportional in pairs
-        ]
+        return [self._variant(self.epsilon_, *pair, steady_share=0.0) for pair in pairs]
+
+    def _variant(
+        self, epsilon: Any, rate: float, proportional: float, steady_share: float = STEADY_SHARE
+    ) -> FairGradClassifier:
+        """A copy to train beside others."""
+        variant = copy.copy(self)
+        variant.set_params(fairness_rate=rate, proportional_rate=proportional)
+        variant.__dict__ |= {"epsilon_": epsilon, "_steady_share": steady_share}
+        return variant
 
     def _plan(self, n_rows: int, **changed: Any) -> TrainingPlan:
         """What variants of this model must have in common to be trained as one stack."""
@@ -422,12 +463,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         rate, proportional = candidate_rates(self.fairness_rate, self.proportional_rate)[0]
         return replace(
             plain,
-            fairness_measure=self.fairness_measure,
-            epsilon=self.epsilon,
+            fairness_measure=rows.measure,
+            epsilon=self.epsilon_,
             y_desirable=self.y_desirable,
             fairness_rate=rate,
             proportional_rate=proportional,
             error_memory=self.error_memory,
+            steady_share=self._steady_share,
             frequencies=frequencies,
         )
 
@@ -464,7 +506,12 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.measure_ = self._measure_key()
         self.calls_ += 1
         if self.module is not None:
+            from fairgrad.training.trainer import trained_module  # noqa: PLC0415 - as in _scores
+
             self.module_ = trained_module(self.module, self.state_)
+        self.set_aside_: dict[str, int] = {}
+        if isinstance(rows.measure, LargeGroups):
+            self.set_aside_ = rows.measure.set_aside()
         self.levels_unknown_: Floats | None = None
         if self.sensitive_encoder_ is not None and self.groups_ is not None:
             self.levels_unknown_ = self._unknown_levels(rows, run.member)
@@ -477,36 +524,49 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         frequencies: Groups | None = None,
         **changed: Any,
     ) -> FairGradClassifier:
-        """Trains the candidates and becomes the best of them.
+        """Trains the candidates and becomes the best of them, of several the last is plain.
 
-        Of several the last is the plain model: one to choose as well if there are many, else only
-        to compare with.
+        By an explicit rule it is one to choose as well if there are many, else only to compare.
         """
         runs = train_stacks(candidates, rows, start, frequencies, **changed)
-        run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
+        is_partial, is_fair = bool(changed), not rows.is_plain
+        people = JudgedPeople.of(self, rows, runs[0].member) if is_fair else None
+        searches = self.selection == "auto" and self.fairness_rate == "auto" and not is_partial
+        if people is not None and searches:
+            run, choice, layer = choose(self, runs, people)
+        else:
+            run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
+            layer = None
         self._finish(run, choice, rows, frequencies)
+        if layer is not None:
+            moved = with_layer(self.state_["network.parameters"], layer)
+            self.state_ = {**self.state_, "network.parameters": moved}
+        if people is None or is_partial or run.training.interrupted:
+            return self
+        warn_of_small(self.set_aside_)
+        if layer is not None or self.compare_plain:
+            predicted = predicted_index(people.rows, self._labels(self._margins(people.X)))
+            rates = cell_rates(people.constraints, people.rows, predicted)
+            if layer is not None:
+                self.levels_ = levels_of(people.constraints, rates).values
+        plain: ModelFigures | None = None
         if len(runs) > 1:
-            self.plain_accuracy_ = float(run.training.history.accuracy[choice.epoch, -1])
-            cost = self.plain_accuracy_ - choice.accuracy
-            if cost > TOLERATED_LOSS:
-                warnings.warn(
-                    f"Fairness costs {100 * cost:.1f} points of accuracy here: "
-                    f"{choice.accuracy:.4f}, against {self.plain_accuracy_:.4f} of the plain "
-                    "model. Allow some unfairness with epsilon, or lower fairness_rate, to keep "
-                    "more of it.",
-                    stacklevel=3,
-                )
+            last = runs[-1].training.candidates(runs[-1].place, [choice.epoch])[0]
+            plain = figures_of(runs[-1], last, people.constraints)
+            self.plain_accuracy_ = last.accuracy
+        if self.compare_plain:
+            warn_of_fault(self, people, predicted, runs, plain)
         return self
 
     def _measure_key(self) -> str:
-        return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
+        return repr((self.fairness_measure, np.asarray(self.epsilon_).tolist()))
 
     def _unknown_levels(self, rows: FittingRows, member: Member) -> Floats:
         """(J,) the levels if no sensitive value were known, on the rows that `levels_` are of."""
         judged = member.rows if member.validation is None else member.validation
         X, people = rows.as_unknown(judged)
         constraints = constraints_of(
-            self.fairness_measure, people.groups, epsilon=self.epsilon, y_desirable=self.y_desirable
+            rows.measure, people.groups, epsilon=self.epsilon_, y_desirable=self.y_desirable
         )
         predicted = predicted_index(people, self._labels(self._margins(X)))
         return levels_of(constraints, cell_rates(constraints, people, predicted)).values
@@ -515,7 +575,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         """Features as the network was trained on them, checked."""
         check_is_fitted(self, "state_")
         X, found = split_columns(X, self.sensitive_columns, n_features=self.n_features_in_)
-        X = validate_data(self, X, reset=False, **FEATURES)
+        with naming_rows("X"):
+            X = validate_data(self, X, reset=False, **FEATURES)
         if self.sensitive_encoder_ is not None and sensitive_features is None:
             sensitive_features = found
         return with_values(self.sensitive_encoder_, X, sensitive_features)
@@ -539,12 +600,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
 
     def _scores(self, X: Any) -> Floats:
         if self.shape_ is None:
-            dense = X.toarray() if hasattr(X, "tocsr") else X
-            dtype = next(self.module_.parameters()).dtype
-            scores: Floats = module_scores(self.module_, torch.tensor(dense, dtype=dtype)).numpy()
-            return scores
+            from fairgrad.training.networks import module_scores  # noqa: PLC0415 - needs PyTorch
+
+            return module_scores(self.module_, X.toarray() if hasattr(X, "tocsr") else X)
         dense = self._scaled(X)
         if self.shape_.hidden:
+            from fairgrad.training.trainer import network_scores  # noqa: PLC0415 - as above
+
             return network_scores(self.shape_, self.state_, dense)
         weight, bias = layer_of(self.shape_, self.state_)
         linear: Floats = dense @ weight.T + bias

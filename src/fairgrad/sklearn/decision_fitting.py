@@ -21,8 +21,9 @@ from sklearn.utils.validation import (
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.dual import cost_shares
 from fairgrad.groups import GroupedRows, check_weights, group_rows
-from fairgrad.measures import check_several_groups
+from fairgrad.measures import LargeGroups, among_large, check_several_groups
 from fairgrad.sklearn.cell_models import (
     AttributeRows,
     CellModels,
@@ -32,8 +33,17 @@ from fairgrad.sklearn.cell_models import (
     fit_arguments,
     given_groups,
 )
-from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.sklearn.rows import naming_rows, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
+from fairgrad.usefulness import (
+    FEWER,
+    REACHED,
+    FairnessWarning,
+    ModelFigures,
+    Suggestions,
+    find_fault,
+    warn_of_small,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,11 +79,12 @@ def fit_decisions(
     """
     first = models[0]
     _check_settings(first)
-    validate_data(first, X, skip_check_array=True)
-    given, y = y, column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    check_classification_targets(y)
+    with naming_rows():
+        validate_data(first, X, skip_check_array=True)
+        given, y = y, column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
@@ -81,7 +92,8 @@ def fit_decisions(
     arguments = _routed(first, weight, fit_params or {})
     if first.fairness_measure is None:
         plain = first._estimator()  # noqa: SLF001 - the classifier's other half
-        label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
+        with naming_rows("X"):
+            label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
         for model in models:
             model._set_plain(classes, label_model)  # noqa: SLF001 - as above
         return list(models)
@@ -102,14 +114,20 @@ def fit_decisions(
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
     for model in models:
         model.costs(len(classes))  # refused before anything is fitted
-    fitted = CellFit(first, X, y, rows, arguments)
+    measure = among_large(first.fairness_measure, rows, first.min_group)
+    set_aside = measure.set_aside() if isinstance(measure, LargeGroups) else {}
+    warn_of_small(set_aside, stacklevel=4)
+    fitted = CellFit(first, measure, X, y, rows, arguments)
     tuned = fitted.tuned_on(validation)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     near: Floats | None = None  # the answer for one epsilon is a start for the next
     for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
         model.__dict__ |= of_features
-        model._set_fair(classes, rows, fitted, tuned, near)  # noqa: SLF001 - as above
+        fault = model._set_fair(classes, rows, fitted, tuned, near)  # noqa: SLF001 - as above
+        model.set_aside_ = set_aside
         near = model.multipliers_
+        if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
+            warnings.warn(fault, FairnessWarning, stacklevel=3)
     return list(models)
 
 
@@ -130,19 +148,18 @@ class CellFit:
     def __init__(
         self,
         model: FairDecisionClassifier,
+        measure: Any,
         X: Any,
         y: Any,
         rows: GroupedRows,
         arguments: Mapping[str, Any],
     ) -> None:
         self.model, self.X, self.y, self.rows, self.arguments = model, X, y, rows, arguments
+        self.measure = measure
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are given when multipliers are found
             found = measured_apart(
-                model.fairness_measure,
-                rows.groups,
-                epsilon=model.epsilon,
-                y_desirable=model.y_desirable,
+                measure, rows.groups, epsilon=model.epsilon, y_desirable=model.y_desirable
             )
         self.attributes = list(dict.fromkeys(part.attributes for part in found))
         self.parts = [AttributeRows.of(rows, names) for names in self.attributes]
@@ -204,10 +221,10 @@ class CellFit:
 
     def decide(
         self, model: FairDecisionClassifier, tuned: TunedRows, near: Floats | None
-    ) -> tuple[Decision, list[MeasuredAttributes]]:
-        """The multipliers of one model."""
+    ) -> tuple[Decision, list[MeasuredAttributes], str | None]:
+        """The multipliers of one model, and what is wrong with them, if anything is."""
         measured = measured_apart(
-            model.fairness_measure,
+            self.measure,
             tuned.rows.groups,
             epsilon=model.epsilon,
             y_desirable=model.y_desirable,
@@ -220,7 +237,50 @@ class CellFit:
             cells.append(ConstrainedCells(part.constraints, rows, probability))
         costs = model.costs(len(tuned.rows.groups.labels))
         problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells, costs)
-        return solve(problem, near), measured
+        decision = solve(problem, near)
+        return decision, measured, _fault(model, problem, decision, tuned.rows)
+
+
+def _fault(
+    model: FairDecisionClassifier, problem: DecisionProblem, decision: Decision, rows: GroupedRows
+) -> str | None:
+    """Compares decisions with the plain ones and with one label for everybody."""
+    n, n_labels = len(rows), len(problem.base)
+    decided = problem.scores(decision.multipliers).argmax(0)
+    if decision.constant is not None:
+        decided = np.full(n, decision.constant)
+    names = [name for part in problem.parts for name in part.constraints.names]
+    fair = _figures(problem, decided)
+    suggestions = Suggestions(
+        asked=None if np.ndim(model.epsilon) else float(model.epsilon),
+        aware="" if model.use_sensitive else "use_sensitive=True",
+        fewer=FEWER if len(names) > 4 else "",
+        enough=fair.worst if fair.beyond > REACHED else None,
+    )
+    return find_fault(
+        fair,
+        [_figures(problem, np.full(n, label)) for label in range(n_labels)],
+        _figures(problem, problem.base.argmax(0)),
+        rows.groups.labels.tolist(),
+        suggestions,
+        "tuning",
+    )
+
+
+def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
+    """How good decisions are on the rows that the multipliers were found on."""
+    counted = problem.counted(decided)
+    gaps = [
+        part.constraints.gaps(part.levels(own)[:, 0])
+        for part, own in zip(problem.parts, counted, strict=True)
+    ]
+    beyond = float(problem.figures(counted, np.zeros(1)).worst[0])
+    shares = cost_shares(problem.costs, len(problem.base))
+    accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
+    first = int(decided[0])
+    only = first if (decided == first).all() else None
+    worst = float(np.concatenate(gaps).max())
+    return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
 
 
 def _check_settings(model: FairDecisionClassifier) -> None:

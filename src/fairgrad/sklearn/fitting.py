@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.sklearn.rows import Scaling, read_rows
-from fairgrad.training import train
-from fairgrad.training.trainer import best_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +21,9 @@ if TYPE_CHECKING:
 SMALL_TABLE = 10_000
 """Below so many rows exact fairness tends to cost much accuracy, and defaults are gentle."""
 
-TOLERATED_LOSS = 0.05
-"""Accuracy a fair model may lose against the plain one before a warning."""
+SMALL_TABLE_EPSILON = 0.05
+"""The default slack there. On so few rows levels of new people differ from those of the training
+rows by about as much in any case."""
 
 LARGE_TABLE_RATES = (0.05, 2.0)
 """Fairness rate and proportional rate that reach exact fairness."""
@@ -38,6 +37,16 @@ SMALL_TABLE_RATES = (
     (0.05, 2.0),
 )
 """From gentle to exact; trained side by side, at little more than the cost of one."""
+
+TRAINED_RATES = ((1.0, 0.05, 2.0), (1.0, 0.01, 0.5), (1.0, 0.002, 0.2))
+TIGHTENED, EXACT = (0.5, 0.05, 2.0), (1.0, 0.02, 1.0)
+PLAIN_RATES = (1.0, 0.0, 0.0)
+"""What "auto" trains side by side: part of epsilon, fairness rate and proportional rate. One is
+asked for half of epsilon; where epsilon is 0 it has a further rate instead."""
+
+STEADY_SHARE = 0.01
+"""Constraints on cells with less than a hundredth of the rows move their weights no faster than
+others: large weights of few rows are what makes training of many groups diverge."""
 
 CLIP_NORM = 0.1
 """Of fair networks. Rows of negative weight have a loss without a lower bound: a network's
@@ -150,6 +159,8 @@ def train_stacks(
     They start from `start`, a stack of one, or from new weights. `frequencies` are the groups whose
     frequencies count, if not those of the rows; `changed` is what the plan has otherwise.
     """
+    from fairgrad.training import train  # noqa: PLC0415 - linear models predict without PyTorch
+
     first = models[0]
     dtype = None if first.module is None else next(first.module.parameters()).dtype
     table = rows.table(Scaling(first.offset_, first.scale_), dtype)
@@ -178,11 +189,14 @@ def train_stacks(
 
 def best_run(rule: Any, runs: Sequence[StackRun]) -> tuple[StackRun, Choice]:
     """The best of the epochs kept, by the validation rows; without such rows, of the last ones."""
+    from fairgrad.training.trainer import best_choice  # noqa: PLC0415 - as above
+
     options: list[tuple[StackRun, Choice]] = []
     for run in runs:
         judged = run.member.validation is not None or run.training.interrupted
         epochs = None if judged else [run.training.last_epoch]
         options += [(run, choice) for choice in run.training.candidates(run.place, epochs)]
+    rule = "fairest_of_accurate" if isinstance(rule, str) and rule == "auto" else rule
     return options[best_choice(rule, [choice for _, choice in options])]
 
 
@@ -197,6 +211,39 @@ def candidate_rates(
         (rate if is_auto else fairness_rate, proportional if follows else proportional_rate)
         for rate, proportional in (SMALL_TABLE_RATES if several else (LARGE_TABLE_RATES,))
     ]
+
+
+def trained_rates(
+    epsilon: Any, fairness_rate: Any, proportional_rate: Any
+) -> list[tuple[Any, float, float]] | None:
+    """What to train side by side: epsilon and rates of each, last the plain model.
+
+    None if the fairness rate is given: then that is what is trained.
+    """
+    follows = _is_auto("proportional_rate", proportional_rate)
+    if not _is_auto("fairness_rate", fairness_rate):
+        return None
+    asked = np.asarray(epsilon, dtype=np.float64)
+    fourth = TIGHTENED if (asked > 0).any() else EXACT
+    return [
+        (
+            epsilon if part == 1 else (part * asked).tolist(),
+            rate,
+            proportional if follows or not rate else proportional_rate,
+        )
+        for part, rate, proportional in (*TRAINED_RATES, fourth, PLAIN_RATES)
+    ]
+
+
+def resolve_epsilon(value: Any, n_rows: int, fairness_rate: Any) -> Any:
+    """The slack; "auto" is exact fairness, but on small tables `SMALL_TABLE_EPSILON`.
+
+    Whoever gives a fairness rate knows how far it is to go: then it is exact fairness.
+    """
+    if not _is_auto("epsilon", value, "numbers"):
+        return value
+    is_gentle = n_rows < SMALL_TABLE and _is_auto("fairness_rate", fairness_rate)
+    return SMALL_TABLE_EPSILON if is_gentle else 0.0
 
 
 def resolve_epochs(value: Any, n_rows: int, batch_size: int) -> Any:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
-from fairgrad.measures import check_several_groups
+from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
-from fairgrad.training import TrainingTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.training import TrainingTable
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """What `validate_data` lets pass."""
@@ -66,6 +70,7 @@ class FittingRows:
         is_plain: whether no sensitive values are needed.
         X_judged: features of the rows given to judge on; None if there are none.
         encoder: of the sensitive values, for an aware model; None for others.
+        measure: the model's measure among the groups of enough rows; None for a plain model.
     """
 
     X: Any
@@ -74,6 +79,7 @@ class FittingRows:
     is_plain: bool
     X_judged: Any = None
     encoder: SensitiveEncoder | None = None
+    measure: Any = None
 
     def __len__(self) -> int:
         n: int = self.X.shape[0]
@@ -111,6 +117,19 @@ class FittingRows:
         offset = np.zeros_like(mean) if sparse.issparse(X) else mean
         return Scaling(offset, np.where(spread > smallest, spread, 1.0))
 
+    def features(self, rows: Ints | None) -> Any:
+        """The features of some rows, which may be among those to judge on; None: the n rows."""
+        if rows is None:
+            return self.X
+        is_judged = rows >= len(self)
+        if not is_judged.any():
+            return self.X[rows]
+        return self.X_judged[rows - len(self)]
+
+    def people(self, rows: Ints | None) -> GroupedRows:
+        """Who some rows are; None: the n rows."""
+        return self.everyone.take(slice(len(self)) if rows is None else rows)
+
     def as_unknown(self, rows: Ints | None) -> tuple[Any, GroupedRows]:
         """Some rows of an aware model (None: the n rows), as if no sensitive value were known.
 
@@ -118,12 +137,10 @@ class FittingRows:
             Their features, and who they are.
         """
         assert self.encoder is not None  # noqa: S101 - for type checkers
-        everyone = np.arange(len(self)) if rows is None else rows
-        is_judged = everyone >= len(self)
-        X = self.X[everyone] if not is_judged.any() else self.X_judged[everyone - len(self)]
+        X = self.features(rows)
         n_own = X.shape[1] - len(self.encoder.names)
         unknown = self.encoder.encode(None, X.shape[0])
-        return beside(X[:, :n_own], unknown, self.encoder.names), self.everyone.take(everyone)
+        return beside(X[:, :n_own], unknown, self.encoder.names), self.people(rows)
 
     def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
         """Numbers of the rows to train on and to judge on; None for all rows."""
@@ -139,6 +156,10 @@ class FittingRows:
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
         """All rows as networks see them; no second copy of a large table is made here."""
+        import torch  # noqa: PLC0415 - linear models predict without it
+
+        from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
+
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         if sparse.issparse(self.X):
@@ -214,17 +235,30 @@ def read_rows(
         everyone = group_rows(y, columns, sample_weight, labels=known, arguments=arguments)
     if s is not None:
         check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
-    return FittingRows(X, everyone, known, s is None, X_judged, encoder)
+    measure = model.fairness_measure
+    if s is not None:
+        measure = among_large(measure, everyone.take(slice(X.shape[0])), model.min_group)
+    return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
+
+
+@contextmanager
+def naming_rows(argument: str = "X, y") -> Iterator[None]:
+    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
+    try:
+        yield
+    except NotFittedError:
+        raise
+    except (TypeError, ValueError) as wrong:
+        if re.search(r"\b[Xy]\b", str(wrong)):
+            raise
+        kind = TypeError if isinstance(wrong, TypeError) else ValueError
+        raise kind(f"{argument}: {wrong}") from wrong
 
 
 def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     """Features and labels as scikit-learn checks them; some of its errors name neither."""
-    try:
+    with naming_rows():
         checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
-    except (TypeError, ValueError) as wrong:
-        if re.search(r"\b[Xy]\b", str(wrong)):
-            raise
-        raise type(wrong)(f"X, y: {wrong}") from wrong
     return checked
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad.measures import among_counted, check_several_groups
 from fairgrad.sklearn.fitting import StackRun
 from fairgrad.sklearn.rows import Scaling
 from fairgrad.training.streamed import train_streamed
 from fairgrad.training.trainer import best_choice
+from fairgrad.usefulness import warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +31,24 @@ class _RowsToCome:
 
     Attributes:
         source: where they come from.
-        is_plain: whether no sensitive values are needed.
+        measure: the model's measure among the groups of enough rows; None for a plain model.
     """
 
     source: RowSource
-    is_plain: bool
+    measure: Any
     encoder: None = None
+
+    @classmethod
+    def of(cls, model: FairGradClassifier, source: RowSource) -> _RowsToCome:
+        measure, groups = model.fairness_measure, source.groups
+        if measure is not None:
+            check_several_groups(measure, groups, "sensitive_features")
+            measure = among_counted(measure, groups, groups.mass.sum(axis=0), model.min_group)
+        return cls(source, measure)
+
+    @property
+    def is_plain(self) -> bool:
+        return self.measure is None
 
     @property
     def X(self) -> NDArray[np.float32]:  # noqa: N802 - as scikit-learn names features
@@ -67,8 +81,9 @@ def fit_streamed(
 ) -> list[FairGradClassifier]:
     """Fits variants of one classifier to the training rows of a source, in the same passes.
 
-    Each chooses among its last epochs by its own rule and the validation rows. A fairness rate of
-    "auto" is the one that reaches exact fairness, whatever the number of rows.
+    Each chooses among its last epochs by its own rule and the validation rows. Settings of "auto"
+    are those of one model that reaches exact fairness: `FairGradClassifier.fit` trains several
+    beside each other then, and moves the last layer of the best, for which it needs all rows.
 
     Args:
         models: not fitted; networks of one shape that are not aware of sensitive values.
@@ -79,7 +94,7 @@ def fit_streamed(
     Returns:
         The models, fitted.
     """
-    rows: list[Any] = [_RowsToCome(source, model.fairness_measure is None) for model in models]
+    rows: list[Any] = [_RowsToCome.of(model, source) for model in models]
     for model, own in zip(models, rows, strict=True):
         model.n_features_in_ = source.n_features
         model._set_up(own)  # noqa: SLF001 - the classifier's other half, here and below
@@ -98,6 +113,9 @@ def fit_streamed(
     )
     for place, (model, own) in enumerate(zip(models, rows, strict=True)):
         choices = training.candidates(place)
-        choice = choices[best_choice(model.selection, choices)]
+        is_auto = isinstance(model.selection, str) and model.selection == "auto"
+        rule = "fairest_of_accurate" if is_auto else model.selection
+        choice = choices[best_choice(rule, choices)]
         model._finish(StackRun(model, members[place], training, place), choice, own)  # noqa: SLF001
+        warn_of_small(model.set_aside_)
     return list(models)

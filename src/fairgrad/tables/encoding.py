@@ -237,8 +237,8 @@ def read_groups(
 
     Args:
         frame: the table.
-        groups: what is known of the sensitive columns.
-        bins: how to cut those of numbers.
+        groups: what the model remembers of the sensitive columns.
+        bins: where columns of numbers are cut.
         missing: texts that mean a missing value, besides the usual ones.
 
     Raises:

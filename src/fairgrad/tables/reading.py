@@ -136,22 +136,28 @@ class ReadingReport:
             taken = {text: n for text, n in self.gaps.get(name, {}).items() if text}
             if taken:
                 listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in taken.items())
-                said.append(f"{name}: {listed} is taken as missing.")
+                are = "is" if len(taken) == 1 else "are"
+                said.append(f"{name}: {listed} {are} taken as missing.")
         for name in (name for name in known if name in self.named):
             texts = ", ".join(
                 f"{text} ({counted(n, 'row')})" for text, n in self.named[name].items()
             )
             first = next(iter(self.named[name]))
             option = f"{prefix}missing {first}" if prefix else f"missing=[{first!r}]"
+            read = "is read as a value of its own"
+            if len(self.named[name]) > 1:
+                read = "are read as values of their own"
             said.append(
-                f"{name}: {texts} is read as a value of its own; use {option} if it means that "
-                "the value is missing."
+                f"{name}: {texts} {read}; use {option} if it means that the value is missing."
             )
         for name in (name for name in known if name in self.spaced):
             values = ", ".join(
                 f"{text!r} ({counted(n, 'row')})" for text, n in self.spaced[name].items()
             )
-            said.append(f"{name}: {values} with spaces around it is taken as the same value.")
+            taken_as = "with spaces around it is taken as the same value"
+            if len(self.spaced[name]) > 1:
+                taken_as = "with spaces around them are taken as the same values"
+            said.append(f"{name}: {values} {taken_as}.")
         said += [f"{name}: {self.written[name]}." for name in known if name in self.written]
         return said
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Groups, Ints
     from fairgrad.torch.processes import Processes
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.plan import Member
+    from fairgrad.training.table import TrainingTable
 
 MAX_DENSE = 64
 """With more cells than these, rows are counted one by one instead of by a product."""
@@ -356,6 +357,7 @@ def _constants_of(
         negative_weights=member.negative_weights,
         cost_matrix=member.cost_matrix,
     )
+    constants = dual.with_steady_rates(constants, member.steady_share)
     if by_label and not constraints.by_label:
         return _for_every_label(constants, len(groups.labels))
     return constants

@@ -24,8 +24,9 @@ from fairgrad.training.evaluation import (
     soft_residual,
 )
 from fairgrad.training.fairness import StackCells, StackedFairness
-from fairgrad.training.networks import ModuleStack, Shape, build
-from fairgrad.training.optimizers import SOLVERS
+from fairgrad.training.networks import ModuleStack, build
+from fairgrad.training.optimizers import OPTIMIZERS
+from fairgrad.training.plan import Shape
 from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Ints
     from fairgrad.training.networks import Network
-    from fairgrad.training.table import Member, RowBatch, TrainingPlan, TrainingTable
+    from fairgrad.training.plan import Member, TrainingPlan
+    from fairgrad.training.table import RowBatch, TrainingTable
 
 State = dict[str, Tensor]
 """Everything that training changes, each tensor (M, ...)."""
@@ -169,7 +171,7 @@ class Stack:
             self._widest = max(self._widest, self.shape.n_features)
         self.evaluation = self.evaluation_on(table, [judged[i] for i in leaders])
         parameters = self.network.parameters
-        self.optimizer = SOLVERS[plan.solver](members, self.network.gain, parameters)
+        self.optimizer = OPTIMIZERS[plan.solver](members, self.network.gain, parameters)
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)

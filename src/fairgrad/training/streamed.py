@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.torch.processes import Processes
-    from fairgrad.training.table import Member, TrainingPlan
+    from fairgrad.training.plan import Member, TrainingPlan
     from fairgrad.training.trainer import Training
 
 

@@ -13,10 +13,10 @@ import torch
 
 from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import ModuleStack, build
+from fairgrad.training.networks import ModuleStack, PerceptronStack, build
 from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.stack import Stack, StackState
-from fairgrad.training.table import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.networks import Shape
+    from fairgrad.training.plan import Member, Shape
     from fairgrad.training.stack import StackParts, State
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.table import TrainingTable
 
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
@@ -42,12 +42,14 @@ class Choice(NamedTuple):
         epoch: after which epoch (counted from 0) it was kept.
         accuracy: on the validation rows.
         unfairness: on the validation rows.
+        merit: what it is chosen by: the accuracy, or with costs as `History` has it.
     """
 
     member: int
     epoch: int
     accuracy: float
     unfairness: float
+    merit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ class Training:
 
     def candidates(self, member: int, epochs: Sequence[int] | None = None) -> list[Choice]:
         """The models of a member that were kept, of some epochs or of all."""
-        accuracy, unfairness = self.history.accuracy, self.history.unfairness
+        figures = (self.history.accuracy, self.history.unfairness, self.history.merit)
         return [
-            Choice(member, epoch, float(accuracy[epoch, member]), float(unfairness[epoch, member]))
+            Choice(member, epoch, *(float(part[epoch, member]) for part in figures))
             for epoch in epochs or self.kept
         ]
 
@@ -119,8 +121,8 @@ class Training:
 
 def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
     """The position of the best of some candidates, which may be of several trainings."""
-    accuracy = np.array([choice.accuracy for choice in candidates])
-    return as_rule(rule)(accuracy, np.array([choice.unfairness for choice in candidates]))
+    merit = np.array([choice.merit for choice in candidates])
+    return as_rule(rule)(merit, np.array([choice.unfairness for choice in candidates]))
 
 
 def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
@@ -134,6 +136,17 @@ def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     StackState(parts).load(state)
     scores = network.scores(torch.as_tensor(X, dtype=dtype)[None])[0].T
     return scores.contiguous().numpy()
+
+
+def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
+    """(n, units) what the last layer of a network sees of rows (n, features)."""
+    dtype = torch.as_tensor(state["network.parameters"]).dtype
+    network = build(shape, 1, [0], dtype)
+    assert isinstance(network, PerceptronStack)  # noqa: S101 - a linear model sees the features
+    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
+    StackState(parts).load(state)
+    with torch.no_grad():
+        return network.activations(torch.as_tensor(X, dtype=dtype)[None])[0].T.double().numpy()
 
 
 def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:

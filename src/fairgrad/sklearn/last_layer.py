@@ -1,0 +1,320 @@
+"""The last step of a fit: the last layer is moved until the bounds are kept, at the least error.
+
+Training ends near the bounds, not within them: steps are noisy, and a cell of few rows is rarely
+seen. What counts are the labelled rows, so models are moved on these. Levels of softened decisions
+have slopes by the parameters of the last layer, which say in which direction the levels come back
+to their bounds; along a line of parameters decisions change only where a row changes its label, so
+every line is searched exactly (`fairgrad.decisions.lines`). Models that share their inputs, as
+linear ones do, are also searched along the lines between them: from one that is fair towards one
+that is accurate. What comes out is a model of the same kind as what was trained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import softmax
+
+from fairgrad.decisions import DecisionLine
+from fairgrad.usefulness import LEAST_GAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.decisions import JudgedDecisions
+    from fairgrad.groups import Floats
+
+PIECE = 8192
+"""Rows scored at a time."""
+
+START_PENALTIES = (1e4, 300.0, 30.0)
+"""Penalties of unfairness; the best model by each of them is a start, from fair to accurate."""
+
+PENALTY = 1e4
+"""Of unfairness, along the lines."""
+
+TEMPERATURES = (0.3, 0.15, 0.08)
+"""Of softened decisions, in parts of the median margin; each for one step."""
+
+DAMPING = (0.1, 0.01)
+"""How much a step holds back where levels hardly move, in parts of where they move most."""
+
+STEPS = 6
+"""Towards the bounds, from each start."""
+
+NEAR, INSIDE = 0.01, 0.002
+"""Levels this close to a bound are looked after; and how far inside of it they are wanted."""
+
+STEP, BETWEEN = (-1.0, 3.0), (-0.5, 1.5)
+"""How far lines are followed: in parts of a step, and of the way between two models."""
+
+ROUNDS = 2
+"""Of lines between models."""
+
+ENOUGH, FEW = 1e-12, 1e-3
+
+
+class LayerInputs:
+    """What the last layer of some models sees, as ``(X - offset) / scale``.
+
+    Args:
+        X: (n, d) array or CSR matrix, never copied.
+        offset: (d,).
+        scale: (d,).
+    """
+
+    def __init__(self, X: Any, offset: Floats | None = None, scale: Floats | None = None) -> None:
+        self.X = X
+        self.scale = np.ones(X.shape[1]) if scale is None else scale
+        self.offset = np.zeros(X.shape[1]) if offset is None else offset
+
+    def scores(self, layer: Floats) -> Floats:
+        """(L, n) scores of the labels by a layer (outputs, d + 1), its last column the bias."""
+        weight = layer[:, :-1] / self.scale
+        bias = layer[:, -1] - weight @ self.offset
+        n = self.X.shape[0]
+        outputs = np.empty((len(layer), n))
+        for rows in (slice(start, start + PIECE) for start in range(0, n, PIECE)):
+            outputs[:, rows] = (self.X[rows] @ weight.T + bias).T
+        return np.concatenate([np.zeros((1, n)), outputs]) if len(layer) == 1 else outputs
+
+    def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
+        """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
+        rows = np.flatnonzero(np.abs(weight) > FEW * np.abs(weight).max())
+        shape = (n_cells, len(rows))
+        by_cell = csr_array((weight[rows], (cell[rows], np.arange(len(rows)))), shape=shape)
+        found = by_cell @ self.X[rows]
+        found = found.toarray() if hasattr(found, "toarray") else found
+        total = np.asarray(by_cell.sum(axis=1)).ravel()
+        return np.column_stack([(found - np.outer(total, self.offset)) / self.scale, total])
+
+
+class MovedLayer(NamedTuple):
+    """A last layer, its scores and how the rows fare.
+
+    Attributes:
+        layer: (outputs, d + 1).
+        scores: (L, n).
+        error: the share of rows decided wrongly, or the mean of their costs.
+        worst: by how much the worst level is beyond its bounds.
+        squares: the sum of squares of what levels are beyond their bounds.
+        start: the number of the model that it was moved from.
+    """
+
+    layer: Floats
+    scores: Floats
+    error: float
+    worst: float
+    squares: float
+    start: int
+
+    def penalised(self, penalty: float) -> float:
+        """What to minimise."""
+        return self.error + penalty * self.squares
+
+
+def keep_bounds(
+    problem: JudgedDecisions, inputs: Sequence[LayerInputs], layers: Sequence[Floats]
+) -> tuple[MovedLayer, list[MovedLayer]]:
+    """The most accurate last layer that was found to keep the bounds; else the fairest of use.
+
+    If the most accurate of the models keeps them, that is the answer.
+
+    Args:
+        problem: labelled rows and constraints.
+        inputs: of the layer of each model; the same object for models that share them.
+        layers: (outputs, d + 1) of each model.
+
+    Returns:
+        It, and the models as they were given, judged.
+    """
+    limit = _limit(problem, 2 if len(layers[0]) == 1 else len(layers[0]))
+    given = [
+        _judged(problem, layer, own.scores(layer), start)
+        for start, (own, layer) in enumerate(zip(inputs, layers, strict=True))
+    ]
+    accurate = min(given, key=lambda own: (own.error, own.worst))
+    if accurate.worst <= 0 and accurate.error <= limit:
+        return accurate, given
+    starts = list(dict.fromkeys(_start(given, penalty) for penalty in START_PENALTIES))
+    searches = {id(own): _Search(problem, own, limit) for own in inputs}
+    for own, model in zip(inputs, given, strict=True):
+        searches[id(own)].take(model)
+    for start in starts:
+        searches[id(inputs[start])].repair(given[start])
+    for search in searches.values():
+        search.connect()
+    found = _best(searches.values(), limit)
+    if found.worst > 0:  # then from all others, too
+        for start in sorted(set(range(len(given))) - set(starts)):
+            searches[id(inputs[start])].repair(given[start])
+            searches[id(inputs[start])].connect()
+        found = _best(searches.values(), limit)
+    return found, given
+
+
+def _start(given: Sequence[MovedLayer], penalty: float) -> int:
+    return min(given, key=lambda own: own.penalised(penalty)).start
+
+
+def _best(searches: Iterable[_Search], limit: float) -> MovedLayer:
+    return min((own.best for own in searches), key=lambda found: _rank(found, limit))
+
+
+def _rank(found: MovedLayer, limit: float) -> tuple[bool, float, float]:
+    """What is of use comes first, then what is fair, then what is accurate."""
+    return found.error > limit, found.worst, found.error
+
+
+def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
+    decided = scores.argmax(0)
+    error = float(problem.row_costs(decided).sum())
+    figures = problem.figures(problem.counted(decided), np.array([error]))
+    return MovedLayer(
+        layer, scores, error, float(figures.worst[0]), float(figures.squares[0]), start
+    )
+
+
+def _limit(problem: JudgedDecisions, n_labels: int) -> float:
+    """The error below which a model is of use: one label for everybody may keep the bounds."""
+    limit = np.inf
+    for label in range(n_labels):
+        scores = np.zeros((n_labels, len(problem.label)))
+        scores[label] = 1.0
+        constant = _judged(problem, scores, scores, label)
+        if constant.worst <= 0:
+            limit = min(limit, constant.error - LEAST_GAIN - ENOUGH)
+    return limit
+
+
+class _Search:
+    """What was found so far among models that share their inputs, and the ways to find more."""
+
+    def __init__(self, problem: JudgedDecisions, inputs: LayerInputs, limit: float) -> None:
+        self.problem, self.inputs, self.limit = problem, inputs, limit
+        self.given: list[MovedLayer] = []
+        self.lower = np.concatenate([part.lower for part in problem.parts])
+        self.upper = np.concatenate([part.upper for part in problem.parts])
+
+    @property
+    def best(self) -> MovedLayer:
+        """The best so far."""
+        return self._found
+
+    def take(self, model: MovedLayer) -> None:
+        """Takes in a model to start from, or to go towards."""
+        self.given.append(model)
+        if len(self.given) == 1 or self._is_better(model):
+            self._found = model
+
+    def _is_better(self, model: MovedLayer) -> bool:
+        own, best = _rank(model, self.limit), _rank(self._found, self.limit)
+        if own[0] != best[0]:
+            return own[0] < best[0]
+        is_as_fair = own[1] <= best[1] + ENOUGH
+        return own[1] < best[1] - ENOUGH or (is_as_fair and own[2] < best[2] - ENOUGH)
+
+    def line(
+        self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
+    ) -> MovedLayer:
+        """The model of the least penalised error along a line; the fairest is kept, if better."""
+        line = DecisionLine(self.problem, model.scores, slopes, window)
+        found = line.best(PENALTY, self.limit)
+        moved = [
+            MovedLayer(
+                model.layer + t * step,
+                model.scores + t * slopes,
+                float(figures.error),
+                float(figures.worst),
+                float(figures.squares),
+                model.start,
+            )
+            for t, figures in found
+        ]
+        for own in moved:
+            if self._is_better(own):
+                self._found = own
+        return moved[-1] if moved else model
+
+    def repair(self, model: MovedLayer) -> None:
+        """Damped Newton steps towards the bounds, by the slopes of softened decisions.
+
+        The length of each step is searched exactly, on the decisions as they are.
+        """
+        size = float(np.median(np.ptp(model.scores, axis=0)))
+        if not size > 0:
+            return
+        for number in range(STEPS):
+            if model.worst <= 0:
+                return
+            change, is_near = self._wanted(model)
+            temperature = size * TEMPERATURES[min(number, len(TEMPERATURES) - 1)]
+            slopes = self._slopes(model.scores, temperature)[is_near]
+            left, stretch, right = np.linalg.svd(slopes, full_matrices=False)
+            along, best = left.T @ change[is_near], model
+            for damping in DAMPING:
+                shrunk = stretch / (stretch**2 + (damping * max(stretch[0], ENOUGH)) ** 2)
+                step = (right.T @ (shrunk * along)).reshape(model.layer.shape)
+                moved = self.line(model, step, self.inputs.scores(step), STEP)
+                if moved.penalised(PENALTY) < best.penalised(PENALTY) - ENOUGH:
+                    best = moved
+            if best is model:
+                return
+            model = best
+
+    def connect(self) -> None:
+        """Lines from the best to all models given, and of its bias alone."""
+        for _ in range(ROUNDS):
+            before = self._found
+            for other in self.given:
+                best = self._found
+                is_fairer = other.worst < best.worst
+                if is_fairer or other.error < best.error:
+                    slopes = other.scores - best.scores
+                    self.line(best, other.layer - best.layer, slopes, BETWEEN)
+            best = self._found
+            for output in range(len(best.layer)):
+                step, slopes = np.zeros_like(best.layer), np.zeros_like(best.scores)
+                step[output, -1] = slopes[output - len(best.layer)] = 1.0
+                far = float(np.abs(best.scores).max())
+                self.line(best, step, slopes, (-2 * far, 2 * far))
+            if self._found is before:
+                return
+            if self._found.worst > 0:
+                self.repair(self._found)
+
+    def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
+        """(J,) by how much levels should change, and which are beyond their bounds or near them."""
+        counted = self.problem.counted(model.scores.argmax(0))
+        pairs = zip(self.problem.parts, counted, strict=True)
+        level = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
+        inside = np.minimum(INSIDE, 0.25 * (self.upper - self.lower))
+        change = np.clip(level, self.lower + inside, self.upper - inside) - level
+        return change, np.minimum(self.upper - level, level - self.lower) < NEAR
+
+    def _slopes(self, scores: Floats, temperature: float) -> Floats:
+        """(J, P) derivatives of the levels of softened decisions by the layer's parameters."""
+        problem, n = self.problem, len(self.problem.label)
+        soft = softmax(scores / temperature, axis=0)
+        right = soft[problem.label, np.arange(n)]
+        outputs = [1] if len(scores) == 2 else range(len(scores))
+        found = []
+        for part in problem.parts:
+            columns = []
+            for label in outputs:
+                if part.n_outcomes == 1:
+                    changes = [right * (soft[label] - (problem.label == label))]
+                else:
+                    changes = [own * ((label == m) - soft[label]) for m, own in enumerate(soft)]
+                sums = [
+                    self.inputs.sums(problem.weight * own / temperature, part.cell, len(part.mass))
+                    for own in changes
+                ]
+                columns.append(np.concatenate(sums))
+            counted = np.concatenate(columns, axis=1)
+            found.append(part.levels(counted) - part.constraints.c0[:, None])
+        return np.concatenate(found)

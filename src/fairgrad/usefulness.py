@@ -1,0 +1,266 @@
+"""Whether a fair model is of use, compared with one label for everybody and with the plain model.
+
+One label for everybody is fair by most definitions, and of no use to anybody. A model that is no
+more accurate than that, or that has lost much against the model trained for accuracy alone, or is
+not even fairer than that one, is a result that nobody wants; so is one that does not keep the
+bounds it was asked for. `find_fault` finds the sentence that says so, for every estimator, the
+program and the report.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fairgrad.dual import cost_shares
+from fairgrad.evaluate import cell_rates, unfairness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import Floats, GroupedRows, Ints
+
+REACHED = 0.005
+"""Bounds are kept if no level lies further beyond them."""
+
+TOLERATED_LOSS = 0.05
+"""Accuracy a fair model may lose against the plain one before it is said."""
+
+LEAST_GAIN = 0.001
+"""A model that is more accurate than one label for everybody by less is no better than that."""
+
+
+class FairnessWarning(UserWarning):
+    """A fit that came out as nobody wants it: of no use, or not as fair as it was asked to be.
+
+    Example:
+        >>> import warnings
+        >>> from fairgrad import FairnessWarning
+        >>> warnings.simplefilter("error", FairnessWarning)  # such a fit is an error then
+        >>> warnings.simplefilter("default", FairnessWarning)
+    """
+
+
+class ModelFigures(NamedTuple):
+    """How good the predictions for some rows are.
+
+    Attributes:
+        accuracy: the share of rows predicted rightly; with costs the merit in its place
+            (`fairgrad.dual.cost_shares`).
+        worst: the largest gap of a level of fairness, max |F|.
+        beyond: by how much the worst level lies beyond its bounds, slack included; 0 if all are
+            kept.
+        only_label: the index of the one label that everybody gets, if so.
+        by_costs: whether mistakes have costs.
+
+    Example:
+        >>> ModelFigures(accuracy=0.8, worst=0.03, beyond=0.01).only_label is None
+        True
+    """
+
+    accuracy: float
+    worst: float
+    beyond: float
+    only_label: int | None = None
+    by_costs: bool = False
+
+    @property
+    def merit(self) -> str:
+        """What the accuracy is called."""
+        return "merit (one less the mean cost)" if self.by_costs else "accuracy"
+
+
+def model_figures(
+    constraints: Constraints, rows: GroupedRows, predicted: Ints, cost_matrix: Any = None
+) -> ModelFigures:
+    """The figures of predictions, counted with these rows.
+
+    Args:
+        constraints: on the cells of the rows' groups, with their slack.
+        rows: labels, groups and weights.
+        predicted: (n,) the index of each row's predicted label.
+        cost_matrix: what mistakes cost; None if all cost the same.
+
+    Example:
+        >>> from fairgrad.groups import group_rows
+        >>> from fairgrad.measures import constraints_of
+        >>> rows = group_rows([0, 1, 0, 1], ["a", "a", "b", "b"])
+        >>> constraints = constraints_of("accuracy_parity", rows.groups, epsilon=0.1)
+        >>> model_figures(constraints, rows, np.array([0, 1, 0, 0])).worst
+        0.25
+    """
+    shares = cost_shares(cost_matrix, len(rows.groups.labels))
+    accuracy = 1.0 - float(np.average(shares[rows.label, predicted], weights=rows.weight))
+    levels = constraints.levels(cell_rates(constraints, rows, predicted))
+    worst, beyond = worst_of(constraints, levels)
+    first = int(predicted[0])
+    only = first if (predicted == first).all() else None
+    return ModelFigures(accuracy, worst, beyond, only, cost_matrix is not None)
+
+
+def worst_of(constraints: Constraints, levels: Floats) -> tuple[float, float]:
+    """The largest gap of some levels, (J,), and by how much one is beyond its bounds, or 0."""
+    worst = float(np.nan_to_num(unfairness(constraints.gaps(levels), "max")))
+    off = np.maximum(levels - constraints.upper, constraints.lower - levels)
+    return worst, max(0.0, float(np.nan_to_num(unfairness(off, "max"))))
+
+
+def constant_figures(
+    constraints: Constraints, rows: GroupedRows, cost_matrix: Any = None
+) -> list[ModelFigures]:
+    """The figures of each label as the one label for everybody."""
+    return [
+        model_figures(constraints, rows, np.full(len(rows), label), cost_matrix)
+        for label in range(len(rows.groups.labels))
+    ]
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """What else could be asked for, in the words of whoever asks.
+
+    Attributes:
+        name: what the slack is called.
+        asked: the slack that was asked for, if it is one number.
+        search: how to have epsilon kept, where training was not asked to see to it; else empty.
+        aware: how to let the model look at the sensitive values; empty if it does so already, or
+            if it cannot.
+        fewer: how to have fewer groups; empty where there are two.
+        enough: the least slack known to be enough, or None.
+    """
+
+    name: str = "epsilon"
+    asked: float | None = None
+    search: str = ""
+    aware: str = "use_sensitive=True"
+    fewer: str = ""
+    enough: float | None = None
+
+    def __str__(self) -> str:
+        more = "" if self.enough is None else f" ({_rounded_up(self.enough):g} would do)"
+        found = [f"a larger {self.name}{more}"]
+        if self.search:
+            found.insert(0, self.search)
+        if self.aware:
+            found.append(f"{self.aware} if the law allows it")
+        if self.fewer:
+            found.append(self.fewer)
+        return "Try " + (", ".join(found[:-1]) + " or " if found[1:] else "") + found[-1] + "."
+
+
+FEWER = "fewer groups (merge small ones, or raise min_group)"
+"""How to have fewer groups."""
+
+
+def find_fault(
+    fair: ModelFigures,
+    constants: Sequence[ModelFigures],
+    plain: ModelFigures | None,
+    labels: Sequence[Any],
+    suggestions: Suggestions,
+    rows: str = "training",
+) -> str | None:
+    """What is wrong with a fair model, in a sentence or two with its figures; None if nothing is.
+
+    In this order: everybody gets one label; one label for everybody is at least as fair, and not
+    less accurate; the bounds are not kept; it is less fair than the plain model; it has lost more
+    than 5 points of accuracy against the plain model. What to try is added.
+
+    Args:
+        fair: the model.
+        constants: each label for everybody.
+        plain: the model trained for accuracy alone, if there is one.
+        labels: the labels.
+        suggestions: what to try.
+        rows: on which rows the figures are.
+
+    Example:
+        >>> fair, plain = ModelFigures(0.61, 0.02, 0.0), ModelFigures(0.70, 0.2, 0.2)
+        >>> print(find_fault(fair, [], plain, [0, 1], Suggestions(aware="")))
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
+        on the training rows. Try a larger epsilon.
+    """
+    found = (
+        _of_constants(fair, constants, labels, rows)
+        or _of_bounds(fair, suggestions, rows)
+        or (plain and _of_plain(fair, plain, rows))
+    )
+    return f"{found} {suggestions}" if found else None
+
+
+def _of_constants(
+    fair: ModelFigures, constants: Sequence[ModelFigures], labels: Sequence[Any], rows: str
+) -> str | None:
+    if fair.only_label is not None:
+        return f"Every {rows} row is predicted as {labels[fair.only_label]!r}."
+    for constant in constants:
+        is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
+        if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
+            assert constant.only_label is not None  # noqa: S101 - it is a constant
+            one = f"{labels[constant.only_label]!r} for everybody"
+            if fair.by_costs:
+                return (
+                    f"The model is of no use: {one} has a {fair.merit} of {constant.accuracy:.4f} "
+                    f"on the {rows} rows, at max |F| {constant.worst:.4f}; the model one of "
+                    f"{fair.accuracy:.4f}, at {fair.worst:.4f}."
+                )
+            return (
+                f"The model is of no use: {one} is right "
+                f"for {constant.accuracy:.4f} of the {rows} rows, at max |F| {constant.worst:.4f}; "
+                f"the model for {fair.accuracy:.4f}, at {fair.worst:.4f}."
+            )
+    return None
+
+
+def _of_bounds(fair: ModelFigures, suggestions: Suggestions, rows: str) -> str | None:
+    if fair.beyond <= REACHED:
+        return None
+    asked = "" if suggestions.asked is None else f"={suggestions.asked:g}"
+    return (
+        f"{suggestions.name}{asked} is not kept: on the {rows} rows the worst level of fairness is "
+        f"{fair.beyond:.4f} beyond its bounds (max |F| {fair.worst:.4f})."
+    )
+
+
+def _of_plain(fair: ModelFigures, plain: ModelFigures, rows: str) -> str | None:
+    if fair.worst > plain.worst + REACHED and fair.beyond > 0:
+        return (
+            f"The model is less fair than the plain one: max |F| is {fair.worst:.4f}, against "
+            f"{plain.worst:.4f}, on the {rows} rows."
+        )
+    cost = plain.accuracy - fair.accuracy
+    if cost > TOLERATED_LOSS:
+        return (
+            f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f}, "
+            f"against {plain.accuracy:.4f} of the plain model, on the {rows} rows."
+        )
+    return None
+
+
+def warn_of_small(set_aside: Mapping[str, int], stacklevel: int = 3) -> None:
+    """Says which groups have too few rows to be looked after; says nothing if there are none."""
+    if not set_aside:
+        return
+    names = list(set_aside)
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    warnings.warn(
+        f"{sum(set_aside.values()):,} people are in groups of too few rows to be constrained or "
+        f"judged: {listed}. min_group=0 includes them.",
+        FairnessWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits, upwards."""
+    if value <= 0:
+        return 0.0
+    digits = 1 - math.floor(math.log10(value))
+    unit = 10.0**digits
+    return math.ceil(round(value * unit, 6)) / unit

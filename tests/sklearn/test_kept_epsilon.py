@@ -1,0 +1,206 @@
+"""What was asked for is what one gets on the rows of the fit, or a warning says that it is not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairgrad import fairness_levels
+from fairgrad.decisions import JudgedCells, JudgedDecisions
+from fairgrad.groups import group_rows
+from fairgrad.measures import On, among_large, constraints_of
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.last_layer import LayerInputs, keep_bounds
+from fairgrad.usefulness import FairnessWarning, ModelFigures, Suggestions, find_fault
+
+QUICK = {"random_state": 0, "verbose": False, "max_iter": 40}
+
+
+def make_table(n=2500, n_groups=3, n_labels=2, seed=0):
+    """Groups differ in their features, in how many they are, and in their labels."""
+    rng = np.random.default_rng(seed)
+    s = np.minimum(rng.geometric(0.45, n) - 1, n_groups - 1)
+    X = rng.normal(size=(n, 4)) + np.outer(s, [0.8, 0.0, -0.4, 0.0])
+    score = X @ [1.0, 0.7, -0.5, 0.2] + 0.4 * s + rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_labels) / n_labels))
+    return X, y, np.array([f"g{i}" for i in s])
+
+
+def fitted(table, measure, epsilon, **changed):
+    """The model, the worst level of its predictions by their definition, and what was warned of."""
+    X, y, s = table
+    model = FairGradClassifier(measure, epsilon=epsilon, **{**QUICK, **changed})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=s)
+    predicted = model.predict(X, **({"sensitive_features": s} if model.use_sensitive else {}))
+    levels = fairness_levels(y, predicted, s, measure, y_desirable=model.y_desirable)
+    np.testing.assert_allclose(model.levels_, levels.values, atol=1e-9)
+    said = [str(one.message) for one in caught if one.category is FairnessWarning]
+    return model, np.max(levels.gaps), said
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.03])
+@pytest.mark.parametrize(
+    "measure",
+    ["equalized_odds", "equality_of_opportunity", "demographic_parity", "accuracy_parity"],
+)
+def test_epsilon_is_kept_on_the_rows_of_the_fit(measure, epsilon):
+    table = make_table()
+    model, worst, _ = fitted(table, measure, epsilon)
+    assert worst <= epsilon + 0.005
+    most_frequent = np.bincount(table[1]).max() / len(table[1])
+    if measure != "accuracy_parity":  # by which one label for everybody is not fair
+        assert model.score(table[0], table[1]) > most_frequent
+    assert model.epsilon_ == epsilon
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hidden_layer_sizes": (8,), "max_iter": 25},
+        {"use_sensitive": True},
+        {"cost_matrix": [[0, 1], [2, 0]]},
+    ],
+    ids=["network", "aware", "costs"],
+)
+def test_epsilon_is_kept_by_all_kinds_of_models(changed):
+    _, worst, _ = fitted(make_table(), "equalized_odds", 0.03, **changed)
+    assert worst <= 0.035
+
+
+@pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])
+def test_epsilon_is_kept_with_several_labels(measure):
+    table = make_table(n_labels=3)
+    _, worst, _ = fitted(table, measure, 0.04, y_desirable=(2,))
+    assert worst <= 0.045
+
+
+@given(seed=st.integers(0, 2**16), data=st.data())
+@settings(max_examples=8)
+def test_no_miss_is_silent(seed, data):
+    n = data.draw(st.sampled_from([300, 1200]))
+    table = make_table(n, data.draw(st.integers(2, 6)), seed=seed)
+    epsilon = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
+    rows = group_rows(table[1], table[2])
+    model, _, said = fitted(table, "equalized_odds", epsilon, min_group=0)
+    constraints = constraints_of("equalized_odds", rows.groups)
+    predicted = model.predict(table[0])
+    gaps = constraints.gaps(model.levels_)
+    if np.nanmax(gaps) > epsilon + 0.005 or len(set(predicted)) == 1:
+        assert said
+
+
+def test_a_larger_epsilon_is_not_less_accurate():
+    table = make_table()
+    accuracy = [fitted(table, "demographic_parity", e)[0].score(*table[:2]) for e in (0, 0.03, 0.2)]
+    assert accuracy[0] <= accuracy[1] + 0.003
+    assert accuracy[1] <= accuracy[2] + 0.003
+
+
+def test_the_default_is_exact_but_on_small_tables():
+    X, y, s = make_table(12_000)
+    settings_ = {**QUICK, "max_iter": 3, "compare_plain": False}
+    assert FairGradClassifier(**settings_).fit(X, y, sensitive_features=s).epsilon_ == 0
+    X, y, s = make_table(500)
+    assert FairGradClassifier(**settings_).fit(X, y, sensitive_features=s).epsilon_ == 0.05
+    given_rate = FairGradClassifier(fairness_rate=0.05, **settings_)
+    assert given_rate.fit(X, y, sensitive_features=s).epsilon_ == 0
+
+
+def test_the_last_step_finds_the_best_threshold():
+    """Of one feature all models are thresholds: the best of them is found by trying all."""
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 400)
+    x = rng.normal(size=400) + 0.7 * s
+    y = (x + rng.normal(size=400) > 0.5).astype(int)
+    rows = group_rows(y, s)
+    bound = 0.08
+    constraints = constraints_of("demographic_parity", rows.groups, epsilon=bound)
+    problem = JudgedDecisions(y, None, [JudgedCells(constraints, rows, 0.0)])
+    most_accurate = 0.0
+    cuts = np.sort(x)
+    for cut in np.concatenate([[cuts[0] - 1], (cuts[1:] + cuts[:-1]) / 2, [cuts[-1] + 1]]):
+        predicted = (x > cut).astype(int)
+        if fairness_levels(y, predicted, s, "demographic_parity").gaps.max() <= bound:
+            most_accurate = max(most_accurate, np.mean(predicted == y))
+    start = np.array([[2.0, -1.0]])
+    (found, given) = keep_bounds(problem, [LayerInputs(x[:, None])], [start])
+    assert given[0].worst > 0  # there is something to do
+    assert 1 - found.error == pytest.approx(most_accurate)
+    decided = (found.layer[0, 0] * x + found.layer[0, 1] > 0).astype(int)
+    assert np.mean(decided == y) == pytest.approx(most_accurate)
+
+
+def test_small_groups_do_not_steer_and_are_named():
+    X, y, s = make_table(2000, 2)
+    s = s.astype(object)
+    s[:12] = "few"
+    settings_ = {**QUICK, "fairness_rate": 0.05}
+    model = FairGradClassifier("demographic_parity", compare_plain=False, **settings_)
+    with pytest.warns(FairnessWarning, match=r"^12 people are in groups of too few rows.*s=few"):
+        model.fit(X, y, sensitive_features={"s": s})
+    assert not any("few" in name for name in model.constraint_names_)
+    assert model.set_aside_ == {"s=few": 12}
+    few = [i for i, name in enumerate(model.cell_names_) if "few" in name]
+    np.testing.assert_array_equal(model.cell_weights_[few], 1.0)
+    known = np.where(s == "few", None, s)  # the same as if their values were not known
+    unknown = FairGradClassifier("demographic_parity", compare_plain=False, **settings_)
+    unknown.fit(X, y, sensitive_features={"s": known})
+    np.testing.assert_allclose(model.coef_, unknown.coef_)
+    everyone = FairGradClassifier(
+        "demographic_parity", compare_plain=False, min_group=0, **settings_
+    ).fit(X, y, sensitive_features={"s": s})
+    assert any("few" in name for name in everyone.constraint_names_)
+    assert everyone.set_aside_ == {}
+
+
+def test_groups_are_small_by_the_attributes_of_their_measure():
+    rng = np.random.default_rng(0)
+    sex, race = rng.choice(["F", "M"], 400), rng.choice(["a", "b"], 400)
+    race[:20] = "c"
+    rows = group_rows(rng.integers(0, 2, 400), {"sex": sex, "race": race})
+    both = [On("sex", "accuracy_parity"), On("race", "accuracy_parity")]
+    large = among_large(both, rows, 30)
+    assert constraints_of(large, rows.groups).names == ("sex=F", "sex=M", "race=a", "race=b")
+    assert large.set_aside() == {"race=c": 20}
+    assert among_large(both, rows, 20) is both
+
+
+def test_a_model_of_no_use_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, s = np.ones((600, 1)), rng.integers(0, 2, 600)  # nothing to be learnt
+    y = (rng.random(600) < 0.3).astype(int)
+    model = FairGradClassifier("demographic_parity", **QUICK)
+    with pytest.warns(FairnessWarning, match=r"^Every training row is predicted as 0\. Try"):
+        model.fit(X, y, sensitive_features=s)
+
+
+GOOD, PLAIN = ModelFigures(0.8, 0.01, 0.0), ModelFigures(0.82, 0.2, 0.2)
+CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, 0), ModelFigures(0.4, 0.0, 0.0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("fair", "plain", "expected"),
+    [
+        (GOOD, PLAIN, None),
+        (GOOD, None, None),
+        (GOOD._replace(only_label=1), PLAIN, "Every training row is predicted as 'yes'."),
+        (GOOD._replace(accuracy=0.6), PLAIN, "The model is of no use: 'no' for everybody"),
+        (GOOD._replace(beyond=0.02, worst=0.04), PLAIN, "epsilon=0.02 is not kept"),
+        (ModelFigures(0.8, 0.204, 0.004), PLAIN._replace(worst=0.19), "less fair than the plain"),
+        (GOOD._replace(accuracy=0.7), PLAIN, "Fairness costs 12.0 points of accuracy"),
+    ],
+)
+def test_every_fault_has_its_sentence(fair, plain, expected):
+    suggestions = Suggestions(asked=0.02, enough=0.0312)
+    found = find_fault(fair, CONSTANTS, plain, ["no", "yes"], suggestions)
+    if expected is None:
+        assert found is None
+    else:
+        assert expected in found
+        assert found.endswith(
+            "Try a larger epsilon (0.032 would do) or use_sensitive=True if the law allows it."
+        )
