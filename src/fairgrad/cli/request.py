@@ -298,6 +298,7 @@ def is_streamed(given: Mapping[str, Any], columns: ColumnRoles, settings: ModelS
         "--model lightgbm": settings.grows_trees,
         f"--method {settings.method}": settings.method != "gradient",
         "--use-sensitive": columns.use_sensitive,
+        "--cost": settings.costs,
     }
     unfit = [option for option, value in needs.items() if value]
     if asked and unfit:

@@ -526,7 +526,6 @@ def _surveyed(
         )
         table = survey(stored, columns, options, run_shown)
         check_desirable(table.labels, columns, settings)
-        settings.cost_matrix(table.labels)  # refused before anything is trained
         _check_parts(table)
     except Exception:
         kept.clear()
