@@ -193,16 +193,16 @@ def _say_certified(outcome: AuditedModel) -> None:
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
     """A model and its audit as plain values."""
-    audit = outcome.audit
+    audit, totals = outcome.audit, outcome.prepared.totals
     return {
         "schema": "fairgrad.fit",
         "schema_version": 1,
         "out": out,
         "files": files,
         "rows": {
-            "training_and_validation": len(outcome.prepared.rest),
-            "test": len(outcome.judged.rows),
-            "folds": len(outcome.prepared.folds),
+            "training_and_validation": totals.training + totals.validation,
+            "test": totals.test,
+            "folds": totals.folds,
         },
         "desirable": outcome.prepared.desirable,
         "accuracy": audit.accuracy,
