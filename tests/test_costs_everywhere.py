@@ -205,8 +205,6 @@ def test_the_program_says_what_predictions_cost(table, tmp_path, more):
         assert found["mean_costs"][name] == pytest.approx(COSTS[true, predicted].mean())
     said = " ".join(found["notes"])
     assert ("it has a mean cost of" in said) == ("auto" in more)
-    if "auto" not in more:
-        assert ("follows --cost only in part" in said) == ("lightgbm" not in more)
     assert "top:low 8, top : mid 2, low:top 2; other mistakes 1" in (
         (out / "MODEL_CARD.md").read_text(encoding="utf-8")
     )

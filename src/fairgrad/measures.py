@@ -133,8 +133,7 @@ def equalized_odds_all(groups: Groups) -> Constraints:
     """Within each true label, the chance of predicting any label is the same in every group.
 
     ``F_(l',l,r) = P(h = l' | y = l, s = r) - P(h = l' | y = l)``, one constraint per predicted
-    label, true label and group. With two labels it is `equalized_odds`. Linear models trained for
-    it lose much accuracy: a hidden layer, trees or `FairDecisionClassifier` serve it better.
+    label, true label and group. With two labels it is `equalized_odds`.
 
     Example:
         >>> rows = {(y, s): 10 for y in ("no", "maybe", "yes") for s in ("a", "b")}
@@ -374,6 +373,9 @@ class On:
             unknown are in no constraint. Strata where fewer than two groups have rows are left out,
             with a warning.
 
+    Raises:
+        ValueError: if it names no attribute.
+
     Example:
         >>> groups = Groups.from_data([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
         >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
@@ -387,6 +389,10 @@ class On:
     measure: Any
     epsilon: float = 0.0
     given: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -509,8 +515,6 @@ def _constraints_among(
             raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
         return stack([_constraints_among(m, groups, y_desirable, large) for m in measure], groups)
     on = measure if isinstance(measure, On) else On(groups.attributes, measure)
-    if not on.compared:
-        raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
     function = _as_function(on.measure, y_desirable)
     compares = isinstance(as_measure(on.measure), (str, _Bound))  # others name their own cells
     rows = large.rows_of(groups) if large is not None and compares else None

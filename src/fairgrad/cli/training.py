@@ -537,7 +537,6 @@ def train(
     # Exactly this class: subclasses are libraries' hints to programmers.
     said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
-    said += _about_linear(trained.fair, settings)
     faults = [str(one.message) for one in caught if one.category is FairnessWarning]
     return replace(
         trained,
@@ -551,20 +550,6 @@ def _by_options(sentence: str) -> str:
     for argument, option in FAULT_OPTIONS.items():
         sentence = sentence.replace(argument, option)
     return sentence
-
-
-def _about_linear(model: Any, settings: ModelSettings) -> list[str]:
-    """What the reader should know of a linear model whose labels all have weights of their own."""
-    is_linear = isinstance(model, FairGradClassifier) and not settings.hidden
-    asked = [name for name in settings.measures if name == "equalized_odds_all"]
-    asked += ["--cost"] if settings.costs else []
-    if not (is_linear and asked and len(model.classes_) > 2):
-        return []
-    note = (
-        f"A linear model of more than two labels follows {' and '.join(asked)} only in part: "
-        "--hidden 64, --model lightgbm or --method decision often give a better one."
-    )
-    return [note]
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
@@ -683,8 +668,14 @@ def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
             return trees.fit(X, y, sensitive_features=s)
         trees = boosted_trees(settings, len(y), None, use_sensitive=use)
         return trees.fit(X, y, sensitive_features=s if use else None)
-    plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
     X, y, s = prepared.training
+    if settings.costs and not prepared.columns.use_sensitive:
+        # What is cheapest by the probabilities of the model without costs: a linear model trained
+        # by the costs of many labels cannot follow them.
+        own = _network(prepared, settings, fairness_measure=None, cost_matrix=None)
+        costs = settings.cost_matrix(sorted(prepared.labels))
+        return FairDecisionClassifier(own, None, cost_matrix=costs).fit(X, y)
+    plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
     return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 

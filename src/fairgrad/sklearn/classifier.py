@@ -89,8 +89,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. Epochs and rates are then chosen by the
             mean cost in place of the accuracy, 3 points being 3 % of the dearest mistake. With
-            more than two classes a linear model follows costs only in part; hidden layers, or
-            `FairDecisionClassifier`, follow them better.
+            more than two classes and no measure a linear model follows costs only in part; hidden
+            layers, or `FairDecisionClassifier`, follow them better.
         sensitive_columns: columns of X (names of a data frame, positions of an array) that hold
             the sensitive values; they are taken out of the features.
         use_sensitive: whether the model may look at the sensitive values, in fit and to predict:

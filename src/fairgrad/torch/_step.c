@@ -507,7 +507,7 @@ INLINE int add_gradient_any(int is_single, int64_t m, int64_t rows, int64_t n, i
     for (int64_t j = 0; j < m; j += 2, r += 2 * n, gradient += 2 * d) {
         int is_last = j + 1 == m;
         if (is_single && is_last) gradient_of_rows(1, 1, 8, rows, n, d, r, x, gradient);
-        else if (is_single) gradient_of_rows(1, 2, 4, rows, n, d, r, x, gradient);
+        else if (is_single) gradient_of_rows(1, 2, 8, rows, n, d, r, x, gradient);
         else if (is_last) gradient_of_rows(0, 1, 8, rows, n, d, r, x, gradient);
         else gradient_of_rows(0, 2, 4, rows, n, d, r, x, gradient);
     }
