@@ -333,8 +333,9 @@ class TestConventions:
                 LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True),
                 "demographic_parity",
                 use_sensitive=True,
+                random_state=0,
             ).set_fit_request(sensitive_features=True, sample_weight=True)
-            model.set_score_request(sample_weight=True)
+            model.set_score_request(sample_weight=True, sensitive_features=True)
             given = {"sensitive_features": hiring.sex, "sample_weight": np.ones(1500)}
             scores = cross_val_score(model, hiring.X, hiring.y, cv=2, params=given)
             assert (scores > 0.5).all()
