@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test coverage test-browser test-cuda test-network lint format docs bench-overhead bench-smoke reliability pictures clean
+.PHONY: demo test coverage test-browser test-cuda test-network test-lowest test-newest lint format docs bench-overhead bench-smoke reliability pictures clean
 
 .venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
 	$(PYTHON) -m venv .venv
@@ -43,6 +43,13 @@ test-cuda: .venv/dev
 test-network: .venv/dev
 	FAIRGRAD_TEST_NETWORK=1 $(BIN)/pytest tests/datasets
 
+# The lowest versions of the dependencies that pyproject.toml allows, and the newest there are.
+test-lowest: .venv/dev
+	$(BIN)/python scripts/lowest_versions.py build/lowest
+
+test-newest: .venv/dev
+	$(BIN)/python scripts/lowest_versions.py build/newest --newest
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -71,7 +78,7 @@ bench-smoke: .venv/dev
 
 # Odd inputs, killed processes, full disks: is it as promised?
 reliability: .venv/dev
-	$(BIN)/python -m reliability
+	$(BIN)/python -m reliability fuzz faults
 
 # The pictures in the README, from the demo's report.
 pictures: .venv/dev

@@ -1,9 +1,10 @@
 """Processor seconds of what a new process costs: imports, and the program on small tables.
 
 Every command runs in a process of its own, one thread, in turns; medians. The model and the table
-are those of `fairgrad demo`. With --out the table is also written there, as cold_start.csv.
+are those of `fairgrad demo`. With --out the table is also written there, as cold_start.csv. With
+--before, the folder `src` of an earlier version, its commands are measured in the same turns.
 
-    python benchmarks/cold_start.py [--repeats 3] [--out results]
+    python benchmarks/cold_start.py [--repeats 3] [--before FOLDER] [--out results]
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ def commands(folder: Path) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def seconds(arguments: list[str]) -> float:
-    """Processor seconds of a Python process."""
+def seconds(arguments: list[str], source: Path | None = None) -> float:
+    """Processor seconds of a Python process, with the package in this folder if one is given."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if source:
+        environment["PYTHONPATH"] = str(source.resolve())
     command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
@@ -73,24 +76,28 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--before", type=Path, help="the folder src of an earlier version")
     parser.add_argument("--out", type=Path, help="folder to write cold_start.csv into")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         make_tables(folder)
-        own = commands(folder)
-        times: dict[str, list[float]] = {name: [] for name in own}
-        for _ in range(options.repeats):
-            for name, arguments in own.items():
-                times[name].append(seconds(arguments))
-    rows = [
-        {"what": name, "processor_seconds": round(median(taken), 2)}
-        for name, taken in times.items()
-    ]
-    frame = pd.DataFrame(rows)
-    print(frame.to_string(index=False))
-    if options.out:
-        write_whole(options.out / "cold_start.csv", frame.to_csv(index=False))
+        sources = [options.before, None] if options.before else [None]
+        rows = []
+        for name, arguments in commands(folder).items():
+            turns = [[seconds(arguments, s) for s in sources] for _ in range(options.repeats)]
+            medians = [median(taken) for taken in zip(*turns, strict=True)]
+            row: dict[str, object] = {"what": name}
+            if options.before:
+                row["before"] = round(medians[0], 2)
+            row["processor_seconds"] = round(medians[-1], 2)
+            if options.before:
+                row["times_faster"] = round(median(old / new for old, new in turns), 1)
+            rows.append(row)
+            print(pd.DataFrame(rows[-1:]).to_string(index=False, header=len(rows) == 1), flush=True)
+            if options.out:
+                table = pd.DataFrame(rows).to_csv(index=False)
+                write_whole(options.out / "cold_start.csv", table)
 
 
 if __name__ == "__main__":

@@ -1,45 +1,39 @@
 """Processes that are killed, stopped, or find no room to write: nothing is lost or half-written.
 
-Every trial starts the real program in a process of its own and disturbs it. Afterwards its output
-is either not there at all or whole: it is read back. What was there before is as it was.
+Every trial runs the real program in a process of its own and disturbs it. Afterwards its output is
+whole: it is read back; what was there before is as it was, and nothing else is left behind. The
+processes are forked from this one after the imports, so that moments fall into the work.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import resource
 import signal
-import subprocess
+import stat
 import sys
 import time
+import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from fairgrad.cli import main
 from fairgrad.cli.folder import MARK, OURS, load_model
-from fairgrad.persistence import load
+from fairgrad.persistence import load, save
+from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-STOPPED, FAILED = 130, 2
-SAVING = """
-import sys
-from fairgrad.persistence import save
-from fairgrad.sklearn import FairGradClassifier
-import numpy as np
-rng = np.random.default_rng(0)
-X, y, s = rng.normal(size=(300, 200)), rng.integers(2, size=300), rng.integers(2, size=300)
-model = FairGradClassifier(max_iter=1, fairness_rate=0.05, compare_plain=False)
-model.fit(X, y, sensitive_features=s)
-print("ready", flush=True)
-while True:
-    save(model, sys.argv[1])
-"""
+STOPPED, FAILED, NOBODY = 130, 2, 65534
+NAMED = ("--target", "hired", "--sensitive", "sex")
+USED = ("cli.training", "cli.card", "cli.terminal", "report", "frontier", "audit")
 
 
 @dataclass
@@ -62,6 +56,69 @@ class Trials:
         if found is False:
             self.faults.append(f"{what}: the output is not whole")
 
+    def leaves_nothing(self, folder: Path, known: set[str], *, hidden: bool) -> None:
+        """Notes what lies in a folder that does not belong there; hidden remains if allowed."""
+        strangers = {file.name for file in folder.iterdir()} - known
+        strangers = {name for name in strangers if not (hidden and name.startswith("."))}
+        if strangers:
+            self.faults.append(f"left behind: {sorted(strangers)}")
+
+
+@dataclass
+class Forked:
+    """A running process, and what it has said on its standard error."""
+
+    pid: int
+    errors: Any
+
+    def end(self, number: int = 0) -> tuple[int, str]:
+        """Sends a signal, if one is given, and waits: exit code (minus a signal's number), text."""
+        if number:
+            os.kill(self.pid, number)
+        with self.errors:
+            said = self.errors.read()
+        _, status = os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(status), said
+
+
+def start(
+    work: Callable[[], Any], *, most_bytes: int | None = None, user: int | None = None
+) -> Forked:
+    """Runs something in a process of its own; files beyond `most_bytes` have no room."""
+    for name in USED:
+        importlib.import_module(f"fairgrad.{name}")
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return Forked(pid, os.fdopen(reading, errors="replace"))
+    code: Any = 1
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for own, number in ((nothing, 0), (nothing, 1), (writing, 2)):
+            os.dup2(own, number)
+        os.close(writing)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
+        if most_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+        if user is not None:
+            os.setuid(user)
+        work()
+        code = 0
+    except SystemExit as left:
+        code = left.code or 0
+    except BaseException:  # noqa: BLE001 - nothing may get back into the code of the other process
+        traceback.print_exc()
+    finally:
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def program(*arguments: object) -> Callable[[], Any]:
+    """The program with these arguments."""
+    return lambda: main([str(argument) for argument in arguments])
+
 
 def people(folder: Path, n: int = 2_000) -> Path:
     """A table to train on."""
@@ -73,36 +130,14 @@ def people(folder: Path, n: int = 2_000) -> Path:
     return folder / "people.csv"
 
 
-def program(*arguments: object) -> list[str]:
-    """The command line of the program."""
-    return [sys.executable, "-m", "fairgrad.cli", *map(str, arguments)]
-
-
-def start(command: Sequence[str], most_bytes: int | None = None) -> subprocess.Popen[str]:
-    """Starts a process in a session of its own; files beyond `most_bytes` have no room."""
-
-    def limit() -> None:
-        if most_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    return subprocess.Popen(  # noqa: S603 - our own program
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-        preexec_fn=limit,  # noqa: PLW1509 - nothing else runs here
-    )
-
-
 def whole_model(folder: Path) -> bool | None:
     """Whether a model's folder is there with all its files, and can be used."""
     if not folder.exists():
         return None
     model = load_model(folder, ["a", "b", "c", "d"])
     scores, _ = model.scores(pd.DataFrame(np.zeros((3, 4)), columns=list("abcd")))
-    return bool(np.isfinite(scores).all()) and {file.name for file in folder.iterdir()} <= OURS
+    found = {file.name for file in folder.iterdir()}
+    return bool(np.isfinite(scores).all()) and found <= OURS and "report.html" in found
 
 
 def whole_frontier(folder: Path) -> bool | None:
@@ -121,36 +156,43 @@ def whole_file(path: Path) -> bool | None:
     return bool(np.isfinite(load(path).predict_proba(np.zeros((2, 200)))).all())
 
 
-def no_debris(folder: Path, known: set[str]) -> bool:
-    """Whether nothing is there that was not before, hidden files of killed processes excepted."""
-    return {file.name for file in folder.iterdir() if not file.name.startswith(".")} <= known
+def _saving(path: Path) -> Callable[[], Any]:
+    """Saves a model for two seconds, over and over."""
+    rng = np.random.default_rng(0)
+    X, y, s = rng.normal(size=(300, 200)), rng.integers(2, size=300), rng.integers(2, size=300)
+    model = FairGradClassifier(max_iter=1, fairness_rate=0.05, compare_plain=False)
+    model.fit(X, y, sensitive_features=s)
+
+    def work() -> None:
+        end = time.monotonic() + 2.0
+        while time.monotonic() < end:
+            save(model, path)
+
+    return work
 
 
-def killed(folder: Path, n: int, *, number: int = signal.SIGKILL) -> dict[str, Trials]:
-    """`fit`, `frontier` and `save`, each killed at n moments spread over its run."""
+def killed(folder: Path, n: int) -> dict[str, Trials]:
+    """`fit`, `frontier` and `save` over what is there, each killed at n moments of its run."""
     table = people(folder)
-    named = ("--target", "hired", "--sensitive", "sex")
-    kinds: dict[str, tuple[list[str], Callable[[Path], bool | None]]] = {
-        "fit": (program("fit", table, *named, "--force", "--out"), whole_model),
-        "frontier": (program("frontier", table, *named, "--force", "--out"), whole_frontier),
-        "save": ([sys.executable, "-c", SAVING], whole_file),
+    fit = ("fit", table, *NAMED, "--force", "--out", folder / "fit")
+    frontier = ("frontier", table, *NAMED, "--force", "--out", folder / "frontier")
+    kinds: dict[str, tuple[Callable[[], Any], Callable[[Path], bool | None]]] = {
+        "fit": (program(*fit), whole_model),
+        "frontier": (program(*frontier), whole_frontier),
+        "save": (_saving(folder / "save"), whole_file),
     }
     chance = random.Random(0)  # noqa: S311 - moments, not secrets
     results = {}
-    for kind, (command, is_whole) in kinds.items():
-        out, found = folder / kind, Trials()
-        took = _seconds([*command, str(out)]) if kind != "save" else 1.0
+    for kind, (work, is_whole) in kinds.items():
+        found, took = Trials(), _seconds(work)
         for _ in range(n):
-            running = start([*command, str(out)])
-            if kind == "save" and running.stdout is not None:
-                running.stdout.readline()
+            running = start(work)
             time.sleep(chance.uniform(0, took))
-            os.killpg(running.pid, number)
-            running.communicate()
-            found.check(kind, lambda out=out, is_whole=is_whole: is_whole(out))
-        if not no_debris(folder, {table.name, *kinds}):
-            found.faults.append(f"{kind}: something was left behind")
-        results[f"{kind}, kill -{number}"] = found
+            running.end(signal.SIGKILL)
+            # It was there before, so it is there now, the old one or the new one.
+            found.check(kind, lambda is_whole=is_whole, kind=kind: is_whole(folder / kind) is True)
+        found.leaves_nothing(folder, {table.name, *kinds}, hidden=True)
+        results[f"{kind}, kill -9"] = found
     return results
 
 
@@ -158,51 +200,60 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
     """SIGTERM and Ctrl-C at n moments each: exit code 130 and nothing written, or all of it."""
     table, results = people(folder), {}
     chance = random.Random(1)  # noqa: S311 - moments, not secrets
-    for number in (signal.SIGINT, signal.SIGTERM):
-        found, out = Trials(), folder / f"stopped {number}"
-        command = program("fit", table, "--target", "hired", "--sensitive", "sex", "--out", out)
-        took = _seconds([*command, "--force"])
-        _remove(out)
+    for name, number in {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM}.items():
+        found, out = Trials(), folder / "out"
+        work = program("fit", table, *NAMED, "--out", out)
+        took = _seconds(work)
+        remove(out)
         for _ in range(n):
-            running = start(command)
-            # Before Python runs our first line, a signal ends it as any program.
-            time.sleep(chance.uniform(0.3 * took, took))
-            running.send_signal(number)
-            _, said = running.communicate()
+            running = start(work)
+            # Before our first line has run, a signal ends the process as it does any other.
+            time.sleep(chance.uniform(min(0.1, took / 5), took))
+            code, said = running.end(number)
             ends = {0: out.exists(), STOPPED: not out.exists() and "Traceback" not in said}
-            whole = ends.get(running.returncode, False)
-            found.check(f"signal {number}", lambda whole=whole: whole)
-            _remove(out)
-        if any(entry.name.startswith(".") for entry in folder.iterdir()):
-            found.faults.append(f"signal {number}: something was left behind")
-        results[f"fit, signal {number}"] = found
+            whole = ends.get(code, False)
+            found.check(f"{name}: {code} {said[-200:]}", lambda whole=whole: whole)
+            remove(out)
+        found.leaves_nothing(folder, {table.name}, hidden=False)
+        results[f"fit, {name}"] = found
     return results
 
 
 def no_room(folder: Path, n: int) -> dict[str, Trials]:
     """`fit` and `predict` where files cannot grow beyond n sizes: a sentence, and nothing left."""
     table, results = people(folder), {}
-    model, predictions = folder / "model", folder / "p.csv"
-    named = ("--target", "hired", "--sensitive", "sex")
-    subprocess.run(program("fit", table, *named, "--out", model), check=True, capture_output=True)  # noqa: S603 - our own program
+    model = folder / "model"
+    _seconds(program("fit", table, *NAMED, "--out", model))
+    out = folder / "out.csv"
     kinds = {
-        "fit": (program("fit", table, *named, "--out", folder / "new"), folder / "new"),
-        "predict": (program("predict", model, table, "--out", predictions), predictions),
+        "fit": program("fit", table, *NAMED, "--out", out),
+        "predict": program("predict", model, table, "--out", out),
     }
-    for kind, (command, out) in kinds.items():
+    for kind, work in kinds.items():
         found = Trials()
         for size in np.geomspace(10, 30_000, n).astype(int).tolist():
-            running = start(command, most_bytes=size)
-            _, said = running.communicate()
-            sentence = said.strip().splitlines()[-1] if said.strip() else ""
-            refused = running.returncode == FAILED and sentence.startswith("Error: ")
-            whole = (refused and not out.exists()) or (running.returncode == 0 and out.exists())
-            found.check(f"{kind} with {size} bytes: {sentence}", lambda whole=whole: whole)
-            _remove(out)
-        if any(entry.name.startswith(".") for entry in folder.iterdir()):
-            found.faults.append(f"{kind}: something was left behind")
+            code, said = start(work, most_bytes=size).end()
+            _judge(found, f"{kind} with {size} bytes", code, said, out)
+        found.leaves_nothing(folder, {table.name, model.name}, hidden=False)
         results[f"{kind}, disk full"] = found
     return results
+
+
+def not_allowed(folder: Path, n: int) -> dict[str, Trials]:
+    """`fit` into a folder that nobody but its owner may write to: refused at once, by name."""
+    table, found = people(folder), Trials()
+    folder.chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
+    closed = folder / "closed"
+    closed.mkdir()
+    closed.chmod(0o555)
+    user = NOBODY if os.getuid() == 0 else None
+    for _ in range(n):
+        out = closed / "out"
+        code, said = start(program("fit", table, *NAMED, "--out", out), user=user).end()
+        _judge(found, "read-only", code, said, out)
+        if code == FAILED and str(out) not in said:
+            found.faults.append(f"read-only: the folder is not named: {said[-200:]}")
+    return {"fit, read-only folder": found}
 
 
 def at_once(folder: Path, n: int) -> dict[str, Trials]:
@@ -210,33 +261,48 @@ def at_once(folder: Path, n: int) -> dict[str, Trials]:
     table, found = people(folder), Trials()
     out = folder / "shared"
     for _ in range(n):
-        commands = [
-            program("fit", table, "--target", "hired", "--sensitive", "sex", "--force",
-                    "--epsilon", epsilon, "--out", out)
-            for epsilon in (0, 0.1)
-        ]  # fmt: skip
-        running = [start(command) for command in commands]
-        said = [process.communicate()[1] for process in running]
-        codes = {process.returncode for process in running}
-        is_clear = codes <= {0, FAILED} and not any("Traceback" in text for text in said)
-        found.check("two at once", lambda clear=is_clear: clear and whole_model(out) is True)
+        named = ("fit", table, *NAMED, "--force", "--out", out, "--epsilon")
+        running = [start(program(*named, epsilon)) for epsilon in (0, 0.1)]
+        ends = [process.end() for process in running]
+        is_clear = all(code in {0, FAILED} and "Traceback" not in said for code, said in ends)
+        found.check(f"two at once: {ends}", lambda ok=is_clear: ok and whole_model(out) is True)
+    found.leaves_nothing(folder, {table.name, out.name}, hidden=False)
     return {"two fits, one folder": found}
 
 
-def _seconds(command: Sequence[str]) -> float:
-    """How long a command takes when nothing disturbs it."""
+def _judge(found: Trials, what: str, code: int, said: str, out: Path) -> None:
+    """Refused in one sentence with nothing written, or done."""
+    sentence = said.strip().splitlines()[-1] if said.strip() else ""
+    refused = code == FAILED and sentence.startswith("Error: ") and not out.exists()
+    done = code == 0 and out.exists()
+    found.check(f"{what}: {code} {sentence}", lambda: True if done else refused and None)
+    remove(out)
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """How long something takes when nothing disturbs it."""
     begin = time.monotonic()
-    running = start(command)
-    _, said = running.communicate()
-    if running.returncode:
-        raise RuntimeError(f"{command}: {said}")
+    code, said = start(work).end()
+    if code:
+        raise RuntimeError(said)
     return time.monotonic() - begin
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """A file or a folder of files."""
     if path.is_dir():
         for file in path.iterdir():
             file.unlink()
         path.rmdir()
     else:
         path.unlink(missing_ok=True)
+
+
+KINDS: Sequence[tuple[Callable[[Path, int], dict[str, Trials]], float]] = (
+    (killed, 1.0),
+    (stopped, 0.4),
+    (no_room, 0.4),
+    (at_once, 0.2),
+    (not_allowed, 0.1),
+)
+"""What is tried, and how often compared with what is killed."""

@@ -13,6 +13,7 @@ from fairgrad_bench.frontiers import (
     compared_frontiers,
     kept_points,
     not_beaten,
+    with_earlier,
 )
 from fairgrad_bench.records import CountedCells, KeptModel
 
@@ -79,3 +80,25 @@ def test_records_and_kept_results_are_put_together():
     assert chosen_points(seeds)["accuracy"].tolist() == [0.8, 0.8]
     (row,) = compared_frontiers([record], seeds).to_dict(orient="records")
     assert (row["difference"], row["verdict"]) == (0.1, "ahead")
+    assert row["other_models"] == 1  # one was chosen, the rest is not kept
+    (row,) = compared_frontiers([record], seeds, "decision").to_dict(orient="records")
+    assert (row["difference"], row["verdict"], row["other_models"]) == (0.0, "level", 2)
+
+
+def test_cells_without_a_record_are_those_of_before():
+    def table(*rows):
+        return pd.DataFrame(rows, columns=["dataset", "model", "measure", "difference"])
+
+    adult, german = (
+        ("adult", "linear", "accuracy_parity"),
+        ("german", "linear", "accuracy_parity"),
+    )
+    unit = Unit("german", "linear", "reduction", "accuracy_parity")
+    records = [UnitRecord(unit, 1, "finished"), UnitRecord(Unit(*adult[:2], "decision"), 1, "x")]
+    found = with_earlier(
+        table((*adult, 0.1), (*german, 0.1)),
+        table((*adult, 0.2), (*german, 0.2)),
+        records,
+        "reduction",
+    )
+    assert found["difference"].tolist() == [0.2, 0.1]

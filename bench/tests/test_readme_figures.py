@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fairgrad_bench.comparison import tally
+from fairgrad_bench.paper import dataset_title
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -68,3 +69,39 @@ def test_tally(words, count):
 
 def _not_compared(found):
     return found.verdicts["not comparable"] + found.verdicts["not in the paper"]
+
+
+def test_what_the_pages_say_of_gaussian_data():
+    """Of all changes of the protocol only slower multipliers give the paper's three cells."""
+    found = pd.read_csv(ROOT / "results" / "gaussian_protocol.csv").set_index("protocol")
+    verdicts = found.drop(index="paper").filter(like="verdict")
+    agrees = verdicts.isin(["better", "reproduced"]).all(axis=1)
+    assert agrees[agrees].index.tolist() == [
+        "fairness rate 0.0005",
+        "20,000 rows, fairness rate 0.0025",
+    ]
+    assert found.loc["the groups' names swapped"].equals(found.loc["the paper's protocol"])
+
+
+def test_what_the_page_says_of_equal_unfairness():
+    page = (ROOT / "docs" / "results" / "accuracy.md").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    found = pd.read_csv(ROOT / "results" / "equal_unfairness.csv").query("model == 'linear'")
+    said = re.search(r"ahead or level in (\d+) of (\d+) cells, and behind in (.*?)\. ", words)
+    behind = found[found["verdict"] == "behind"]
+    assert (int(said[1]), int(said[2])) == (len(found) - len(behind), len(found))
+    named = {
+        f"{dataset_title(row.dataset)} by {row.measure.replace('_', ' ')}"
+        for row in behind.itertuples()
+    }
+    assert set(re.split(r", | and ", said[3])) == named
+    full = int((found["other_models"] > 1).sum())
+    assert int(re.search(r"whole frontier in (\d+) of them", words)[1]) == full
+
+
+def test_cells_of_gaussian_data():
+    own = COMPARISON[COMPARISON["method"] == "fairgrad"]
+    elsewhere = own[own["verdict"].isin(["trade-off", "worse"])]
+    said = re.search(r"\((\d+) of these (\d+) are of Gaussian data", README)
+    assert int(said[1]) == (elsewhere["dataset"] == "gaussian").sum()
+    assert int(said[2]) == len(elsewhere)

@@ -33,12 +33,33 @@ __all__ = [
 ]
 
 
+NO_TORCH = (
+    "needs PyTorch, which is not installed here: audits and reports work without it, models do "
+    "not. Install all with `pip install fairgrad`."
+)
+"""What is said where only the distribution fairgrad-audit is installed."""
+
+
+def _version() -> str:
+    """Of whichever distribution this is: of everything, or of audits alone."""
+    metadata = importlib.import_module("importlib.metadata")
+    try:
+        return str(metadata.version("fairgrad"))
+    except metadata.PackageNotFoundError:
+        return str(metadata.version("fairgrad-audit"))
+
+
 def __getattr__(name: str) -> Any:
     """Loads a public name on first use, so that importing a part does not load the whole."""
     if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("fairgrad")
+        return _version()
     if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
+        try:
+            return getattr(importlib.import_module(_NAMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(f"fairgrad.{name} {NO_TORCH}", name="torch") from error
     raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
 
 

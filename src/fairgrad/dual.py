@@ -265,6 +265,26 @@ def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
     return costs
 
 
+def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
+    """(L, L) what predictions cost beyond the right ones, as shares of what the dearest costs.
+
+    One less the mean of it over rows is what models are chosen by: the *merit*. It is the accuracy
+    where every mistake costs the same.
+
+    Raises:
+        ValueError: as `check_costs`.
+
+    Example:
+        >>> cost_shares([[0, 1], [4, 0]], 2)
+        array([[0.  , 0.25],
+               [1.  , 0.  ]])
+    """
+    costs = check_costs(cost_matrix, n_labels)
+    beyond = costs - np.diag(costs)[:, None]
+    shares: Floats = beyond / beyond.max()
+    return shares
+
+
 def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     """Several problems with equally many cells as one: cells and levels follow each other.
 

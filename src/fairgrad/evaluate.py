@@ -12,8 +12,6 @@ from fairgrad.groups import Floats, GroupedRows, Ints, group_rows
 from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from fairgrad.constraints import Constraints
 
 
@@ -161,16 +159,6 @@ def predicted_index(rows: GroupedRows, y_pred: Any) -> Ints:
     for i, label in enumerate(rows.groups.labels):
         index[predicted == label] = i
     return index
-
-
-def is_wrong(rows: GroupedRows, y_pred: Any) -> NDArray[np.bool_]:
-    """(N,) which rows are predicted wrongly.
-
-    Raises:
-        ValueError: if there is not one prediction per row.
-    """
-    wrong: NDArray[np.bool_] = predicted_index(rows, y_pred) != rows.label
-    return wrong
 
 
 def cell_rates(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> Floats:

@@ -7,9 +7,11 @@ made if need be.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,10 +127,22 @@ def naming(path: Path | str) -> Iterator[None]:
         raise OSError(error.errno, f"{path} cannot be written: {error.strerror}") from error
 
 
+def _exchange(one: Path, other: Path) -> bool:
+    """Swaps two places at once, so that a killed process leaves one of them or the other in each.
+
+    Two renames would leave nothing for a moment. Linux can do it; False where it is not possible.
+    """
+    swap = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return swap is not None and not swap(here, bytes(one), here, bytes(other), exchange)
+
+
 def _replace(folder: Path, beside: Path) -> None:
     """Puts the new folder in place; the old one is gone only after that."""
     if not folder.exists():
         beside.rename(folder)
+        return
+    if _exchange(folder, beside):  # the old one is removed with what is around it
         return
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.old.", dir=folder.parent))
     folder.rename(old)

@@ -7,6 +7,7 @@ that do not look at the label, the group itself). Cells are numbered label by la
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -487,16 +488,21 @@ def check_weights(
     if sample_weight is None:
         return None
     try:
-        weight = as_array(as_column(sample_weight)).astype(np.float64)
+        given = as_array(as_column(sample_weight))
+        if np.iscomplexobj(given):
+            raise TypeError("complex numbers")  # noqa: TRY301 - NumPy would cut them, and only warn
+        weight = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as wrong:
         raise ValueError(
             f"{argument}: expected numbers, one per row; got {sample_weight!r}."
         ) from wrong
     _check_length(len(weight) if weight.ndim == 1 else -1, n_rows, argument, other)
-    if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.sum() > 0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(weight.sum())
+    if not np.all(np.isfinite(weight) & (weight >= 0)) or not 0 < total < np.inf:
         raise ValueError(
             f"{argument}: expected finite weights of at least 0 that do not sum to zero; "
-            f"got a minimum of {weight.min()} and a sum of {weight.sum()}."
+            f"got a minimum of {weight.min(initial=np.inf)} and a sum of {total}."
         )
     return weight
 
@@ -546,6 +552,11 @@ def _present(joint: Ints, n_joint: int) -> tuple[Ints, Ints]:
 
 def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:
     """One integer per row that names its combination; unknown counts as the last value."""
+    if math.prod(radix) > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"sensitive_features: {len(radix)} attributes with {list(radix)} values have more "
+            "combinations than can be numbered; use fewer, or coarser ones."
+        )
     joint = np.zeros(len(codes[0]), dtype=np.int64)
     for column, size in zip(codes, radix, strict=True):
         joint = joint * size + np.where(column == UNKNOWN, size - 1, column)

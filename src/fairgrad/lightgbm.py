@@ -177,6 +177,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         labels = [label for _, label in pairs]
         eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
         if self.fairness_measure is None:
+            self._refuse_costs()
             evaluation: dict[str, Any] = {
                 "eval_X": tuple(eval_features) or None,
                 "eval_y": tuple(labels) or None,

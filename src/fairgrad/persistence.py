@@ -22,14 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors.torch
-import skops.io
-from safetensors import SafetensorError
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from skops.io.exceptions import UntrustedTypesFoundException
 
+from fairgrad.archive import SCHEMA, UnusualArchive, read_archive
 from fairgrad.files import write_whole
 from fairgrad.sklearn import FairGradClassifier
 
@@ -51,7 +48,7 @@ TYPES = {
     "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.Groups": "fairgrad.groups.Groups",
-    "fairgrad.NetworkShape": "fairgrad.training.networks.Shape",
+    "fairgrad.NetworkShape": "fairgrad.training.plan.Shape",
     "fairgrad.On": "fairgrad.measures.On",
     "fairgrad.SensitiveEncoder": "fairgrad.aware.SensitiveEncoder",
 }
@@ -78,7 +75,7 @@ ALSO_TRUSTED = (
 """Besides what skops trusts: NumPy's arrays and numbers, Python's plain values and containers, and
 scikit-learn's estimators, trees excepted: their indices are not checked when they predict."""
 
-HEADER, SCHEMA, WEIGHTS = "fairgrad.json", "schema.json", "module.safetensors"
+HEADER, WEIGHTS = "fairgrad.json", "module.safetensors"
 MAX_HEADER = 2**16  # bytes; a longer one is not ours
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
 """Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
@@ -98,6 +95,10 @@ METHODS = ("fit", "partial_fit", *PREDICTIONS, "split", "transform", "inverse_tr
 
 REQUESTS, HAS_MODULE = "fairgrad_saved_requests", "fairgrad_saved_module"
 """Attributes that stand for what is not a plain value, in files only."""
+
+
+class RefusedFileError(ValueError):
+    """A file holds types that are not trusted; told apart from files that are damaged."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
@@ -145,6 +146,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(HEADER, json.dumps(header, indent=2))
         if modules:
+            import safetensors.torch  # noqa: PLC0415 - most models need no PyTorch
+
             state = {
                 name: tensor.detach().cpu().clone().contiguous()
                 for name, tensor in modules[0].state_dict().items()
@@ -192,6 +195,23 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
     return _estimator(data, path, module, trained)
 
 
+def check_archive(path: Path) -> None:
+    """Refuses an archive that is damaged, or would unpack to far more than its size.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    data = path.read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            _check_total(file, data)
+            damaged = file.testzip()
+    except NO_ARCHIVE as wrong:
+        raise ValueError(f"{path} was refused: {wrong}.") from wrong
+    if damaged is not None:
+        raise ValueError(f"{path} is damaged: {damaged} has changed since it was written.")
+
+
 def _check_seal(data: bytes, path: Any) -> bool:
     """Whether the file ends with a checksum, as all but the oldest do; it has to be right."""
     content, seal = data[:-SEALED], data[-SEALED:]
@@ -211,14 +231,18 @@ def _check_sizes(data: bytes) -> None:
     The archives of sparse matrices stand inside of the file's own.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        unpacked = sum(info.file_size for info in file.infolist())
-        if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
-            raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
+        _check_total(file, data)
         for name in file.namelist():
             if name.endswith(".npz"):
                 _check_sizes(file.read(name))
             elif name.endswith(".npy"):
                 _check_shape(name, file.read(name))
+
+
+def _check_total(file: zipfile.ZipFile, data: bytes) -> None:
+    unpacked = sum(info.file_size for info in file.infolist())
+    if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+        raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
 
 
 def _check_shape(name: str, content: bytes) -> None:
@@ -235,6 +259,8 @@ def _check_shape(name: str, content: bytes) -> None:
 
 def _archive(packed: Any) -> bytes:
     """The estimator as a skops archive; refused here rather than when somebody loads it."""
+    import skops.io  # noqa: PLC0415 - imports all of scikit-learn
+
     kinds = {pkgutil.resolve_name(place): tag for tag, place in TYPES.items()}
     tags = {f"{kind.__module__}.{kind.__name__}": tag for kind, tag in kinds.items()}
     try:
@@ -257,12 +283,13 @@ def _estimator(
 ) -> BaseEstimator:
     places = {**TYPES, **{old: TYPES[tag] for old, tag in OLD_PATHS.items()}}
     try:
-        model = skops.io.loads(_renamed(data, places), trusted=[*TYPES.values(), *ALSO_TRUSTED])
+        try:
+            model = read_archive(data, places)
+        except UnusualArchive:
+            model = _by_skops(data, path, places)
         _unpack(model, module, trained)
-    except UntrustedTypesFoundException as wrong:
-        raise ValueError(
-            f"path: {path} was refused before anything of it was loaded. {wrong}"
-        ) from wrong
+    except RefusedFileError:
+        raise
     except DAMAGE as wrong:
         raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
     if not isinstance(model, BaseEstimator):
@@ -270,6 +297,19 @@ def _estimator(
             f"path: {path} holds a {type(model).__name__}, not an estimator."
         )
     return model
+
+
+def _by_skops(data: bytes, path: Any, places: Mapping[str, str]) -> Any:
+    """What an archive holds, if it is nothing but what skops and we trust."""
+    import skops.io  # noqa: PLC0415 - imports all of scikit-learn
+    from skops.io.exceptions import UntrustedTypesFoundException  # noqa: PLC0415 - as above
+
+    try:
+        return skops.io.loads(_renamed(data, places), trusted=[*TYPES.values(), *ALSO_TRUSTED])
+    except UntrustedTypesFoundException as wrong:
+        raise RefusedFileError(
+            f"path: {path} was refused before anything of it was loaded. {wrong}"
+        ) from wrong
 
 
 def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
@@ -335,6 +375,9 @@ def _trained(
             f"module: the file holds the weights of a {name}, not its code; pass "
             f"load(path, module={name}(...)) with the same architecture."
         )
+    import safetensors.torch  # noqa: PLC0415 - most models need no PyTorch
+    from safetensors import SafetensorError  # noqa: PLC0415 - as above
+
     try:
         weights = safetensors.torch.load(_entry(data, WEIGHTS))
     except (*NO_ARCHIVE, SafetensorError) as wrong:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.dual import cost_shares
 from fairgrad.evaluate import cell_rates, unfairness
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ class ModelFigures(NamedTuple):
     """How good the predictions for some rows are.
 
     Attributes:
-        accuracy: the share of rows predicted rightly.
+        accuracy: the share of rows predicted rightly; with costs the merit in its place
+            (`fairgrad.dual.cost_shares`).
         worst: the largest gap of a level of fairness, max |F|.
         beyond: by how much the worst level lies beyond its bounds, slack included; 0 if all are
             kept.
         only_label: the index of the one label that everybody gets, if so.
+        by_costs: whether mistakes have costs.
 
     Example:
         >>> ModelFigures(accuracy=0.8, worst=0.03, beyond=0.01).only_label is None
@@ -64,15 +67,24 @@ class ModelFigures(NamedTuple):
     worst: float
     beyond: float
     only_label: int | None = None
+    by_costs: bool = False
+
+    @property
+    def merit(self) -> str:
+        """What the accuracy is called."""
+        return "merit (one less the mean cost)" if self.by_costs else "accuracy"
 
 
-def model_figures(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> ModelFigures:
+def model_figures(
+    constraints: Constraints, rows: GroupedRows, predicted: Ints, cost_matrix: Any = None
+) -> ModelFigures:
     """The figures of predictions, counted with these rows.
 
     Args:
         constraints: on the cells of the rows' groups, with their slack.
         rows: labels, groups and weights.
         predicted: (n,) the index of each row's predicted label.
+        cost_matrix: what mistakes cost; None if all cost the same.
 
     Example:
         >>> from fairgrad.groups import group_rows
@@ -82,12 +94,13 @@ def model_figures(constraints: Constraints, rows: GroupedRows, predicted: Ints) 
         >>> model_figures(constraints, rows, np.array([0, 1, 0, 0])).worst
         0.25
     """
-    is_right = predicted == rows.label
-    accuracy = float(np.average(is_right, weights=rows.weight))
+    shares = cost_shares(cost_matrix, len(rows.groups.labels))
+    accuracy = 1.0 - float(np.average(shares[rows.label, predicted], weights=rows.weight))
     levels = constraints.levels(cell_rates(constraints, rows, predicted))
     worst, beyond = worst_of(constraints, levels)
     first = int(predicted[0])
-    return ModelFigures(accuracy, worst, beyond, first if (predicted == first).all() else None)
+    only = first if (predicted == first).all() else None
+    return ModelFigures(accuracy, worst, beyond, only, cost_matrix is not None)
 
 
 def worst_of(constraints: Constraints, levels: Floats) -> tuple[float, float]:
@@ -97,10 +110,14 @@ def worst_of(constraints: Constraints, levels: Floats) -> tuple[float, float]:
     return worst, max(0.0, float(np.nan_to_num(unfairness(off, "max"))))
 
 
-def constant_figures(constraints: Constraints, rows: GroupedRows) -> list[ModelFigures]:
+def constant_figures(
+    constraints: Constraints, rows: GroupedRows, cost_matrix: Any = None
+) -> list[ModelFigures]:
     """The figures of each label as the one label for everybody."""
-    n_labels = len(rows.groups.labels)
-    return [model_figures(constraints, rows, np.full(len(rows), i)) for i in range(n_labels)]
+    return [
+        model_figures(constraints, rows, np.full(len(rows), label), cost_matrix)
+        for label in range(len(rows.groups.labels))
+    ]
 
 
 @dataclass(frozen=True)
@@ -186,8 +203,15 @@ def _of_constants(
         is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
         if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
             assert constant.only_label is not None  # noqa: S101 - it is a constant
+            one = f"{labels[constant.only_label]!r} for everybody"
+            if fair.by_costs:
+                return (
+                    f"The model is of no use: {one} has a {fair.merit} of {constant.accuracy:.4f} "
+                    f"on the {rows} rows, at max |F| {constant.worst:.4f}; the model one of "
+                    f"{fair.accuracy:.4f}, at {fair.worst:.4f}."
+                )
             return (
-                f"The model is of no use: {labels[constant.only_label]!r} for everybody is right "
+                f"The model is of no use: {one} is right "
                 f"for {constant.accuracy:.4f} of the {rows} rows, at max |F| {constant.worst:.4f}; "
                 f"the model for {fair.accuracy:.4f}, at {fair.worst:.4f}."
             )
@@ -213,7 +237,7 @@ def _of_plain(fair: ModelFigures, plain: ModelFigures, rows: str) -> str | None:
     cost = plain.accuracy - fair.accuracy
     if cost > TOLERATED_LOSS:
         return (
-            f"Fairness costs {100 * cost:.1f} points of accuracy here: {fair.accuracy:.4f}, "
+            f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f}, "
             f"against {plain.accuracy:.4f} of the plain model, on the {rows} rows."
         )
     return None

@@ -273,6 +273,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             **fit_options,
         }
         if self.fairness_measure is None:
+            self._refuse_costs()
             super().fit(features, y, **options)
             self._set_fitted(None, encoder, X)
             return self

@@ -32,6 +32,13 @@ def audits():
     yield Audit(
         rng.integers(0, 4, 300), rng.integers(0, 4, 300), s, baseline=rng.integers(0, 4, 300)
     )
+    score = rng.random(300).round(2)
+    scored = Audit(y, (score >= 0.5) * 1, s, y_score=score, measures="equalized_odds")
+    scored.worst_subgroups({"town": rng.choice(["x", "y"], 300), "age": rng.normal(size=300)})
+    yield scored
+    yield Audit(
+        rng.integers(0, 3, 300), rng.integers(0, 3, 300), s, y_score=rng.dirichlet([1, 1, 1], 300)
+    )
     yield Audit(
         y,
         pred,
@@ -54,6 +61,33 @@ def test_every_record_fits_the_schema(audit):
         check.validate(broken)
     with pytest.raises(jsonschema.ValidationError, match="is a required property"):
         check.validate({key: value for key, value in record.items() if key != "asked"})
+
+
+def undescribed(value, schema, path=""):
+    """Keys of a record that the schema says nothing about."""
+    if isinstance(value, list):
+        for part in value:
+            yield from undescribed(part, schema.get("items", {}), f"{path}[]")
+    if not isinstance(value, dict):
+        return
+    options = [schema, *schema.get("oneOf", [])]
+    known = next((one for one in options if "object" in one.get("type", ())), {})
+    free = known.get("additionalProperties")
+    for key, part in value.items():
+        if key in known.get("properties", {}):
+            yield from undescribed(part, known["properties"][key], f"{path}.{key}")
+        elif not isinstance(free, dict):
+            yield f"{path}.{key}"
+
+
+def test_the_schema_describes_every_key_there_is():
+    schema, found = audit_schema(), [audit.record() for audit in audits()]
+    assert {key for one in found for key in undescribed(one, schema)} == set()
+    # And each list of it is tried by some audit.
+    lists = [key for key, part in schema["properties"].items() if part.get("type") == "array"]
+    assert [key for key in lists if not any(one.get(key) for one in found)] == []
+    assert any("subgroup_search" in one for one in found)
+    assert list(undescribed({**found[0], "new": 1}, schema)) == [".new"]
 
 
 def test_the_hash_is_that_of_the_rows(monkeypatch):

@@ -200,6 +200,19 @@ def test_the_advised_rows_settle_it_four_times_out_of_five(measure, tolerance, g
     assert settled(0.5) < 0.7
 
 
+def test_of_many_groups_no_single_row_is_advised():
+    """Of 100 groups some are beyond in most fresh draws; a draw without needs more than a row."""
+    rng, n = np.random.default_rng(0), 20_000
+    group = rng.choice(100, size=n, p=rng.dirichlet(np.ones(100)))
+    score = 1 / (1 + np.exp(-rng.normal(0.5 * (group % 2), 1, n)))
+    y = (rng.random(n) < score) * 1
+    measures = ["equalized_odds", "equality_of_opportunity"]
+    for finding in Audit(y, (score >= 0.5) * 1, group, measures=measures).findings:
+        assert finding.verdict == UNDECIDED
+        assert len(finding.more_rows) > 5
+        assert sum(finding.more_rows.values()) > 100
+
+
 def test_no_number_of_rows_settles_a_figure_at_the_tolerance():
     y, pred, s = repeated(1, gap=0.4)
     (finding,) = Audit(y, pred, s, measures="accuracy_parity", tolerance=0.2).findings

@@ -23,6 +23,17 @@ FLAGS = [
 ]
 
 
+SCREENS = {
+    "desktop": {"viewport": {"width": 1200, "height": 900}},
+    "phone": {
+        "viewport": {"width": 360, "height": 740},
+        "is_mobile": True,
+        "has_touch": True,
+        "color_scheme": "dark",
+    },
+}
+
+
 class Visit:
     """A page, opened from its file, and everything that happened in it."""
 
@@ -93,8 +104,8 @@ def files(samples, report, tmp_path_factory):
     return functools.cache(lambda name: make[name]().save(folder / f"{name}.html"))
 
 
-@pytest.fixture
-def visit(chromium, files):
+@pytest.fixture(scope="session")
+def open_page(chromium, files):
     contexts = []
 
     def open_page(name="full", *, wait=True, **options):
@@ -105,3 +116,9 @@ def visit(chromium, files):
     yield open_page
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def shown(open_page):
+    """A page by its name and screen, opened once: drawing one takes seconds. Leave it as it is."""
+    return functools.cache(lambda name, screen: open_page(name, **SCREENS[screen]))

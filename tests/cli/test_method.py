@@ -1,11 +1,13 @@
 """How a model becomes fair: --method."""
 
 import json
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pandas as pd
 import pytest
 
 from fairgrad.evaluate import fairness_levels
+from fairgrad.persistence import MAX_UNPACKED
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,16 @@ def test_trees_by_the_better_method_and_a_folder_that_lost_a_file(here, table, t
     assert "Of the two methods, the model is" in " ".join((ran.out + ran.err).split())
     here("predict", model, table, "-o", tmp_path / "predicted.csv").check()
     fit(here, table, model, "--method", "decision", "--force", *trees).check()
-    assert (model / "groups.zip").is_file()
+    groups = model / "groups.zip"
+    content = groups.read_bytes()
+    with ZipFile(groups, "w", ZIP_DEFLATED) as bomb:
+        bomb.writestr("0-0.txt", bytes(MAX_UNPACKED + 1))
+    here("predict", model, table).refused("groups.zip was refused", "bytes unpack to")
+    with ZipFile(groups, "w") as empty:
+        empty.writestr("../outside", "")
+    here("predict", model, table).refused("groups.zip is damaged", "is missing")
+    groups.write_bytes(content[: len(content) // 2])
+    here("predict", model, table).refused("groups.zip was refused")
     (model / "decisions.skops").unlink()
     here("predict", model, table).refused("decisions.skops is missing")
 

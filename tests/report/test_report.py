@@ -289,3 +289,10 @@ def test_all_data_of_the_charts_are_in_the_json(samples):
         for record in figure.spec().get("datasets", {}).values():
             drawn = [n for row in record for n in row.values() if isinstance(n, float)]
             assert all(n in known or -n in known for n in drawn), figure.id
+
+
+def test_charts_are_valid_though_nobody_checks_them_on_the_way(samples):
+    for figure in Report(samples.scored_audit()).figures:
+        checked = figure.chart.to_dict(format="vega-lite")
+        expected = {key: part for key, part in checked.items() if key not in {"config", "$schema"}}
+        assert figure.spec() == {**expected, "description": figure.alternative}

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from fairgrad.datasets import from_table
-from fairgrad.tables.encoding import TrainedFeature, describe_features, read_features
+from fairgrad.tables.encoding import TrainedFeature, describe_features, read_features, read_groups
 from fairgrad.tables.hints import auc
 from fairgrad.tables.reading import read_table
 from fairgrad.tables.roles import ColumnRoles
@@ -163,6 +163,20 @@ def test_values_far_outside_the_training_range_are_counted():
     ]
     read, _ = read_features(pd.DataFrame({"age": [30, 999]}), [feature], missing=["999"])
     assert read["age"].tolist() == [30.0, 40.0]
+
+
+def test_texts_that_mean_missing_are_no_group_of_an_aware_model():
+    groups = [
+        TrainedFeature("age", "number", has_gaps=True),
+        TrainedFeature("race", "category", ("Black", "White"), has_gaps=True),
+    ]
+    frame = pd.DataFrame({"age": [30, 999, 70], "race": ["White", "not said", "Black"]})
+    values, odd = read_groups(frame, groups, {"age": [50.0]}, ["999", "not said"])
+    assert values.isna().to_numpy().tolist() == [[False, False], [True, True], [False, False]]
+    assert odd.sentences() == []
+    values, odd = read_groups(frame, groups, {"age": [50.0]})
+    assert values["age"].notna().all()
+    assert "never seen in training" in odd.sentences()[0]
 
 
 def test_a_category_named_none_is_known_when_predicting():

@@ -1,11 +1,13 @@
 """Where rows are counted, and the compiled step against NumPy and tensor operations."""
 
 import itertools
+import os
 import shutil
 import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fairgrad.torch
 from fairgrad import On
 from fairgrad.groups import Groups
 from fairgrad.measures import MEASURES
@@ -69,6 +72,28 @@ def test_rows_to_be_ignored_are_not_part_of_the_training_set():
 def test_it_is_compiled_where_a_compiler_is():
     if shutil.which("cc") or shutil.which("gcc"):
         assert is_compiled
+
+
+PRINT_STATE = "import fairgrad.torch as t; print(t.__file__, t.is_compiled)"
+
+
+@pytest.mark.skipif(not is_compiled, reason="there is no compiled module")
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_module_older_than_the_source_beside_it_is_not_used(changed, tmp_path):
+    package = Path(fairgrad.torch.__file__).parents[1]
+    copy = tmp_path / "fairgrad"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.xz", "*.js"))
+    if changed:
+        with (copy / "torch" / "_step.c").open("a") as source:
+            source.write("/* pulled */\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT_STATE], capture_output=True, text=True, check=True,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.split() == [str(copy / "torch" / "__init__.py"), str(not changed)]
+    assert ("pip install" in done.stderr) == changed
+    if changed:
+        assert "RuntimeWarning: The compiled step" in done.stderr
 
 
 needs_compiler = pytest.mark.skipif(not is_compiled, reason="there is no compiler")

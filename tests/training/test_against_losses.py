@@ -8,7 +8,7 @@ from torch import nn
 from fairgrad import AtMost
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.training import Member, TrainingPlan, TrainingTable, fairness, train
-from fairgrad.training.networks import Shape
+from fairgrad.training.plan import Shape
 from fairgrad.training.table import Streams
 
 EPOCHS, BATCH = 3, 64

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from fairgrad.torch import is_compiled
 from fairgrad.training import Member, TrainingPlan, TrainingTable, losses, residual, train
 from fairgrad.training.evaluation import errors
 from fairgrad.training.fairness import StackCells
 from fairgrad.training.layers import drop, normalise
-from fairgrad.training.networks import Shape, build
-from fairgrad.training.optimizers import SOLVERS
+from fairgrad.training.networks import build
+from fairgrad.training.optimizers import OPTIMIZERS
+from fairgrad.training.plan import Shape
 from fairgrad.training.table import Streams
 
 
@@ -74,6 +76,35 @@ def test_hidden_layers_are_those_of_autograd(batch_norm, dropout, n_rows):
         torch.testing.assert_close(
             stack.scores(rows.expand(2, 9, 5))[members], _evaluated(own, rows[0])
         )
+
+
+@pytest.mark.skipif(not is_compiled, reason="no compiler when it was installed")
+@given(
+    n_streams=st.integers(1, 3), per_stream=st.integers(1, 3), rows=st.integers(1, 70),
+    units=st.lists(st.integers(1, 9), min_size=1, max_size=3), dropout=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=30, deadline=None)
+def test_compiled_hidden_layers_are_those_of_tensors(
+    n_streams, per_stream, rows, units, dropout, seed
+):
+    """Compiled code is for single precision: against tensors in double precision."""
+    shape = Shape(4, tuple(units), 1, batch_norm=True, dropout=dropout)
+    seeds = [seed + m // per_stream for m in range(n_streams * per_stream)]
+    torch.manual_seed(seed)
+    x, along = torch.randn(n_streams, rows, 4), torch.randn(len(seeds), 1, rows)
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        network = build(shape, n_streams, seeds, dtype)
+        for _ in range(2):  # memory and running statistics are used again
+            scores, pull = network.forward(x.to(dtype), None)
+            gradient = pull(along.to(dtype))
+        compiled = [layer._is_compiled for layer in network.layers]  # noqa: SLF001
+        assert all(compiled) if dtype == torch.float32 else not any(compiled)
+        found.append([scores, gradient, *network.buffers.values()])
+    for own, expected in zip(*found, strict=True):
+        # A unit whose numbers are nearly alike magnifies rounding by up to 1 / sqrt(eps).
+        torch.testing.assert_close(own.double(), expected, atol=2e-3, rtol=2e-3)
 
 
 def _evaluated(network, rows):
@@ -203,7 +234,7 @@ def test_optimizers_are_pytorchs_member_by_member(solver):
     ]
     found = torch.randn(2, 6, dtype=torch.float64)
     plain = [nn.Parameter(row.clone()) for row in found]
-    own = SOLVERS[solver](members, 1.0, found)
+    own = OPTIMIZERS[solver](members, 1.0, found)
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = [
         kind([p], lr=m.learning_rate, weight_decay=m.weight_decay)
@@ -226,7 +257,7 @@ def test_a_gain_makes_margins_move_like_the_two_outputs_they_are_the_difference_
     member = Member(learning_rate=0.1, weight_decay=0.1, clip_norm=0.5)
     hidden, outputs = torch.randn(3).double(), torch.randn(2, 2).double()
     found = torch.cat([hidden, outputs[1] - outputs[0]])[None]
-    own = SOLVERS[solver]([member], torch.tensor([1.0, 1, 1, 2, 2]), found)
+    own = OPTIMIZERS[solver]([member], torch.tensor([1.0, 1, 1, 2, 2]), found)
     plain = [nn.Parameter(hidden), nn.Parameter(outputs)]
     kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[solver]
     theirs = kind(plain, lr=0.1, weight_decay=0.1 if solver == "sgd" else 0.0)

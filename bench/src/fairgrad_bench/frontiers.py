@@ -120,19 +120,20 @@ def at_equal_unfairness(
             is taken; by default gradient and decisions.
 
     Returns:
-        The mean difference over seeds, its standard error, the verdict, and for how many seeds
-        the last of the ways was taken.
+        The mean difference over seeds, its standard error, the verdict, for how many seeds the
+        last of the ways was taken, and of how many models a frontier of the other method was made.
     """
     ways = ways or (GRADIENT, DECISIONS)
     rows = []
     for cell, of_cell in points.groupby(CELL, sort=False):
-        differences, last = [], 0
+        differences, last, models = [], 0, 0
         for _, of_seed in of_cell.groupby("seed"):
             theirs = of_seed[of_seed["method"] == other]
             own = [of_seed[of_seed["method"].isin(way)] for way in ways]
             own = [not_beaten(frontier) for frontier in own if len(frontier)]
             if theirs.empty or not own:
                 continue
+            models = max(models, len(theirs))
             best, theirs = own[0], not_beaten(theirs)
             for frontier in own[1:]:
                 if advantage(frontier[VALIDATION].to_numpy(), best[VALIDATION].to_numpy()) > 0:
@@ -140,7 +141,8 @@ def at_equal_unfairness(
             last += int(best["method"].isin(ways[-1]).all())
             differences.append(advantage(best[TEST].to_numpy(), theirs[TEST].to_numpy()))
         if differences:
-            rows.append(dict(zip(CELL, cell, strict=True)) | _verdict(differences, last))
+            row = dict(zip(CELL, cell, strict=True)) | _verdict(differences, last)
+            rows.append(row | {"other_models": models})
     return pd.DataFrame(rows)
 
 
@@ -163,6 +165,32 @@ def compared_frontiers(
         found = pd.concat([found, chosen_points(seeds[missing])], ignore_index=True)
     table = at_equal_unfairness(found, other)
     return table if table.empty else table.sort_values(CELL, ignore_index=True)
+
+
+def with_earlier(
+    found: pd.DataFrame, earlier: pd.DataFrame, records: Sequence[UnitRecord], other: str
+) -> pd.DataFrame:
+    """A comparison in which cells without a record of the other method are those of an earlier one.
+
+    Without its record there is one model of that method, not its frontier; an earlier comparison
+    may have had more of both.
+
+    Args:
+        found: as `compared_frontiers` gives it.
+        earlier: likewise, from a file.
+        records: those that `found` is of.
+        other: the name of the other method.
+    """
+    here = {
+        (record.unit.dataset, record.unit.model, record.unit.measure)
+        for record in records
+        if record.unit.method == other and record.status == FINISHED
+    }
+    parts = [
+        own[[(cell in here) == is_new for cell in own[CELL].itertuples(index=False, name=None)]]
+        for own, is_new in ((found, True), (earlier, False))
+    ]
+    return pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
 
 
 def _verdict(differences: Sequence[float], last: int) -> dict[str, object]:

@@ -19,6 +19,7 @@ METHODS = {
     "fairbatch": "FairBatch",
     "reduction": "Reduction",
     "fairret": "fairret",
+    "plug_in": "Plug-in (as LinearPost)",
     "threshold": "Threshold",
     "fairgrad": "FairGrad",
     "fairgrad_epsilon": "FairGrad (epsilon)",

@@ -39,6 +39,7 @@ TABULAR = (
 
 BATCH_SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 EPSILONS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.1)
+FAIRNESS_RATES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
 WEIGHT_DECAYS = (0.0, 0.001, 0.01)
 
 
@@ -270,9 +271,37 @@ PLANS: dict[str, ExperimentPlan] = {
             ),
             varies="epsilon",
         ),
+        ExperimentPlan(
+            name="fairness-rate",
+            datasets=("gaussian", "adult", "adult_multigroup"),
+            models=("linear",),
+            methods=("fairgrad",),
+            measures=("accuracy_parity", "equalized_odds", "equality_of_opportunity"),
+            combinations=tuple(
+                {"batch_size": size, "weight_decay": decay, "fairness_rate": rate}
+                for size, decay, rate in product((64, 512), WEIGHT_DECAYS, FAIRNESS_RATES)
+            ),
+            varies="fairness_rate",
+        ),
+        ExperimentPlan(
+            name="fairness-rate-networks",
+            datasets=("gaussian",),
+            models=("nonlinear",),
+            methods=("fairgrad",),
+            measures=("accuracy_parity", "equalized_odds", "equality_of_opportunity"),
+            combinations=tuple(
+                {"batch_size": 512, "weight_decay": 0.0, "fairness_rate": rate}
+                for rate in (0.0005, 0.001, 0.002, 0.01)
+            ),
+            varies="fairness_rate",
+        ),
     )
 }
-"""Everything; a quick check of everything; and the two experiments over one setting."""
+"""Everything; a quick check of everything; and experiments over one setting.
+
+Those over the rate of the multipliers are not the paper's: they ask by which rate the paper's
+figures come out where they do not with its own.
+"""
 
 
 def named_plan(name: str) -> ExperimentPlan:

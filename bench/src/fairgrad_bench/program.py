@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 FAILED, STOPPED = 2, 130
-PLANS = ("paper", "smoke", "batch-size", "epsilon")
+PLANS = (
+    "paper",
+    "smoke",
+    "batch-size",
+    "epsilon",
+    "fairness-rate",
+    "fairness-rate-networks",
+)
 """As `fairgrad_bench.plan.PLANS`, which is not imported for the sake of a quick --help."""
 
 
@@ -127,19 +134,32 @@ def tables(records: str, out: str, merge: str | None) -> int:
     help="Folder of earlier results: of units with no record, the models chosen there are taken.",
 )
 @click.option("--other", default="reduction", show_default=True, help="The other method.")
+@click.option(
+    "--keep",
+    metavar="FILE",
+    help="Earlier comparison: cells with no record of the other method are taken from it.",
+)
 @click.option("--out", metavar="FILE", required=True, help="CSV file to write.")
-def frontiers(records: str, merge: str | None, other: str, out: str) -> int:
+def frontiers(records: str, merge: str | None, other: str, keep: str | None, out: str) -> int:
     """Compare FairGrad with another method at equal unfairness.
 
     FairGrad is the better of weights in training and fair decisions, chosen on validation rows.
     """
+    import pandas as pd  # noqa: PLC0415 - as above
+
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
-    from fairgrad_bench.frontiers import compared_frontiers  # noqa: PLC0415 - as above
+    from fairgrad_bench.frontiers import (  # noqa: PLC0415 - as above
+        compared_frontiers,
+        with_earlier,
+    )
     from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
     from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
     kept = None if merge is None else BenchResults.from_folder(merge).seeds
-    found = compared_frontiers(read_records(records), kept, other)
+    read = read_records(records)
+    found = compared_frontiers(read, kept, other)
+    if keep is not None:
+        found = with_earlier(found, pd.read_csv(keep), read, other)
     write_whole(Path(out), found.to_csv(index=False))
     click.echo(found["verdict"].value_counts().to_string() if len(found) else "nothing to compare")
     return 0
@@ -185,17 +205,63 @@ def figures(records: str, out: str, formats: tuple[str, ...]) -> int:
 @click.option(
     "--epochs", type=click.IntRange(1), default=20, show_default=True, help="Epochs to measure."
 )
+@click.option(
+    "--large/--no-large", default=True, help="The networks of ResNet18's and BERT's size."
+)
 @folder_option("--out", "bench-results", "Folder to write the table and the figure into.")
-def overhead(epochs: int, out: str) -> int:
+def overhead(epochs: int, large: bool, out: str) -> int:
     """Measure what fairness costs in training time.
 
-    With the paper's networks on Adult. Nothing else should run on the machine meanwhile.
+    Seconds per epoch of the paper's networks. Nothing else should run on the machine meanwhile.
     """
     from fairgrad_bench.overhead import measure_overhead, write_overhead  # noqa: PLC0415 - as above
 
-    for path in write_overhead(measure_overhead(epochs), out):
+    for path in write_overhead(measure_overhead(epochs, large=large), out):
         click.echo(str(path))
     return 0
+
+
+@bench.command()
+@records_option
+@folder_option("--out", "bench-results", "Folder to write the results into.")
+@click.option(
+    "--page", metavar="FILE", default="reproduction.md", show_default=True, help="Page to write."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
+)
+@click.option("--datasets", type=NameList(), help="Only these data sets.")
+@click.option("--seeds", type=SeedList(), help="Seeds of the splits.")
+@click.option(
+    "--overhead-epochs",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Epochs to measure what fairness costs in time; 0 leaves that out.",
+)
+def reproduce(
+    records: str,
+    out: str,
+    page: str,
+    jobs: int,
+    overhead_epochs: int,
+    datasets: tuple[str, ...] | None,
+    seeds: tuple[int, ...] | None,
+) -> int:
+    """Run everything from nothing, and write the page that shows it.
+
+    Takes days on one core. A run that was stopped goes on where it was when the same command is
+    given again; the page is written after every stage.
+    """
+    from fairgrad_bench.reproduction import narrowed_stages  # noqa: PLC0415 - as above
+    from fairgrad_bench.reproduction import reproduce as run_all  # noqa: PLC0415 - as above
+
+    with _stopping_keeps_records():
+        stages = narrowed_stages(datasets, seeds)
+        outcomes = run_all(records, out, page, jobs=jobs, epochs=overhead_epochs, stages=stages)
+    for outcome in outcomes:
+        click.echo(outcome.describe())
+    return FAILED if any(outcome.failed for outcome in outcomes) else 0
 
 
 @contextmanager

@@ -11,6 +11,7 @@ by hand when the method's results change. Where the code lies and how it is writ
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,14 +182,12 @@ def write_record(record: UnitRecord, folder: Path) -> Path:
 def find_record(folder: Path, unit: Unit, version: int) -> UnitRecord | None:
     """The last record of a unit by this version of its method, or None if there is none.
 
-    Records of schema 1 have other digests in their names: all that may be the unit's are read.
+    Records of schema 1 have other digests in their names: all that may be the unit's are read. One
+    that is damaged counts as none, with a warning: the unit is then done again.
     """
     pattern = f"{unit.readable}-{'[0-9a-f]' * 12}.json"
-    own = [
-        record
-        for path in sorted(folder.glob(pattern))
-        if (record := _read(path)).name == unit.name(version)
-    ]
+    found = [_read_or_warn(path) for path in sorted(folder.glob(pattern))]
+    own = [record for record in found if record and record.name == unit.name(version)]
     return max(own, key=lambda record: record.finished_at, default=None)
 
 
@@ -216,6 +215,14 @@ def _read(path: Path) -> UnitRecord:
         return UnitRecord.from_json(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: not a record of the benchmark: {error}") from error
+
+
+def _read_or_warn(path: Path) -> UnitRecord | None:
+    try:
+        return _read(path)
+    except ValueError as error:
+        warnings.warn(f"{error}; its unit is done again.", stacklevel=3)
+        return None
 
 
 def _plain(value: Any) -> Any:

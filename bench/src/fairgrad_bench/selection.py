@@ -36,7 +36,7 @@ DIGITS, NOISE_DIGITS = 4, 12
 OF_ERRORS = ("accuracy_parity", "equalized_odds", "equality_of_opportunity")
 """Measures of errors whatever the number of labels."""
 
-BATCH_SIZE, EPSILON = "batch_size", "epsilon"
+BATCH_SIZE, EPSILON, FAIRNESS_RATE = "batch_size", "epsilon", "fairness_rate"
 PAPER_CASE = {"dataset": "celeba", "model": "linear"}
 
 
@@ -240,6 +240,11 @@ def epsilons(records: Sequence[UnitRecord]) -> pd.DataFrame:
     found = found.assign(**claims)
     found.loc[~_is_papers(found), list(claims)] = float("nan")
     return found
+
+
+def fairness_rates(records: Sequence[UnitRecord]) -> pd.DataFrame:
+    """Figures over the rate of the multipliers, one row per value."""
+    return _over(records, FAIRNESS_RATE)
 
 
 def _over(records: Sequence[UnitRecord], varies: str) -> pd.DataFrame:

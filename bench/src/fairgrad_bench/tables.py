@@ -74,11 +74,19 @@ class TableLine:
 
 @dataclass(frozen=True)
 class TableSection:
-    """One table: a data set and a model, with a block of rows per measure."""
+    """One table: a data set and a model, with a block of rows per measure.
+
+    Attributes:
+        dataset: its title.
+        model: likewise.
+        blocks: the rows of each measure.
+        key: the names of data set and model.
+    """
 
     dataset: str
     model: str
     blocks: tuple[tuple[TableLine, ...], ...]
+    key: tuple[str, str]
 
     @property
     def title(self) -> str:
@@ -94,7 +102,7 @@ def sections(comparison: pd.DataFrame) -> Iterator[TableSection]:
             tuple(_line(row) for row in block.to_dict(orient="records"))
             for _, block in rows.groupby("measure", sort=False)
         )
-        yield TableSection(dataset_title(dataset), MODELS[model], blocks)
+        yield TableSection(dataset_title(dataset), MODELS[model], blocks, (dataset, model))
 
 
 def _line(row: dict[Any, Any]) -> TableLine:
@@ -123,8 +131,13 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
-def markdown_section(found: TableSection) -> str:
-    """One table under its title."""
+def markdown_section(found: TableSection, made_by: str = "") -> str:
+    """One table under its title.
+
+    Args:
+        found: the table.
+        made_by: a sentence that follows it.
+    """
     headings = ["METHOD", "MEASURE", "VERDICT"]
     for name in HEADINGS.values():
         headings += [name, "paper"]
@@ -133,7 +146,8 @@ def markdown_section(found: TableSection) -> str:
         marks = " †" * line.needs_s + " ‡" * line.short
         cells = [f"{line.method}{marks}", line.measure, line.verdict]
         rows.append([*cells, *line.figures(MARKDOWN_FIGURE), f"{line.seconds:.0f}"])
-    return f"### {found.title}\n\n{markdown_table([*headings, 'SECONDS'], rows)}\n"
+    table = markdown_table([*headings, "SECONDS"], rows)
+    return "\n\n".join([f"### {found.title}", table, *([made_by] if made_by else [])]) + "\n"
 
 
 def markdown_legend() -> str:
@@ -170,6 +184,8 @@ def markdown_experiment(found: pd.DataFrame, varies: str) -> str:
                 columns[HEADINGS[name] + who] = [own.show(MARKDOWN_FIGURE) for own in figures]
     if "within_epsilon" in found:
         columns["AT MOST EPSILON"] = found["within_epsilon"].map({True: "yes", False: "no"})
+    if "verdict" in found:
+        columns["VERDICT"] = found["verdict"]
     return markdown_frame(pd.DataFrame(columns))
 
 

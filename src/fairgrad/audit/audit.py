@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +32,10 @@ from fairgrad.audit.thresholds import ThresholdSweep
 from fairgrad.audit.verdicts import Finding, gravest
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
-from fairgrad.files import write_whole
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
 from fairgrad.measures import desirable_labels, uses_desirable
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import pandas as pd
@@ -51,7 +47,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
 
 
-class Audit:
+class Audit(text.ShownAndWritten):
     """How fair the predictions of any classifier are, and how sure that is.
 
     Args:
@@ -680,13 +676,6 @@ class Audit:
         """Everything as plain values, with a schema version; NaN becomes None."""
         return tables.to_dict(self)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """`to_dict` as JSON text, also written to a file if a path is given."""
-        said = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(Path(path), said)
-        return said
-
     def record(self) -> dict[str, Any]:
         """`to_dict` with the hash of the rows, date and versions: a record to be kept in a file.
 
@@ -699,10 +688,6 @@ class Audit:
     def to_markdown(self) -> str:
         """A section for a model card."""
         return text.to_markdown(self)
-
-    def summary(self, width: int = 80) -> str:
-        """A readable overview as plain text; ``rich.print(audit)`` shows it in colour."""
-        return text.as_plain_text(text.renderable(self), width)
 
     def __rich__(self) -> Any:
         return text.renderable(self)

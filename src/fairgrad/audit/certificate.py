@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fairgrad.audit import words
+from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import FAIR, UNDECIDED
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 LIKELY = 0.8
 """The chance of passing from which on accuracy decides among models."""
+
+SMALL = 1e-12
+"""Costs that differ by less are equal."""
 
 
 class Candidacy(NamedTuple):
@@ -52,16 +56,18 @@ class Candidacy(NamedTuple):
     groups: tuple[str, ...] = ()
 
 
-def likeliest(audits: Sequence[Audit], n_fresh: int) -> Candidacy:
+def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candidacy:
     """Which of some models to judge on fresh rows, by their audits on other rows.
 
     The most accurate of those whose chance to pass is at least 0.8; if there is none, the one with
     the best chance. Models that are no more accurate than one label for everybody do not count:
-    they would be certified, and of no use.
+    they would be certified, and of no use. With costs, the cheapest takes the place of the most
+    accurate.
 
     Args:
         audits: of each model, on the same rows, with the tolerance and confidence asked for.
         n_fresh: how many fresh rows there are.
+        costs: (L, L) of predictions (columns) of each true label; None if all mistakes cost alike.
 
     Raises:
         ValueError: if no model is more accurate than one label for everybody.
@@ -73,18 +79,24 @@ def likeliest(audits: Sequence[Audit], n_fresh: int) -> Candidacy:
         >>> likeliest([all_yes, right], n_fresh=800).position
         1
     """
-    accuracy = np.array([audit.accuracy for audit in audits])
+    n_labels = len(audits[0].labels)
+    each = 1.0 - np.eye(n_labels) if costs is None else np.asarray(costs)
+    merit = -mean_costs(np.array([audit.table.mass.sum(axis=0) for audit in audits]), each)
     chance = np.array([chance_to_pass(a.asked, a.table.n_rows, n_fresh) for a in audits])
     truth = audits[0].table.mass.sum(axis=(0, 2))
-    share, label = truth.max() / truth.sum(), audits[0].labels[int(truth.argmax())]
-    useful = accuracy > share
+    # One label for everybody.
+    alike = -mean_costs(truth[:, None] * np.eye(n_labels)[:, None], each)
+    useful = merit > alike.max() + SMALL
     if not useful.any():
+        label, best = audits[0].labels[int(alike.argmax())], float(alike.max())
+        better, said = "more accurate", f"{100 * (1 + best):.1f} %"
+        if costs is not None:
+            better, said = "cheaper", f"a mean cost of {-best:.4f}"
         raise ValueError(
-            f"certify: no model is more accurate than predicting {label} for everybody "
-            f"({100 * share:.1f} %) on the rows that they are chosen by; there is nothing to "
-            "certify."
+            f"certify: no model is {better} than predicting {label} for everybody ({said}) on the "
+            "rows that they are chosen by; there is nothing to certify."
         )
-    position = best_candidate(np.where(useful, accuracy, -1.0), np.where(useful, chance, -1.0))
+    position = best_candidate(np.where(useful, merit, -np.inf), np.where(useful, chance, -1.0))
     groups = {
         finding.attribute: audits[0].views.get(finding.attribute) for finding in audits[0].asked
     }
@@ -93,10 +105,10 @@ def likeliest(audits: Sequence[Audit], n_fresh: int) -> Candidacy:
     return Candidacy(position, float(chance[position]), len(audits), n_rows, tuple(names))
 
 
-def best_candidate(accuracy: Floats, chance: Floats) -> int:
-    """The position of the most accurate model that is likely to pass, or else of the likeliest."""
+def best_candidate(merit: Floats, chance: Floats) -> int:
+    """The position of the best model that is likely to pass, or else of the likeliest."""
     likely = chance >= LIKELY
-    order = np.lexsort((chance, np.where(likely, accuracy, chance - 2.0)))
+    order = np.lexsort((chance, np.where(likely, merit, chance), likely))
     return int(order[-1])
 
 

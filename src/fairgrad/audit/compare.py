@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +10,13 @@ import pandas as pd
 from rich.console import Group
 from rich.text import Text
 
+import fairgrad
 from fairgrad.audit import tables, text, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counted import how_many
 from fairgrad.audit.layout import FittedTable, Paragraph
-from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
-    import os
-
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.layout import Cell
 
@@ -39,7 +34,7 @@ PAIRED = (
 
 
 @dataclass(frozen=True, eq=False)
-class AuditComparison:
+class AuditComparison(text.ShownAndWritten):
     """What changes from one system to another that decides the same rows; from `Audit.compare`.
 
     Attributes:
@@ -132,7 +127,7 @@ class AuditComparison:
         found = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
-            "fairgrad_version": version("fairgrad"),
+            "fairgrad_version": fairgrad.__version__,
             "names": list(self.names),
             "rows": self.first.table.n_rows,
             "changed": self.n_changed,
@@ -156,17 +151,6 @@ class AuditComparison:
         }
         plain: dict[str, Any] = tables.plain_values(found)
         return plain
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """`to_dict` as JSON text, also written to a file if a path is given."""
-        said = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(Path(path), said)
-        return said
-
-    def summary(self, width: int = 80) -> str:
-        """A readable overview as plain text; ``rich.print(comparison)`` shows it in colour."""
-        return text.as_plain_text(self.__rich__(), width)
 
     def __rich__(self) -> Any:
         parts: list[Any] = [Paragraph("Comparison", "bold"), Paragraph(self.conclusion, "bold")]

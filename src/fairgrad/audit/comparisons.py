@@ -667,22 +667,13 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
     cells = source.of(table).flat()
     used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
-    nobody = np.full(len(asked.names), -1)
     return Comparison(
         rate="error rate",
-        names=asked.names,
-        group=nobody,
-        label=nobody,
         cells=cells,
         source=source,
         cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
-        n_free=max(int(used.sum()), 1),
-        tested=_directions(asked),
-        map=MatrixMap(asked.c0, asked.C),
-        lower=np.asarray(asked.lower),
-        upper=np.asarray(asked.upper),
-        definition=asked.definition,
         good=-used.astype(np.float64),
+        **_of_constraints(asked, used),
     )
 
 
@@ -690,17 +681,20 @@ def _on_outcomes(asked: Constraints, table: CountTable) -> Comparison:
     """Constraints on the rates of the predicted labels in the cells."""
     every = equalized_odds_all(table, ())
     used = np.isin(np.arange(len(every.names)), asked.coefficients.cell) & (every.cells.total > 0)
+    return replace(every, good=np.zeros(len(used)), **_of_constraints(asked, used))
+
+
+def _of_constraints(asked: Constraints, used: NDArray[np.bool_]) -> dict[str, Any]:
+    """What a comparison takes from constraints, of which none is about one group."""
     nobody = np.full(len(asked.names), -1)
-    return replace(
-        every,
-        names=asked.names,
-        group=nobody,
-        label=nobody,
-        n_free=max(int(used.sum()), 1),
-        tested=_directions(asked),
-        map=MatrixMap(asked.c0, asked.C),
-        lower=np.asarray(asked.lower),
-        upper=np.asarray(asked.upper),
-        definition=asked.definition,
-        good=np.zeros(len(used)),
-    )
+    return {
+        "names": asked.names,
+        "group": nobody,
+        "label": nobody,
+        "n_free": max(int(used.sum()), 1),
+        "tested": _directions(asked),
+        "map": MatrixMap(asked.c0, asked.C),
+        "lower": np.asarray(asked.lower),
+        "upper": np.asarray(asked.upper),
+        "definition": asked.definition,
+    }

@@ -6,6 +6,7 @@ So rows can be counted where they lie, and the counts of parts add up.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,7 +144,8 @@ class CountColumns:
 
     @property
     def _sensitive(self) -> list[str]:
-        return [self.sensitive] if isinstance(self.sensitive, str) else list(self.sensitive)
+        given: Any = self.sensitive
+        return list(given) if isinstance(given, (list, tuple, np.ndarray, pd.Index)) else [given]
 
     def _frame(self, counts: Any) -> pd.DataFrame:
         frame = as_pandas(counts)
@@ -164,7 +166,11 @@ class CountColumns:
             "baseline": [self.baseline],
         }
         for argument, names in wanted.items():
-            lacking = [name for name in names if name is not None and name not in frame]
+            may_lack = argument not in {"prediction", "sensitive_features", "count"}
+            asked = [name for name in names if not (may_lack and name is None)]
+            lacking = [
+                name for name in asked if not isinstance(name, Hashable) or name not in frame
+            ]
             if lacking:
                 raise ValueError(
                     f"{argument}: got {lacking[0]!r}, which is not a column of counts; the columns "

@@ -23,6 +23,8 @@ CHANCE = 0.8
 """Of settling a verdict with the rows advised."""
 MOST_ROWS = 1e9
 """Beyond this many rows per group, more of them are no honest advice."""
+LEAST_MORE = 0.1
+"""Share of every group's rows that is advised at least."""
 STEPS = 48
 MOST_COMPARED = 40
 """Of more groups, the ratios of the most and the least selected ones stand for all."""
@@ -56,12 +58,13 @@ def rows_needed(
     enough = next((i for i, at in enumerate(grid) if chance(at) >= CHANCE), None)
     if enough is None:
         return None
-    low, high = grid[max(enough - 1, 0)], grid[enough]
+    if enough == 0:  # the rows there are would do four times out of five, and they did not
+        return np.ceil(LEAST_MORE * size)
+    low, high = grid[enough - 1], grid[enough]
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if chance(middle) >= CHANCE else (middle, high)
-    # Where the rows there are would do four times out of five, they did not: one more at least.
-    more: Floats = np.maximum(np.ceil(np.exp(high) - size), size == size.min())
+    more: Floats = np.maximum(np.ceil(np.exp(high) - size), 0.0)
     return more
 
 
@@ -126,7 +129,13 @@ def _chance(above: Floats, below: Floats, over: Floats, under: Floats, sd: Float
         over: lower limits less the upper bounds: unfair if one is above 0.
         under: lower bounds less the upper limits: unfair if one is above 0.
         sd: how much each of them varies.
+
+    The rows there are stay. Of many levels some would be beyond in most fresh draws, and none is in
+    this one; so there is no chance unless the rates observed, in so many rows, would tell.
     """
+    is_fair = (above > 0).all() and (below > 0).all()
+    if not (is_fair or (over > 0).any() or (under > 0).any()):
+        return 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         z = [
             np.nan_to_num(way / sd, posinf=40.0, neginf=-40.0)

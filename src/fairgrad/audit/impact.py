@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from rich.console import Group
-from scipy.stats import fisher_exact
 
 from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.intervals import Proportion, clopper_pearson, ratio_high, ratio_low
 from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit.scores import as_scores
 from fairgrad.audit.tables import plain_values
-from fairgrad.columns import as_array
 from fairgrad.files import write_whole
 from fairgrad.groups import judged_groups, least_rows
 
@@ -158,8 +157,8 @@ class ImpactTable:
         Raises:
             ValueError: if a score is missing, or nobody's is above the median.
         """
-        score = as_array(y_score).astype(np.float64)
-        if score.ndim != 1 or not np.isfinite(score).all():
+        score = as_scores(y_score)
+        if score.ndim != 1 or not len(score) or not np.isfinite(score).all():
             raise ValueError("y_score: expected one finite score per person.")
         median = float(np.median(score))
         if not (score > median).any():
@@ -348,6 +347,8 @@ def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str,
     }
     if g == best:
         return found
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
+
     x, (low, high) = own.value, own.ends_in_sums(alpha / 2)
     low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
     n, m, hits, most = own.total[g], own.total[best], own.hits[g], own.hits[best]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +12,8 @@ from rich.text import Text
 from fairgrad.audit import tables, text, words
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.verdicts import UNDECIDED
-from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from fairgrad.audit.audit import Audit
@@ -57,7 +53,7 @@ def period_starts(dates: Any, by: str) -> pd.Series:
     raise ValueError(f"by: expected 'day', 'week' or 'month', got {by!r}.")
 
 
-class AuditOverTime:
+class AuditOverTime(text.ShownAndWritten):
     """The audits of consecutive periods.
 
     Args:
@@ -165,17 +161,6 @@ class AuditOverTime:
             }
         )
         return plain
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """`to_dict` as JSON text, also written to a file if a path is given."""
-        said = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(Path(path), said)
-        return said
-
-    def summary(self, width: int = 80) -> str:
-        """A readable overview as plain text; ``rich.print`` shows it in colour."""
-        return text.as_plain_text(self.__rich__(), width)
 
     def __rich__(self) -> Group:
         shown = self.periods[-MOST_PERIODS:]

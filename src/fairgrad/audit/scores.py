@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
 from fairgrad.audit import words
@@ -44,13 +43,26 @@ CALIBRATION = (
 )
 
 
+def as_scores(y_score: Any) -> Floats:
+    """Scores as float64, of any shape.
+
+    Raises:
+        ValueError: if they are no numbers.
+    """
+    try:
+        score: Floats = as_array(y_score).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y_score: expected numbers; {error}.") from error
+    return score
+
+
 def check_scores(y_score: Any, n_rows: int, n_labels: int) -> Floats:
     """Scores as float64: (N,) of the desirable label (two labels only), or (N, L).
 
     Raises:
         ValueError: if the shape is another one, or a score is not finite.
     """
-    score = as_array(y_score).astype(np.float64)
+    score = as_scores(y_score)
     shapes = [(n_rows, n_labels)] if n_labels > 2 else [(n_rows,), (n_rows, 2)]
     if score.shape not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)
@@ -186,6 +198,8 @@ class RankedScores(NamedTuple):
 
 def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
     """The interval of an AUC by its variance at each end (Newcombe, 2006, method 5)."""
+    from scipy.optimize import brentq  # noqa: PLC0415 - slow to import
+
     half = (m + n) / 2 - 1
 
     def beyond(t: float) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+import fairgrad
 from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counted import how_many
@@ -278,7 +278,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "fairgrad_version": version("fairgrad"),
+        "fairgrad_version": fairgrad.__version__,
         "asked": {
             name: [
                 {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
+from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -14,8 +17,10 @@ from fairgrad.audit import further, words
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.verdicts import FAIR, UNFAIR
 from fairgrad.audit.words import OVERALL
+from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
@@ -37,6 +42,28 @@ COLUMNS = {
     "false_positive_rate": "FPR",
 }
 """Rates on the terminal: as many as leave room for the groups' names in 80 columns."""
+
+
+class ShownAndWritten(ABC):
+    """What has a `to_dict` and shows itself to rich: as JSON and as plain text, too."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+
+    @abstractmethod
+    def __rich__(self) -> Any: ...
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`to_dict` as JSON text, also written to a file if a path is given."""
+        said = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            write_whole(Path(path), said)
+        return said
+
+    def summary(self, width: int = 80) -> str:
+        """A readable overview as plain text; ``rich.print`` shows it in colour."""
+        return as_plain_text(self.__rich__(), width)
 
 
 def as_plain_text(shown: Any, width: int = 80) -> str:

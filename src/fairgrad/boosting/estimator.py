@@ -360,6 +360,14 @@ class FairBoostingMixin(AwareRouting):
         objective.rounds.go_back(n_rounds)
         return n_rounds
 
+    def _refuse_costs(self) -> None:
+        """A plain model is trained by the library itself, which knows no costs."""
+        if self.cost_matrix is not None:
+            raise ValueError(
+                "cost_matrix: a model with fairness_measure=None is trained without it; name a "
+                "measure with epsilon=float('inf') to train for the costs alone."
+            )
+
     def _lack_values(self, why: str) -> None:
         instead = "fairness_measure=None for a plain model"
         if self.fairness_measure is None:

@@ -38,9 +38,13 @@ first to be looked at; over how many the figures are averaged."""
 
 
 class RoundRecord(NamedTuple):
-    """What was known before a round: how good the model was, and the state of the method."""
+    """What was known before a round: how good the model was, and the state of the method.
+
+    Rounds are chosen by the merit: the accuracy, or what costs make of it (`dual.cost_shares`).
+    """
 
     accuracy: float
+    merit: float
     unfairness: float
     dual_state: dual.State
     weights: Floats
@@ -75,6 +79,10 @@ class Rounds:
         self.n_rounds = 0
         self.records: list[RoundRecord] = []
         self._share = groups.cell_mass(constraints.by_label) / groups.mass.sum()
+        self._cost_shares = None
+        if self.constants.n_outcomes > 1:  # [l, (y, r)], as the rates of predicted labels
+            shares = dual.cost_shares(settings.get("cost_matrix"), len(groups.labels))
+            self._cost_shares = np.repeat(shares.T, groups.n_groups, axis=1)
         self._steady = _Steady(self.constants) if steady else None
 
     def step(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
@@ -106,7 +114,11 @@ class Rounds:
         self.n_rounds += 1
         accuracy = 1.0 - float(self._share @ self._cell_errors())
         unfair = float(unfairness(self.constraints.gaps(self.levels)))
-        self.records.append(RoundRecord(accuracy, unfair, self.dual_state, self.weights))
+        merit = accuracy
+        if self._cost_shares is not None:
+            by_outcome = self.errors.reshape(len(self._cost_shares), -1)
+            merit = 1.0 - float(self._share @ (self._cost_shares * by_outcome).sum(0))
+        self.records.append(RoundRecord(accuracy, merit, unfair, self.dual_state, self.weights))
         return self.weights
 
     def best(self) -> int | None:
@@ -119,10 +131,10 @@ class Rounds:
         n = len(self.records) - FIRST_ROUND - SMOOTHED + 1
         if n < 1:
             return None
-        figures = np.array([(one.accuracy, one.unfairness) for one in self.records])[FIRST_ROUND:]
+        figures = np.array([(one.merit, one.unfairness) for one in self.records])[FIRST_ROUND:]
         means = np.cumsum(np.vstack([np.zeros(2), figures]), axis=0)
-        accuracy, unfair = ((means[SMOOTHED:] - means[:-SMOOTHED]) / SMOOTHED).T
-        within = accuracy >= accuracy.max() - TOLERATED_LOSS
+        merit, unfair = ((means[SMOOTHED:] - means[:-SMOOTHED]) / SMOOTHED).T
+        within = merit >= merit.max() - TOLERATED_LOSS
         if within[-1]:
             return None
         return int(np.where(within, unfair, np.inf).argmin()) + FIRST_ROUND + SMOOTHED // 2

@@ -13,11 +13,12 @@ import re
 import signal
 import sys
 import traceback
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+import fairgrad
 from fairgrad.cli.audit import audit
 from fairgrad.cli.compare import compare
 from fairgrad.cli.data import data
@@ -44,12 +45,17 @@ OPTIONS = {
     "y_pred": "--prediction",
     "y_true": "--target",
     "min_group": "--min-group",
+    "cost_matrix": "--cost",
 }
 """What the library's arguments are called here."""
 
 
+OF_MODELS = ("torch", "skops", "safetensors")
+"""What the distribution fairgrad-audit does without."""
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("fairgrad"), prog_name="fairgrad", message="%(prog)s %(version)s")
+@click.version_option(fairgrad.__version__, prog_name="fairgrad", message="%(prog)s %(version)s")
 def app() -> None:
     """Train classifiers that treat groups of people alike, and see how fair they are.
 
@@ -123,6 +129,8 @@ def _explain(error: Exception) -> NoReturn:
         traceback.print_exc()
         sys.exit(FAILED)
     expected = (ValueError, TypeError, OSError, ImportError, MemoryError)
+    if isinstance(error, ModuleNotFoundError) and error.name in OF_MODELS:
+        _fail(f"This command {fairgrad.NO_TORCH}")
     if isinstance(error, MemoryError):
         _fail("Out of memory; use fewer rows, or fewer columns (--drop).")
     if isinstance(error, expected) and str(error):

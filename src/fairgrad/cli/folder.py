@@ -7,12 +7,12 @@ import os
 import tempfile
 import zipfile
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import fairgrad
 from fairgrad.cli.provenance import same_data
 from fairgrad.columns import with_formulas
 from fairgrad.files import read_sealed, sealed_json
@@ -65,6 +65,7 @@ class SavedModel:
         groups: what is known of the sensitive columns, if it looks at them to predict.
         missing: texts that meant a missing value in training, besides the usual ones.
         provenance: what it rests on, as plain values; empty for models of older versions.
+        held_out: the seed and the share of the test rows, if these were drawn by hashes.
     """
 
     pipeline: Any
@@ -75,6 +76,7 @@ class SavedModel:
     groups: Sequence[TrainedFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> list[str]:
@@ -97,13 +99,14 @@ class SavedModel:
             table: rows to predict.
             missing: further texts that mean a missing value.
         """
-        features, odd = read_features(table, self.features, (*self.missing, *missing))
+        gaps = (*self.missing, *missing)
+        features, odd = read_features(table, self.features, gaps)
         if not len(table):
             return np.empty((0, len(self.labels))), odd
         matrix = encode_rows(self.pipeline[0], features)
         classifier, known = self.pipeline[-1], {}
         if self.groups:
-            values, strange = read_groups(table, self.groups, self.columns.bins)
+            values, strange = read_groups(table, self.groups, self.columns.bins, gaps)
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
@@ -134,6 +137,7 @@ class SavedModel:
             "uses_sensitive": self.columns.use_sensitive,
             "missing": list(self.missing),
             "provenance": self.provenance,
+            "held_out": self.held_out,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
             "groups": [asdict(feature) for feature in self.groups],
@@ -167,10 +171,13 @@ def _load_decisions(trees: Any, folder: Path) -> Any:
 
     model = persistence.load(folder / DECISIONS)
     model.label_model_ = trees
+    persistence.check_archive(folder / GROUPS)
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS) as archive:
         for i, j in _missing(model.cell_models_):
             path = Path(place) / f"{i}-{j}.txt"
             for file in (path, fairness_file(path)):
+                if file.name not in archive.namelist():
+                    raise ValueError(f"{folder / GROUPS} is damaged: {file.name} is missing")
                 file.write_bytes(archive.read(file.name))
             model.cell_models_[i][j] = lightgbm.load(path)
     return model
@@ -239,6 +246,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         groups,
         tuple(known.get("missing", ())),
         known.get("provenance", {}),
+        known.get("held_out", {}),
     )
 
 
@@ -280,7 +288,7 @@ def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, 
     head = {
         "schema": schema,
         "schema_version": schema_version,
-        "fairgrad_version": version("fairgrad"),
+        "fairgrad_version": fairgrad.__version__,
     }
     (folder / MARK).write_text(sealed_json(head | known) + "\n", encoding="utf-8")
 
@@ -296,7 +304,7 @@ def _read_mark(path: Path) -> dict[str, Any]:
     if number > SCHEMA_VERSION:
         raise ValueError(
             f"{path} was written by fairgrad {known.get('fairgrad_version')}, which is newer than "
-            f"this version ({version('fairgrad')}): upgrade fairgrad"
+            f"this version ({fairgrad.__version__}): upgrade fairgrad"
         )
     return known
 

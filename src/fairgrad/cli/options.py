@@ -52,6 +52,22 @@ def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
     return column, numbers
 
 
+def parse_cost(value: str | tuple[str, float]) -> tuple[str, float]:
+    """``no:yes=5`` as a mistake, which needs the labels to be read, and what it costs."""
+    if isinstance(value, tuple):  # as above
+        return value
+    mistake, _, number = value.rpartition("=")
+    try:
+        cost = float(number)
+    except ValueError:
+        cost = float("nan")
+    if ":" not in mistake or not 0 <= cost < float("inf"):
+        raise click.BadParameter(
+            f"{value!r} does not have the form TRUE:PREDICTED=5, with a number of at least 0"
+        )
+    return mistake, cost
+
+
 def parse_map(value: str | dict[str, str]) -> dict[str, str]:
     """``1=Passed,0=Failed`` as what each value stands for; values may contain an equals sign."""
     if isinstance(value, dict):  # as above
@@ -233,6 +249,15 @@ def training_options() -> Callable[[F], F]:
             help="Make each sensitive column fair by itself, instead of their combinations.",
         ),
         given_option,
+        click.option(
+            "--cost",
+            type=parse_cost,
+            metavar="TRUE:PREDICTED=COST",
+            multiple=True,
+            help="What it costs to predict one value of the target where another is true, such as "
+            "no:yes=5; other mistakes cost 1 (repeatable). Models are then chosen by the mean cost "
+            "in place of the accuracy.",
+        ),
         click.option(
             "--use-sensitive",
             is_flag=True,

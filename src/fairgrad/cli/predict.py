@@ -297,8 +297,11 @@ def _write(parts: Iterator[PredictedPiece], path: Path) -> None:
 def _write_csv(parts: Iterator[PredictedPiece], file: Any, separator: str) -> None:
     import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
+    from fairgrad.columns import without_formulas  # noqa: PLC0415 - as above
+
     for number, part in enumerate(parts):
-        both = pd.concat([part.rows, part.new], axis=1)
+        # The user's own columns stay as they are; what is added is no formula in a spreadsheet.
+        both = pd.concat([part.rows, without_formulas(part.new)], axis=1)
         both.to_csv(file, index=False, header=number == 0, sep=separator)
 
 

@@ -5,6 +5,7 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,19 @@ from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
+from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.reading import column_names, table_files
+from fairgrad.tables.reading import column_names, is_parquet, stored_values, table_files
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.scan import has_duckdb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from fairgrad.tables.reading import TableSource
 
 SMALL_TABLE, FOLDS = 2_000, 5
 """Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
@@ -80,6 +85,8 @@ class ModelSettings:
         certify: take a model only if it is certified to be fair within the tolerance.
         separate: constrain each sensitive column by itself, instead of their combinations.
         given: sensitive columns within whose values the groups of the others are compared.
+        costs: mistakes, as ``TRUE:PREDICTED``, with what each costs; all others cost 1. If there
+            are any, models are chosen by the mean cost in place of the accuracy.
         model: "network", or "lightgbm" for boosted trees.
         method: "gradient" (weights in training), "decision" (fair decisions on the probabilities of
             a plain model), or "auto" for the better of both on the validation rows.
@@ -88,6 +95,7 @@ class ModelSettings:
         batch_size: rows per step; None for the estimator's default.
         paper_grid: train the paper's six combinations and select as the paper does.
         points: number of models of the frontier, where one is trained.
+        min_group: groups of fewer rows do not steer the training, and are not judged.
         seed: of the split, the initial weights and the shuffling.
         verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
@@ -99,6 +107,7 @@ class ModelSettings:
     certify: bool = False
     separate: bool = False
     given: tuple[str, ...] = ()
+    costs: tuple[tuple[str, float], ...] = ()
     model: str = "network"
     method: str = "gradient"
     hidden: tuple[int, ...] = ()
@@ -106,6 +115,7 @@ class ModelSettings:
     batch_size: int | None = None
     paper_grid: bool = False
     points: int = 16
+    min_group: float = MIN_GROUP
     seed: int = 0
     verbose: bool | str = "auto"
 
@@ -143,6 +153,34 @@ class ModelSettings:
                 "--method auto: a frontier is of one method; name gradient or decision"
             )
 
+    def cost_matrix(self, labels: Sequence[str]) -> list[list[float]] | None:
+        """What predictions (columns) of each true label cost; None if no costs were given.
+
+        Args:
+            labels: in the order of rows and columns.
+
+        Raises:
+            ValueError: if a cost is not of two of these labels, or no mistake costs anything.
+        """
+        if not self.costs:
+            return None
+        own = [str(label) for label in labels]
+        found = [[float(true != other) for other in own] for true in own]
+        for mistake, cost in self.costs:
+            places = [i for i, sign in enumerate(mistake) if sign == ":"]
+            pairs = [(mistake[:i].strip(), mistake[i + 1 :].strip()) for i in places]
+            known = [(a, b) for a, b in pairs if a in own and b in own and a != b]
+            if len(known) != 1:
+                raise ValueError(
+                    f"--cost is {mistake}={cost:g}; expected TRUE:PREDICTED=COST with two "
+                    f"different values of the target: {', '.join(own)}"
+                )
+            true, predicted = (own.index(name) for name in known[0])
+            found[true][predicted] = cost
+        if not any(map(any, found)):
+            raise ValueError("--cost: no mistake costs anything; expected one that costs more")
+        return found
+
     @property
     def grows_trees(self) -> bool:
         """Whether the model is boosted trees."""
@@ -172,6 +210,9 @@ class ModelSettings:
             "Model": self._model(),
             "Random seed": str(self.seed),
         }
+        if self.costs:
+            own = ", ".join(f"{mistake} {cost:g}" for mistake, cost in self.costs)
+            words["Costs (true value:predicted value)"] = f"{own}; other mistakes 1"
         if self.paper_grid:
             words["Training"] = "the paper's grid of 6 combinations, selected on validation rows"
         return words
@@ -183,11 +224,13 @@ class ModelSettings:
 
     def _asked(self) -> str:
         if self.max_unfairness is not None:
-            return f"the most accurate model with an unfairness of at most {self.max_unfairness:g}"
+            best = "cheapest" if self.costs else "most accurate"
+            return f"the {best} model with an unfairness of at most {self.max_unfairness:g}"
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
         if self.certify:
-            return "the most accurate model that is certified to be fair within the tolerance"
+            best = "cheapest" if self.costs else "most accurate"
+            return f"the {best} model that is certified to be fair within the tolerance"
         return f"epsilon {self.epsilon:g}" if self.epsilon else "exact fairness (epsilon 0)"
 
 
@@ -235,6 +278,48 @@ def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
     )
 
 
+LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
+"""Values of Parquet files, or bytes of text files, from which on rows are not held."""
+
+
+def is_streamed(given: Mapping[str, Any], columns: ColumnRoles, settings: ModelSettings) -> bool:
+    """Whether `fit` reads the table in passes, instead of holding it.
+
+    Raises:
+        ValueError: if that was asked for, together with what needs all rows at once.
+    """
+    is_team = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    asked = "--stream" if given["stream"] else "--resume" if given["resume"] else ""
+    asked = asked or ("torchrun" if is_team else "")
+    needs = {
+        "--test": given["test"],
+        "--folds": given["folds"],
+        "--certify": settings.certify,
+        "--max-unfairness": settings.max_unfairness is not None,
+        "--min-accuracy": settings.min_accuracy is not None,
+        "--grid paper": settings.paper_grid,
+        "--model lightgbm": settings.grows_trees,
+        f"--method {settings.method}": settings.method != "gradient",
+        "--use-sensitive": columns.use_sensitive,
+        "--cost": settings.costs,
+    }
+    unfit = [option for option, value in needs.items() if value]
+    if asked and unfit:
+        raise ValueError(
+            f"{unfit[0]} needs all rows at once, and {asked} reads them in passes; leave out one "
+            "of them"
+        )
+    return bool(asked) or (not unfit and has_duckdb() and is_large(given["table"]))
+
+
+def is_large(table: TableSource) -> bool:
+    """Whether a table is so large that its rows should not be held."""
+    files = table_files(table)
+    if not all(is_parquet(path) for path in files):
+        return sum(path.stat().st_size for path in files) >= LARGE_TEXT
+    return stored_values(files) >= LARGE_TABLE
+
+
 def read_options(given: Mapping[str, Any]) -> ReadingOptions:
     """What the user says about files."""
     return ReadingOptions(
@@ -250,6 +335,7 @@ def read_request(given: Mapping[str, Any]) -> tuple[ColumnRoles, ModelSettings, 
     columns, out = read_columns(given), given["out"]
     named = {one.name: given[one.name] for one in fields(ModelSettings) if one.name in given}
     named["measures"] = tuple(given["measure"])
+    named["costs"] = tuple(given.get("cost", ()))
     settings = ModelSettings(**named, paper_grid=given.get("grid") == "paper")
     settings.measure_on(columns.sensitive)  # refused before anything is read
     folder = None if out is None else check_folder(out, force=given["force"])

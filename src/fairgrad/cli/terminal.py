@@ -122,7 +122,9 @@ def verdict_table(title: str, audit: Audit, *, asked: bool) -> FittedTable:
 
 def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
     """The models of a frontier; which is chosen, and which others dominate."""
-    columns = [f"{part}_{figure}" for part in ("validation", "test") for figure in FIGURES]
+    figures = [*FIGURES, "cost"] if "validation_cost" in points else list(FIGURES)
+    parts = ("validation", "test")
+    columns = [f"{part}_{figure}" for part in parts for figure in figures]
     lines: list[Sequence[Cell]] = []
     for position, row in enumerate(points.to_dict(orient="records")):
         epsilon = row["epsilon"]
@@ -133,7 +135,7 @@ def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
             *(f"{row[name]:.4f}" for name in columns),
         ]
         lines.append([*(Text(cell, style=style) for cell in cells), Text(remark, style="bold")])
-    heads = ["epsilon", "accuracy", "unfairness", "test accuracy", "test unfairness", ""]
+    heads = ["epsilon", *figures, *(f"test {figure}" for figure in figures), ""]
     title = "Accuracy and unfairness (mean |F|) on validation and test rows"
     return FittedTable(title, heads, lines)
 
@@ -144,12 +146,22 @@ def desirable_line(outcome: AuditedModel) -> str:
     return f"Desirable value of {target}: {'none named' if value is None else value}"
 
 
+def cost_sentence(costs: dict[str, float]) -> str:
+    """What predictions cost on the test rows."""
+    plain = f", with the plain model {costs['plain']:.4f}" if "plain" in costs else ""
+    return f"Mean cost of a prediction: {costs['fair']:.4f}{plain}."
+
+
 def show_outcome(outcome: AuditedModel) -> None:
     """Prints the verdict, who gained what, how unfair the model is, and the verdict again."""
     console, audit = screen(), outcome.audit
     notes(outcome.notes)
     console.print(verdict_line(audit))
+    for fault in outcome.faults:
+        say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
+    if outcome.mean_costs:
+        say_paragraph(cost_sentence(outcome.mean_costs))
     if audit.baseline is not None:
         say_paragraph(words.impact(audit))
         console.print(gains_table(audit))
@@ -181,25 +193,27 @@ def _say_certified(outcome: AuditedModel) -> None:
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
     """A model and its audit as plain values."""
-    audit = outcome.audit
+    audit, totals = outcome.audit, outcome.prepared.totals
     return {
         "schema": "fairgrad.fit",
         "schema_version": 1,
         "out": out,
         "files": files,
         "rows": {
-            "training_and_validation": len(outcome.prepared.rest),
-            "test": len(outcome.judged.rows),
-            "folds": len(outcome.prepared.folds),
+            "training_and_validation": totals.training + totals.validation,
+            "test": totals.test,
+            "folds": totals.folds,
         },
         "desirable": outcome.prepared.desirable,
         "accuracy": audit.accuracy,
         "plain_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
+        "mean_costs": outcome.mean_costs,
         "settings": outcome.model.settings,
         "verdict": outcome.verdict,
         "conclusion": audit.conclusion,
         "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
+        "faults": list(outcome.faults),
         "audit": audit_values(audit, outcome.source),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit, Candidacy, Certificate, likeliest
+from fairgrad.audit.counts import mean_costs
 from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.provenance import Provenance, same_data
@@ -25,6 +26,7 @@ from fairgrad.cli.request import (
     read_tolerance,
     usual_measures,
 )
+from fairgrad.dual import check_costs
 from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.groups import MIN_GROUP
@@ -43,6 +45,7 @@ from fairgrad.tables.encoding import (
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.training import fairest_of_accurate
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +55,15 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
+
+FAULT_OPTIONS = {
+    "min_group=0": "--min-group 0",
+    "min_group": "--min-group",
+    "epsilon=": "--epsilon ",
+    "epsilon": "--epsilon",
+    "use_sensitive=True": "--use-sensitive",
+}
+"""What the library's arguments are called by the program, in sentences about a fit."""
 
 TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
@@ -94,6 +106,70 @@ class EncodedRows:
         return EncodedRows(self.X[part], self.y.iloc[part], self.s.iloc[part])
 
 
+class RowTotals(NamedTuple):
+    """How many rows a table has, and what they are used for.
+
+    Attributes:
+        table: all of them; those of a test file are not among them.
+        training: models learn from them.
+        validation: models are chosen by them.
+        test: models are audited on them.
+        folds: how many parts they are divided into for cross-validation; 0 for none.
+        from_file: whether the test rows are those of a file of their own.
+    """
+
+    table: int
+    training: int
+    validation: int
+    test: int
+    folds: int = 0
+    from_file: bool = False
+
+
+class TableFacts(Protocol):
+    """What is told of a table after a training, whether it was held in memory or not."""
+
+    @property
+    def columns(self) -> ColumnRoles:
+        """The role of each column."""
+
+    @property
+    def features(self) -> list[TrainedFeature]:
+        """What is known of each feature."""
+
+    @property
+    def labels(self) -> list[str]:
+        """Values of the target, the desirable one last."""
+
+    @property
+    def desirable(self) -> str | None:
+        """The desirable label; None if there are several and none was named."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know about the table."""
+
+    @property
+    def encoder(self) -> Any:
+        """The fitted encoder of features."""
+
+    @property
+    def groups(self) -> Sequence[TrainedFeature]:
+        """What is known of the sensitive columns, for a model that looks at them."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Texts that mean a missing value."""
+
+    @property
+    def totals(self) -> RowTotals:
+        """How many rows there are."""
+
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """How the test rows can be found again, if no file names them."""
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedTable:
     """A table split into three parts and encoded; the table itself is no longer needed.
@@ -129,10 +205,19 @@ class PreparedTable:
     from_file: bool = False
     missing: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        """How many rows the table has; those of a test file are not among them."""
-        others = 0 if self.folds or self.from_file else len(self.test)
-        return len(self.rest) + others
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """Nothing: a file names the test rows."""
+        return {}
+
+    @property
+    def totals(self) -> RowTotals:
+        """How many rows there are."""
+        n_rest, n_test = len(self.rest), len(self.test_rows)
+        others = 0 if self.folds or self.from_file else n_test
+        n_validation = n_rest - self.n_training
+        folds, own = len(self.folds), (self.n_training, n_validation, n_test)
+        return RowTotals(n_rest + others, *own, folds, self.from_file)
 
     @property
     def training(self) -> EncodedRows:
@@ -160,6 +245,7 @@ class TrainedModels:
         frontier: the models the fair one was chosen from, if there are several.
         chosen: its position among them.
         notes: warnings raised by the training.
+        faults: what is wrong with the fair model, as `fairgrad.usefulness` finds it.
         candidacy: how it was chosen to be certified, if that was asked for.
     """
 
@@ -168,6 +254,7 @@ class TrainedModels:
     frontier: Frontier | None = None
     chosen: int | None = None
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
 
 
@@ -242,20 +329,27 @@ class AuditedModel:
         audit: of the fair model, compared with the plain one if there is one.
         prepared: what they were trained on.
         settings: what was asked.
+        judged: the test rows; None if they were counted.
+        source: what the result rests on.
     """
 
     model: SavedModel
     trained: TrainedModels
     audit: Audit
-    prepared: PreparedTable
+    prepared: TableFacts
     settings: ModelSettings
-    judged: JudgedRows
+    judged: JudgedRows | None
     source: Provenance
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know about the table and the training."""
         return (*self.prepared.notes, *self.trained.notes)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
+        return self.trained.faults
 
     @property
     def points(self) -> pd.DataFrame:
@@ -268,6 +362,19 @@ class AuditedModel:
     def verdict(self) -> str:
         """On the measures the model was trained for."""
         return self.audit.verdict
+
+    @property
+    def mean_costs(self) -> dict[str, float]:
+        """What a prediction costs on the test rows, of both models; empty without costs."""
+        costs = self.settings.cost_matrix(self.audit.labels)
+        if costs is None:
+            return {}
+        audits = {"fair": self.audit, "plain": self.audit.baseline}
+        return {
+            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
+            for name, one in audits.items()
+            if one is not None
+        }
 
     @property
     def certificate(self) -> Certificate | None:
@@ -351,7 +458,8 @@ def prepare(
     """
     plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
-    _check_desirable(people.values, columns, settings)
+    check_desirable(people.values, columns, settings)
+    settings.cost_matrix(people.values)  # refused before anything is trained
     whole = _WholeTable(frame, people, columns, options)
     n_folds = plan.folds_of(len(people))
     if plan.file is not None:
@@ -449,7 +557,7 @@ def read_features_table(
     return read_table(table, needed, options=options, texts=list(dict.fromkeys(dates)))
 
 
-def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
+def check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
     n = len(labels)
     for measure in settings.measures if n > 2 else ():
@@ -504,7 +612,19 @@ def train(
     # Exactly this class: subclasses are libraries' hints to programmers.
     said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
-    return replace(trained, notes=tuple(dict.fromkeys(said)))
+    faults = [str(one.message) for one in caught if one.category is FairnessWarning]
+    return replace(
+        trained,
+        notes=tuple(dict.fromkeys(said)),
+        faults=tuple(dict.fromkeys(_by_options(fault) for fault in faults)),
+    )
+
+
+def _by_options(sentence: str) -> str:
+    """What the library says of its arguments, in the words of the program."""
+    for argument, option in FAULT_OPTIONS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
@@ -538,28 +658,41 @@ def _fit_by_method(prepared: PreparedTable, settings: ModelSettings) -> tuple[An
         by_gradient = _fit_fair(prepared, settings)
     by_decisions = _decisions(prepared, settings).fit(X, y, sensitive_features=s)
     models = {"gradient": by_gradient, "decision": by_decisions}
-    found = {name: _judged_by_validation(model, prepared) for name, model in models.items()}
-    accuracy, unfair = np.array(list(found.values())).T
+    found = {
+        name: _judged_by_validation(model, prepared, settings) for name, model in models.items()
+    }
+    # Costs are chosen by as shares of the dearest mistake, as in training.
+    dearest = float(np.max(settings.cost_matrix(prepared.labels) or 1.0))
+    accuracy, unfair = np.array([(1 - cost / dearest, bad) for cost, bad in found.values()]).T
     chosen, other = "gradient", "decision"
     if fairest_of_accurate(accuracy, unfair) == 1:
         chosen, other = other, chosen
+    what = "a mean cost" if settings.costs else "an accuracy"
+    said = {
+        name: (cost if settings.costs else 1 - cost, bad) for name, (cost, bad) in found.items()
+    }
     why = (
-        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has an "
-        "accuracy of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*found[chosen])
+        f"Of the two methods, the model is {METHODS[chosen]}: on the validation rows it has {what} "
+        "of {:.4f} and an unfairness (mean |F|) of {:.4f}".format(*said[chosen])
         + f"; one {METHODS[other]} "
-        + "has {:.4f} and {:.4f}.".format(*found[other])
+        + "has {:.4f} and {:.4f}.".format(*said[other])
     )
     return models[chosen], (why,)
 
 
-def _judged_by_validation(model: Any, prepared: PreparedTable) -> tuple[float, float]:
-    """Accuracy and unfairness on the validation rows."""
+def _judged_by_validation(
+    model: Any, prepared: PreparedTable, settings: ModelSettings
+) -> tuple[float, float]:
+    """Mean cost (by default the share of errors) and unfairness on the validation rows."""
     X, y, s = prepared.validation
     predicted = model.predict(X, **to_predict(model, s))
     levels = fairness_levels(
         y, predicted, s, model.fairness_measure, y_desirable=prepared.desirable
     )
-    return float(np.mean(predicted == np.asarray(y))), float(levels.unfairness)
+    classes = model.classes_
+    costs = check_costs(settings.cost_matrix(classes), len(classes))
+    true, found = (np.searchsorted(classes, np.asarray(part)) for part in (y, predicted))
+    return float(costs[true, found].mean()), float(levels.unfairness)
 
 
 def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
@@ -568,13 +701,16 @@ def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecision
     if settings.grows_trees:
         estimator = boosted_trees(settings, len(prepared.training), None)
     elif settings.hidden:
-        estimator = _network(prepared, settings, fairness_measure=None, use_sensitive=False)
+        own = {"fairness_measure": None, "use_sensitive": False, "cost_matrix": None}
+        estimator = network(prepared, settings, **own)
     return FairDecisionClassifier(
         estimator,
         settings.measure_on(prepared.columns.sensitive),
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
         y_desirable=prepared.desirable,
+        min_group=settings.min_group,
+        cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
         random_state=settings.seed,
     )
 
@@ -587,10 +723,10 @@ def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
     rows = {"sensitive_features": s, "validation": tuple(prepared.validation)}
     epsilon = settings.epsilon or 0.0
     if not settings.paper_grid:
-        return _network(prepared, settings, epsilon=epsilon).fit(X, y, **rows)
+        return network(prepared, settings, epsilon=epsilon).fit(X, y, **rows)
     paper = {**PAPER, "epsilon": epsilon, "max_iter": settings.epochs or PAPER_EPOCHS}
     grid = [
-        _network(prepared, settings, batch_size=batch_size, weight_decay=decay, **paper)
+        network(prepared, settings, batch_size=batch_size, weight_decay=decay, **paper)
         for batch_size in PAPER_BATCH_SIZES
         for decay in PAPER_WEIGHT_DECAYS
     ]
@@ -602,10 +738,19 @@ def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     if settings.grows_trees:
         X, y, s = prepared.rest
         use = prepared.columns.use_sensitive
+        if settings.costs:  # which the plain objective does not know
+            trees = _trees(prepared, settings, len(y)).set_params(epsilon=float("inf"))
+            return trees.fit(X, y, sensitive_features=s)
         trees = boosted_trees(settings, len(y), None, use_sensitive=use)
         return trees.fit(X, y, sensitive_features=s if use else None)
-    plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
     X, y, s = prepared.training
+    if settings.costs and not prepared.columns.use_sensitive:
+        # What is cheapest by the probabilities of the model without costs: a linear model trained
+        # by the costs of many labels cannot follow them.
+        own = network(prepared, settings, fairness_measure=None, cost_matrix=None)
+        costs = settings.cost_matrix(sorted(prepared.labels))
+        return FairDecisionClassifier(own, None, cost_matrix=costs).fit(X, y)
+    plain = network(prepared, settings, fairness_measure=None, selection="most_accurate")
     return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 
@@ -623,7 +768,8 @@ def _likely_certified(
         for one in frontier.audits_["validation"]:
             predicted = np.asarray(one.labels)[one.predicted]
             audits.append(_audit(prepared, settings, rows.y, predicted, rows.s, **judged))
-    candidacy = likeliest(audits, len(prepared.test))
+    costs = settings.cost_matrix(audits[0].labels)
+    candidacy = likeliest(audits, len(prepared.test), costs)
     which, place = divmod(candidacy.position, len(audits) // len(frontiers))
     chosen = frontiers[which]
     models, plain = chosen.estimators_, int(chosen.points_["epsilon"].argmax())
@@ -631,7 +777,7 @@ def _likely_certified(
 
 
 def _audit(
-    prepared: PreparedTable, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
+    prepared: TableFacts, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
 ) -> Audit:
     """An audit by the measures that were asked for."""
     return Audit(
@@ -648,7 +794,7 @@ def _audit(
 def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
-    estimator: Any = _network(prepared, settings)
+    estimator: Any = network(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
     if settings.method == "decision":
@@ -679,19 +825,25 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
             max_unfairness=settings.max_unfairness, min_accuracy=settings.min_accuracy
         )
     else:
-        accuracy, unfairness = points["validation_accuracy"], points["validation_unfairness"]
-        chosen = fairest_of_accurate(accuracy.to_numpy(), unfairness.to_numpy())
+        useful = frontier.useful_ if frontier.useful_.any() else np.ones(len(points), dtype=bool)
+        own = points[useful]
+        merit, unfairness = own["validation_accuracy"], own["validation_unfairness"]
+        if settings.costs:
+            costs = models[0].cost_matrix
+            merit = 1 - own["validation_cost"] / np.max(costs)
+        best = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
+        chosen = int(np.flatnonzero(useful)[best])
     return TrainedModels(models[chosen], models[int(points["epsilon"].argmax())], frontier, chosen)
 
 
-def _network(
-    prepared: PreparedTable, settings: ModelSettings, **parameters: Any
-) -> FairGradClassifier:
+def network(prepared: TableFacts, settings: ModelSettings, **parameters: Any) -> FairGradClassifier:
     """An unfitted classifier with the settings that all ways of training share."""
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
+        "min_group": settings.min_group,
         "use_sensitive": prepared.columns.use_sensitive,
+        "cost_matrix": settings.cost_matrix(sorted(prepared.labels)),
         "hidden_layer_sizes": settings.hidden,
         # The paper's networks: without these, deep ones swing too much to be made fair.
         "batch_norm": bool(settings.hidden),
@@ -715,6 +867,7 @@ def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any
         epsilon=settings.epsilon or 0.0,
         y_desirable=prepared.desirable,
         use_sensitive=prepared.columns.use_sensitive,
+        cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
     )
 
 
@@ -786,20 +939,58 @@ def audit_models(
         min_group: groups of fewer rows are shown and not judged.
     """
     judged = judged or judge(prepared, trained)
-    audit = _audit(
+    audit = full_audit(
         prepared,
         settings,
-        judged.y,
-        judged.predicted,
-        judged.s,
-        others=usual_measures(prepared.desirable),
+        (judged.y, judged.predicted, judged.s),
         tolerance=tolerance,
         baseline=judged.plain,
         y_score=judged.scores,
         min_group=min_group,
+    )
+    return audited(prepared, settings, trained, audit, judged, source)
+
+
+def full_audit(
+    prepared: TableFacts, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
+) -> Audit:
+    """The audit that is kept with a model: the usual measures stand beside those asked for.
+
+    Args:
+        prepared: what is known of the table.
+        settings: what was asked.
+        rows: labels, predictions and sensitive values.
+        **others: of the audit.
+    """
+    return _audit(
+        prepared,
+        settings,
+        *rows,
+        others=usual_measures(prepared.desirable),
         baseline_name="the plain model",
         remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **others,
     )
+
+
+def audited(
+    prepared: TableFacts,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    audit: Audit,
+    judged: JudgedRows | None,
+    source: Provenance | None,
+) -> AuditedModel:
+    """The model to save, with its audit.
+
+    Args:
+        prepared: what it was trained on.
+        settings: what was asked.
+        trained: the models.
+        audit: of the fair one.
+        judged: the rows of the audit; None if they were counted.
+        source: what the result rests on.
+    """
     epsilon = float(trained.fair.epsilon)
     same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
     known = {
@@ -807,6 +998,7 @@ def audit_models(
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "hidden": list(settings.hidden),
         "given": list(settings.given),
+        "costs": dict(settings.costs),
         "measures": list(settings.measures),
         "desirable": prepared.desirable,
     }
@@ -823,5 +1015,6 @@ def audit_models(
         prepared.groups,
         prepared.missing,
         source.to_dict(),
+        prepared.held_out,
     )
     return AuditedModel(model, trained, audit, prepared, settings, judged, source)

@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from torch import nn
 
+from fairgrad.decisions import as_costs
+from fairgrad.dual import check_costs
 from fairgrad.finetune.features import (
     LARGE,
     Head,
@@ -137,6 +139,7 @@ def finetune_head(
             `FairDecisionClassifier` around logistic regression, its default: the new head is then a
             linear layer with one output per cell, and `fairgrad.torch.FairDecision` behind it,
             whose outputs are scores in double precision. One regression serves all epsilons.
+            Its `cost_matrix` says what each mistake costs.
         sample_weight: (n,) non-negative weights.
         validation: (X, y, sensitive_features) to judge and choose on; by default a part of the
             rows is held out, the same share of every label in every group.
@@ -296,15 +299,20 @@ def _decision_layers(model: FairDecisionClassifier, head: Head) -> nn.Sequential
     weight, bias = (torch.from_numpy(part) for part in (last.coef_ / scale, last.intercept_))
     if len(weight) == 1:  # two cells that have rows
         weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
-    layer = new_head(head, pull.size)
+    n_labels, n_groups = pull.shape[-2:]
+    layer = new_head(head, n_labels * n_groups)
     with torch.no_grad():
         layer.weight.zero_()
         layer.bias.fill_(NO_ROWS)
         present = torch.from_numpy(last.classes_)
         layer.weight[present] = weight.to(layer.weight)
         layer.bias[present] = bias.to(layer.bias)
-    decision = FairDecision(1.0 + pull).to(layer.weight.device)
-    if count_outputs(head, len(pull)) > 1:
+    weights = 1.0 + pull
+    if pull.ndim == 3 or model.cost_matrix is not None:
+        costs = check_costs(model.cost_matrix, n_labels)
+        weights = costs.T[:, :, None] + as_costs(pull)
+    decision = FairDecision(weights).to(layer.weight.device)
+    if count_outputs(head, n_labels) > 1:
         return nn.Sequential(layer, decision)
     margin = nn.Linear(2, 1, bias=False, device=layer.weight.device, dtype=torch.float64)
     with torch.no_grad():

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from fairgrad.columns import as_columns, sensitive_columns
+from fairgrad.dual import cost_shares
 from fairgrad.evaluate import cell_rates, levels_of
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import constraints_of
@@ -106,10 +107,18 @@ class LabelledInputs:
         """Some of the rows."""
         return replace(self, inputs=self.inputs.take(rows), rows=self.rows.take(rows))
 
-    def judge(self, predicted: Ints, measure: Any, y_desirable: Any) -> dict[str, float]:
-        """Accuracy, and unfairness if there are sensitive values, of predicted positions."""
+    def judge(
+        self, predicted: Ints, measure: Any, y_desirable: Any, cost_matrix: Any = None
+    ) -> dict[str, float]:
+        """Accuracy, and unfairness if there are sensitive values, of predicted positions.
+
+        With costs also the merit: `fairgrad.dual.cost_shares`.
+        """
         rows, wrong = self.rows, predicted != self.rows.label
         found = {"accuracy": float((~wrong).mean())}
+        if cost_matrix is not None:
+            shares = cost_shares(cost_matrix, len(rows.groups.labels))
+            found["merit"] = 1.0 - float(shares[rows.label, predicted].mean())
         if self.has_groups and measure is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
             rates = cell_rates(constraints, rows, predicted)

@@ -16,10 +16,11 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from fairgrad.checks import check_count, check_number
+from fairgrad.dual import check_costs
 from fairgrad.files import write_whole
 from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
 from fairgrad.finetune.rows import predict_logits, progress_bar, read_labelled, read_logits, run
-from fairgrad.measures import desirable_labels
+from fairgrad.measures import accuracy_parity, desirable_labels
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
@@ -44,7 +45,9 @@ class FineTuned:
         module: the trained network, an ordinary module in evaluation mode.
         classes: the labels in the order of its outputs; with one output, above 0 is the second.
         history: one dictionary per epoch: the mean training loss (with its fairness weights), and
-            accuracy and unfairness (mean of |F|) on the validation rows, if there are any.
+            accuracy, with a cost matrix the merit (one less the mean cost as a share of the
+            dearest mistake's), and unfairness (mean of |F|) on the validation rows, if there are
+            any.
         epoch: the epoch, counted from 0, whose weights the module has.
 
     Example:
@@ -74,6 +77,7 @@ def finetune(
     proportional_rate: float = 0.0,
     error_memory: float = 0.9,
     y_desirable: Any = None,
+    cost_matrix: Any = None,
     head: str | None = None,
     transform: Callable[[Any], Any] | None = None,
     output: Reading | None = None,
@@ -110,6 +114,9 @@ def finetune(
         error_memory: share of earlier batches kept in the error estimates, so that cells with few
             rows per batch pool over batches.
         y_desirable: labels that some measures speak of; by default the second of two classes.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake. Epochs are then chosen by the mean cost in
+            place of the accuracy. A network with one output gets a head with two.
         head: name of the head; by default the last linear layer.
         transform: applied to every batch of X, such as a normalisation or a tokeniser.
         output: from what the network returns to its logits, if these are found nowhere.
@@ -176,7 +183,9 @@ def finetune(
             "selection='last'."
         )
     found = find_head(module, head)
-    n_outputs = count_outputs(found, len(classes))
+    check_costs(cost_matrix, len(classes))
+    # With costs every label needs a score of its own.
+    n_outputs = count_outputs(found, len(classes)) if cost_matrix is None else len(classes)
     rates = (fairness_rate, proportional_rate, error_memory)
     loss = FineTuningLoss(
         data,
@@ -187,6 +196,7 @@ def finetune(
         proportional_rate=proportional_rate,
         error_memory=error_memory,
         y_desirable=desirable_labels(classes, y_desirable) or None,
+        cost_matrix=cost_matrix,
     )
 
     def judge(tuned: nn.Module) -> dict[str, float]:
@@ -195,7 +205,7 @@ def finetune(
         size = 4 * batch_size
         logits = predict_logits(tuned, judged.inputs, output=output, batch_size=size, verbose=False)
         predicted = logits[:, 0] > 0 if n_outputs == 1 else logits.argmax(1)
-        return judged.judge(predicted.long().numpy(), fairness_measure, y_desirable)
+        return judged.judge(predicted.long().numpy(), fairness_measure, y_desirable, cost_matrix)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -220,7 +230,8 @@ def finetune(
         )
         if checkpoint is not None:
             measure = getattr(fairness_measure, "__qualname__", fairness_measure)
-            work.use_checkpoint(Path(checkpoint), schedule, measure, epsilon, rates)
+            costs = [] if cost_matrix is None else [np.asarray(cost_matrix).tolist()]
+            work.use_checkpoint(Path(checkpoint), schedule, measure, epsilon, rates, *costs)
         work.train(verbose)
     return work.choose(rule)
 
@@ -246,6 +257,10 @@ class FineTuningLoss(nn.Module):
         self.label = torch.from_numpy(rows.label)
         self.plain = nn.BCEWithLogitsLoss() if single else nn.CrossEntropyLoss()
         self.fair: FairLoss | None = None
+        if measure is None and settings.get("cost_matrix") is not None:
+            # Costs alone: no constraint of any measure moves.
+            measure, settings = accuracy_parity, {**settings, "fairness_rate": 0.0}
+            settings["proportional_rate"] = 0.0
         if measure is not None:
             # The loss takes integers: labels and sensitive values are their positions here.
             values = tuple(np.arange(len(known)) for known in groups.values)
@@ -394,10 +409,8 @@ class FineTuning:
 
     def choose(self, rule: Callable[..., int]) -> FineTuned:
         """The network with the weights of the epoch that the rule takes."""
-        accuracy, unfairness = (
-            np.array([entry.get(name, np.nan) for entry in self.history])
-            for name in ("accuracy", "unfairness")
-        )
-        epoch = rule(accuracy, unfairness)
+        merit = [entry.get("merit", entry.get("accuracy", np.nan)) for entry in self.history]
+        unfairness = [entry.get("unfairness", np.nan) for entry in self.history]
+        epoch = rule(np.array(merit), np.array(unfairness))
         self.module.load_state_dict(self.states[epoch])
         return FineTuned(self.module.eval(), self.data.rows.groups.labels, self.history, epoch)

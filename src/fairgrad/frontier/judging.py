@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit
-from fairgrad.audit.counts import ModelCounts, predicted_labels
+from fairgrad.audit.counts import ModelCounts, mean_costs, predicted_labels
 from fairgrad.audit.intervals import clopper_pearson
 from fairgrad.audit.verdicts import unfairness_of
 from fairgrad.audit.words import OVERALL
@@ -36,6 +36,10 @@ AWARE_NOTE = (
     " Aware models look at the sensitive value to predict: by what they are ahead of the others is "
     "what blindness costs. The law may forbid them."
 )
+COST_NOTE = (
+    " Which models are on the frontier, and which is chosen, is judged by the mean cost of their "
+    "predictions, not by the accuracy shown."
+)
 OTHER_NOTE = (
     " The post-processed models set a threshold for each group on the scores of the plain model "
     "(fairlearn's ThresholdOptimizer): unlike the others they need to know the group of everyone "
@@ -52,12 +56,17 @@ class FrontierJudge:
         desirable: the desirable labels; none if there is no rule for them.
         classes: all labels.
         confidence: of each interval.
+        min_group: groups with fewer rows are not judged, as they are in no constraint.
+        costs: (L, L) of predictions (columns) of each true label, in the order of the classes;
+            None if every mistake costs the same.
     """
 
     measure: Any
     desirable: list[Any]
     classes: NDArray[Any]
     confidence: float
+    min_group: float
+    costs: Any = None
 
     def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
         """Audits predictions by this measure, on the groups that training compares.
@@ -71,7 +80,7 @@ class FrontierJudge:
         usual: dict[str, Any] = {
             # Sharing the error, the intervals of all measures hold at once.
             "confidence": 1 - (1 - self.confidence) / len(measures),
-            "min_group": 0,  # a frontier is judged by what it was trained for: all groups
+            "min_group": self.min_group,
         }
         return Audit(
             rows.y,
@@ -121,31 +130,34 @@ class ModelAudits(Sequence[Audit]):
         return self._made[place]
 
     def figures(self) -> pd.DataFrame:
-        """Accuracy and unfairness of each model, each with its ends.
+        """Accuracy and unfairness of each model, each with its ends; and the mean cost, if asked.
 
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
         `fairgrad.audit.Finding.unfairness_interval`.
         """
         first = self._made[0]
         counts = ModelCounts.from_rows(first.rows, self._predicted)
-        accuracy, alpha = counts.together().rates["accuracy"], 1 - self._judge.confidence
+        together = counts.together()
+        accuracy, alpha = together.rates["accuracy"], 1 - self._judge.confidence
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
         accurate = np.stack([accuracy.value, *ends])
         found = [finding for finding in first.findings if finding.n_defined]
         unfair = []
         for finding in found:
-            view = counts.view(*finding.table.groups.attributes)
+            judged = finding.table.groups
+            view = counts.view(*judged.attributes, among=judged)
             value, ends = unfairness_of(finding.comparison.of_models(view), finding.alpha)
             unfair.append(np.stack([value, *ends]))
         # One mean over the levels of all measures, not a mean of means.
         mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in found])
-        return pd.DataFrame(
-            {
-                f"{name}{end}": part
-                for name, parts in {"accuracy": accurate, "unfairness": mean}.items()
-                for end, part in zip(("", "_low", "_high"), parts, strict=True)
-            }
-        )
+        figures = {
+            f"{name}{end}": part
+            for name, parts in {"accuracy": accurate, "unfairness": mean}.items()
+            for end, part in zip(("", "_low", "_high"), parts, strict=True)
+        }
+        if self._judge.costs is not None:
+            figures["cost"] = mean_costs(together.mass, self._judge.costs)
+        return pd.DataFrame(figures)
 
 
 def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
@@ -171,11 +183,17 @@ def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
 def best_of_kind(points: pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
     """(n,) which points no other one of their kind, blind or aware, dominates."""
     kind = np.asarray(points.get("use_sensitive", np.zeros(len(points))))
-    accuracy, unfairness = (points[f"{prefix}{name}"] for name in ("accuracy", "unfairness"))
+    merit, unfairness = point_merit(points, prefix), points[f"{prefix}unfairness"]
     best = np.zeros(len(points), dtype=bool)
     for one in np.unique(kind):
-        best[kind == one] = non_dominated(accuracy[kind == one], unfairness[kind == one])
+        best[kind == one] = non_dominated(merit[kind == one], unfairness[kind == one])
     return best
+
+
+def point_merit(points: pd.DataFrame, prefix: str) -> pd.Series:
+    """What models are chosen by, larger is better: the accuracy, or less the mean cost."""
+    cost = points.get(f"{prefix}cost")
+    return points[f"{prefix}accuracy"] if cost is None else -cost
 
 
 def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) -> float:
@@ -203,6 +221,7 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
     own = _points(frontier.points_, on)
     audits = list(frontier.audits_[on])
     note, points = NOTE.format(confidence=frontier.confidence), own
+    note += COST_NOTE if f"{on}_cost" in frontier.points_ else ""
     other, kinds = frontier.post_processing_, frontier.points_["use_sensitive"]
     are_both = kinds.any() and not kinds.all()
     series: Any = kinds.map(KINDS) if are_both else OWN

@@ -139,7 +139,8 @@ class ReportFigure:
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite specification, colours as CSS variables, `CONFIG` left out."""
-        spec: dict[str, Any] = self.chart.to_dict(format="vega-lite")
+        # Checking every part against Vega-Lite's schema takes most of a page's time; tests do it.
+        spec: dict[str, Any] = self.chart.to_dict(validate=False, format="vega-lite")
         kept = {key: value for key, value in spec.items() if key not in {"config", "$schema"}}
         return {**kept, "description": self.alternative}
 

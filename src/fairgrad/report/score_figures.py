@@ -77,6 +77,12 @@ class _Part:
         """Those of the groups that are drawn as lines."""
         return [row for row in rows if row["group"] in self.lines]
 
+    def said(self, figure: str) -> str:
+        """A figure of the scores of each group that is drawn as a line, in words."""
+        found = {row["group"]: row[figure] for row in self.records("scores")}
+        names = (name for name in self.lines if name in found)
+        return "; ".join(f"{name} {number(found[name], 3)}" for name in names)
+
     def drawn(self, base: alt.Chart) -> alt.Chart:
         """Lines that differ by colour and dash."""
         if len(self.lines) < 2:
@@ -147,17 +153,13 @@ def _roc(part: _Part) -> ReportFigure:
     chance = alt.Chart(fig.data([dict.fromkeys(fields, end) for end in (0, 1)]))
     chance = chance.mark_line(color=fig.var("muted"), strokeDash=[4, 3])
     title = f"ROC curves{part.of}"
-    aucs = {row["group"]: row for row in part.records("scores")}
-    said = "; ".join(
-        f"{name} {number(aucs[name]['auc'], 3)}" for name in part.lines if name in aucs
-    )
     return ReportFigure(
         id=f"roc-{part.key}",
         title=title,
         chart=(chance.encode(x=x, y=y) + line.encode(x=x, y=y)).properties(
             width="container", height=260
         ),
-        alternative=f"{title} by {part.view}; areas under them: {said}.",
+        alternative=f"{title} by {part.view}; areas under them: {part.said('auc')}.",
         columns=[part.view, "threshold", "false positive rate", "true positive rate"],
         rows=[
             [row["group"], _threshold_text(row["threshold"]), *(percent(row[f]) for f in fields)]
@@ -237,15 +239,11 @@ def _histogram(part: _Part) -> ReportFigure:
         y=alt.Y("share:Q", title="share of the group", axis=SHARE),
     )
     title = f"Distribution of scores{part.of}"
-    medians = {row["group"]: row for row in part.records("scores")}
-    said = "; ".join(
-        f"{name} {number(medians[name]['median'], 3)}" for name in part.lines if name in medians
-    )
     return ReportFigure(
         id=f"scores-{part.key}",
         title=title,
         chart=chart.properties(width="container", height=220),
-        alternative=f"{title} by {part.view}; medians: {said}.",
+        alternative=f"{title} by {part.view}; medians: {part.said('median')}.",
         columns=[part.view, "rows", "lower quartile", "median", "upper quartile", "mean"],
         rows=[
             [
@@ -256,7 +254,7 @@ def _histogram(part: _Part) -> ReportFigure:
                     for f in ("lower_quartile", "median", "upper_quartile", "mean_score")
                 ),
             ]
-            for row in medians.values()
+            for row in part.records("scores")
         ],
         note=part.note,
         by=part.view,

@@ -17,6 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
+from fairgrad.sklearn.rows import naming_rows
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -148,10 +150,11 @@ class CellModels:
     def _fitted(
         self, estimator: Any, X: Any, target: Any, rows: Ints | None, arguments: Mapping[str, Any]
     ) -> Any:
-        if rows is None:
+        if rows is not None:
+            arguments = _check_method_params(X, arguments, indices=rows)
+            X, target = _safe_indexing(X, rows), _safe_indexing(target, rows)
+        with naming_rows("X"):
             return clone(estimator).fit(X, target, **arguments)
-        own = _check_method_params(X, arguments, indices=rows)
-        return clone(estimator).fit(_safe_indexing(X, rows), _safe_indexing(target, rows), **own)
 
 
 def cell_probabilities(
@@ -172,7 +175,7 @@ def cell_probabilities(
             _spread(model, X, n_rows, n_labels * size).reshape(n_labels, size, n_rows)
             for model, size in zip(models, sizes, strict=True)
         ]
-    label = np.asarray(of_label.predict_proba(X), dtype=np.float64).T
+    label = class_probabilities(of_label, X)
     found = []
     for own, size in zip(models, sizes, strict=True):
         within = np.stack([_spread(model, X, n_rows, size) for model in own])
@@ -186,8 +189,14 @@ def _spread(model: Any, X: Any, n_rows: int, size: int) -> Floats:
     if isinstance(model, (int, np.integer)):
         probability[model] = 1.0
     else:
-        probability[model.classes_] = np.asarray(model.predict_proba(X), dtype=np.float64).T
+        probability[model.classes_] = class_probabilities(model, X)
     return probability
+
+
+def class_probabilities(model: Any, X: Any) -> Floats:
+    """(classes, n) what a fitted estimator says of rows; if it refuses them, X is named."""
+    with naming_rows("X"):
+        return np.asarray(model.predict_proba(X), dtype=np.float64).T
 
 
 def given_groups(probability: Floats, group: Ints) -> Floats:

@@ -25,12 +25,14 @@ from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.cell_models import (
     cell_probabilities,
+    class_probabilities,
     count_of_trees,
     given_groups,
     last_step,
 )
 from fairgrad.sklearn.decision_fitting import fit_decisions
 from fairgrad.sklearn.fitting import SMALL_TABLE
+from fairgrad.sklearn.rows import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -352,9 +354,10 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if not self.use_sensitive and sensitive_features is not None:
             raise ValueError(NOT_USED)
         if getattr(X, "ndim", 2) != 1:  # of which the estimator itself says what is wrong
-            validate_data(self, X, reset=False, skip_check_array=True)
+            with naming_rows("X"):
+                validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
-            plain: Floats = np.asarray(self.label_model_.predict_proba(X), dtype=np.float64).T
+            plain = class_probabilities(self.label_model_, X)
             return label_scores(plain, self.costs(len(self.classes_)))
         probabilities = self._probabilities(X, sensitive_features)
         return weighted_scores(probabilities, self.pulls_, self.costs(len(self.classes_)))

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.dual import cost_shares
 from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups
 from fairgrad.sklearn.cell_models import (
@@ -32,7 +33,7 @@ from fairgrad.sklearn.cell_models import (
     fit_arguments,
     given_groups,
 )
-from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.sklearn.rows import naming_rows, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
 from fairgrad.usefulness import (
     FEWER,
@@ -78,11 +79,12 @@ def fit_decisions(
     """
     first = models[0]
     _check_settings(first)
-    validate_data(first, X, skip_check_array=True)
-    given, y = y, column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    check_classification_targets(y)
+    with naming_rows():
+        validate_data(first, X, skip_check_array=True)
+        given, y = y, column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
@@ -90,7 +92,8 @@ def fit_decisions(
     arguments = _routed(first, weight, fit_params or {})
     if first.fairness_measure is None:
         plain = first._estimator()  # noqa: SLF001 - the classifier's other half
-        label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
+        with naming_rows("X"):
+            label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
         for model in models:
             model._set_plain(classes, label_model)  # noqa: SLF001 - as above
         return list(models)
@@ -272,10 +275,12 @@ def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
         for part, own in zip(problem.parts, counted, strict=True)
     ]
     beyond = float(problem.figures(counted, np.zeros(1)).worst[0])
-    accuracy = float(problem.weight @ (decided == problem.label))
+    shares = cost_shares(problem.costs, len(problem.base))
+    accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
     first = int(decided[0])
     only = first if (decided == first).all() else None
-    return ModelFigures(accuracy, float(np.concatenate(gaps).max()), beyond, only)
+    worst = float(np.concatenate(gaps).max())
+    return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
 
 
 def _check_settings(model: FairDecisionClassifier) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.sklearn.rows import Scaling, read_rows
-from fairgrad.training import train
-from fairgrad.training.trainer import best_choice
+from fairgrad.usefulness import warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,6 +118,7 @@ def fit_variants(
         chosen = [best_run(first.selection, runs)]
     for run, choice in chosen:
         run.model._finish(run, choice, rows)  # noqa: SLF001
+    warn_of_small(chosen[0][0].model.set_aside_)
     return [run.model for run, _ in chosen]
 
 
@@ -161,6 +161,8 @@ def train_stacks(
     They start from `start`, a stack of one, or from new weights. `frequencies` are the groups whose
     frequencies count, if not those of the rows; `changed` is what the plan has otherwise.
     """
+    from fairgrad.training import train  # noqa: PLC0415 - linear models predict without PyTorch
+
     first = models[0]
     dtype = None if first.module is None else next(first.module.parameters()).dtype
     table = rows.table(Scaling(first.offset_, first.scale_), dtype)
@@ -189,6 +191,8 @@ def train_stacks(
 
 def best_run(rule: Any, runs: Sequence[StackRun]) -> tuple[StackRun, Choice]:
     """The best of the epochs kept, by the validation rows; without such rows, of the last ones."""
+    from fairgrad.training.trainer import best_choice  # noqa: PLC0415 - as above
+
     options: list[tuple[StackRun, Choice]] = []
     for run in runs:
         judged = run.member.validation is not None or run.training.interrupted

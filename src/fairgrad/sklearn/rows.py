@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -18,12 +19,15 @@ from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensiti
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
-from fairgrad.training import TrainingTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.training import TrainingTable
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """What `validate_data` lets pass."""
@@ -120,7 +124,11 @@ class FittingRows:
         is_judged = rows >= len(self)
         if not is_judged.any():
             return self.X[rows]
-        return self.X_judged[rows - len(self)]
+        judged = self.X_judged[rows[is_judged] - len(self)]
+        if is_judged.all():
+            return judged
+        parts = [self.X[rows[~is_judged]], judged]  # rows to judge on come last
+        return sparse.vstack(parts, format="csr") if sparse.issparse(judged) else np.vstack(parts)
 
     def people(self, rows: Ints | None) -> GroupedRows:
         """Who some rows are; None: the n rows."""
@@ -152,6 +160,10 @@ class FittingRows:
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
         """All rows as networks see them; no second copy of a large table is made here."""
+        import torch  # noqa: PLC0415 - linear models predict without it
+
+        from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
+
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         if sparse.issparse(self.X):
@@ -233,14 +245,24 @@ def read_rows(
     return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
 
 
-def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Features and labels as scikit-learn checks them; some of its errors name neither."""
+@contextmanager
+def naming_rows(argument: str = "X, y") -> Iterator[None]:
+    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
     try:
-        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
+        yield
+    except NotFittedError:
+        raise
     except (TypeError, ValueError) as wrong:
         if re.search(r"\b[Xy]\b", str(wrong)):
             raise
-        raise type(wrong)(f"X, y: {wrong}") from wrong
+        kind = TypeError if isinstance(wrong, TypeError) else ValueError
+        raise kind(f"{argument}: {wrong}") from wrong
+
+
+def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    """Features and labels as scikit-learn checks them; some of its errors name neither."""
+    with naming_rows():
+        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from fairgrad.aware import to_predict
 from fairgrad.checks import check_number
-from fairgrad.columns import sensitive_columns
+from fairgrad.columns import as_array, as_column, sensitive_columns
+from fairgrad.dual import cost_shares
 from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
 
 
@@ -20,6 +22,7 @@ def make_fairness_scorer(
     max_unfairness: float | None = None,
     summary: str = "mean",
     y_desirable: Any = None,
+    cost_matrix: Any = None,
 ) -> FairnessScorer:
     """A scorer by fairness, or by accuracy among those that are fair enough. Larger is better.
 
@@ -38,6 +41,9 @@ def make_fairness_scorer(
             its violation counts.
         y_desirable: labels that some measures speak of; by default the second of two in sorted
             order.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order. The score within the bound is then the merit, one less the mean cost as a
+            share of the dearest mistake's, in place of the accuracy.
 
     Raises:
         ValueError: if an argument has a value that is not allowed.
@@ -67,7 +73,7 @@ def make_fairness_scorer(
         raise ValueError(f"summary: expected one of {list(SUMMARIES)}, got {summary!r}.")
     if max_unfairness is not None:
         check_number("max_unfairness", max_unfairness)
-    return FairnessScorer(fairness_measure, max_unfairness, summary, y_desirable)
+    return FairnessScorer(fairness_measure, max_unfairness, summary, y_desirable, cost_matrix)
 
 
 @dataclass(eq=False)
@@ -81,6 +87,7 @@ class FairnessScorer:
     max_unfairness: float | None
     summary: str
     y_desirable: Any
+    cost_matrix: Any = None
     requested: dict[str, bool | str | None] = field(
         default_factory=lambda: {"sensitive_features": True, "sample_weight": True}
     )
@@ -115,7 +122,14 @@ class FairnessScorer:
             return -unfair
         if unfair > self.max_unfairness:
             return self.max_unfairness - unfair
-        return float(accuracy_score(y_true, predicted, sample_weight=sample_weight))
+        if self.cost_matrix is None:
+            return float(accuracy_score(y_true, predicted, sample_weight=sample_weight))
+        classes = np.asarray(estimator.classes_)
+        shares = cost_shares(self.cost_matrix, len(classes))
+        index = [
+            np.searchsorted(classes, as_array(as_column(part))) for part in (y_true, predicted)
+        ]
+        return 1.0 - float(np.average(shares[index[0], index[1]], weights=sample_weight))
 
     def set_score_request(self, **requested: bool | str | None) -> FairnessScorer:
         """What metadata to ask for: True, False, None, or its name outside."""

@@ -228,14 +228,23 @@ def describe_groups(
 
 
 def read_groups(
-    frame: pd.DataFrame, groups: Sequence[TrainedFeature], bins: Mapping[str, Any]
+    frame: pd.DataFrame,
+    groups: Sequence[TrainedFeature],
+    bins: Mapping[str, Any],
+    missing: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, Oddities]:
     """The sensitive values of a later table as an aware model takes them; strangers are missing.
+
+    Args:
+        frame: the table.
+        groups: what the model remembers of the sensitive columns.
+        bins: where columns of numbers are cut.
+        missing: texts that mean a missing value, besides the usual ones.
 
     Raises:
         ValueError: if a column is missing, or holds texts in place of numbers.
     """
-    values, odd = read_features(frame, groups)
+    values, odd = read_features(frame, groups, missing)
     for name in values:
         if name in bins:
             values[name] = cut_numbers(values[name].to_numpy(dtype=np.float64), bins[str(name)])

@@ -1,6 +1,7 @@
 """Labels and predictions written in two ways: which value means which label.
 
-What is plainly the same is matched, and said: 0 and 1 beside False and True, capitals, blanks.
+What is plainly the same is matched, and said: 0 and 1 beside False and True, capitals, blanks, and
+the apostrophe that `fairgrad predict` puts before a label that a spreadsheet would compute.
 Anything else the user says, or it is an error: a wrong guess would be a false audit.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairgrad.columns import FORMULA_STARTS
 from fairgrad.tables.values import as_categories, is_quantity
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def match_labels(
 
 def _key(value: str) -> str:
     """The same for what is plainly the same."""
-    plain = " ".join(value.casefold().split())
+    unmarked = value[1:] if value[:1] == "'" and value[1:].startswith(FORMULA_STARTS) else value
+    plain = " ".join(unmarked.casefold().split())
     return TRUTH.get(plain, plain)
 
 

@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef BUILT_FROM
+#define BUILT_FROM "" /* the build gives the SHA-256 of this file */
+#endif
 #define TINY 1e-8      /* as in fairgrad.dual, as are the next two */
 #define BORROWED 1e-24
 #define NOWHERE (1 << 30) /* as in fairgrad.torch.cells: the entry of a value never seen */
@@ -272,21 +275,25 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 /* -- whole epochs of linear models ----------------------------------------------------------- */
 
 #define LANES 8   /* sums that are independent of each other, so that compilers vectorise */
-#define WIDTH 4   /* of the vectors below */
+#define WIDTH 4   /* of vectors in double precision, and of half of those in single */
 #define PIECE 512 /* rows judged at a time */
-#define AHEAD 32  /* rows that are asked for before they are needed */
 #define TILE 32   /* rows that stay in the cache while all models go over them */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to functions that are inlined only */
 #endif
-typedef double Vector __attribute__((vector_size(WIDTH * sizeof(double)), aligned(8)));
+typedef double Vector __attribute__((vector_size(WIDTH * sizeof(double)), aligned(8), may_alias));
+typedef float Singles __attribute__((vector_size(2 * WIDTH * sizeof(float)), aligned(4), may_alias));
+typedef float Half __attribute__((vector_size(WIDTH * sizeof(float))));
 
 #ifdef __clang__
-#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define PICK_SINGLES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
 typedef int64_t Picked __attribute__((vector_size(WIDTH * sizeof(int64_t))));
-#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (Picked){i, j, k, l})
+typedef int32_t PickedSingles __attribute__((vector_size(2 * WIDTH * sizeof(int32_t))));
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (Picked){__VA_ARGS__})
+#define PICK_SINGLES(a, b, ...) __builtin_shuffle(a, b, (PickedSingles){__VA_ARGS__})
 #endif
 
 /* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
@@ -312,7 +319,8 @@ typedef struct { /* models that see the same rows; inputs: features, the bias, z
     int64_t is_direct, n_rows; /* is_direct: rows are read where they are in the table */
     int64_t row_size;          /* bytes of a row there */
     const void *X;
-    const int64_t *judged;
+    const int64_t *judged, *next; /* next: rows that come after those at hand, n_next of them */
+    int64_t n_next;
     const RowPlace *place;
     const double *weight; /* of the rows; NULL if all are 1 */
     const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
@@ -323,7 +331,8 @@ typedef struct { /* models that see the same rows; inputs: features, the bias, z
     double *judged_counts, *judged_loss, *slots;
     double n_averaged;
     const void **row;      /* where the features of the rows at hand are */
-    double *folded, *bias; /* weights and biases as they are for these features, scaled or not */
+    void *folded; /* weights as they are for these features, scaled or not, in their precision */
+    double *bias;
     double *x, *last; /* scaled copies of the rows, if they are not read in the table; its last row */
     double *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
     int64_t *start, *present, n_present;
@@ -366,11 +375,21 @@ INLINE double dot(int64_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* Four numbers of a row; beyond its end comes the next row, whose weights are 0. */
-INLINE Vector four(const int is_single, const void *row, int64_t k) {
-    const float *x = (const float *)row + k;
-    if (is_single) return (Vector){x[0], x[1], x[2], x[3]};
-    return *(const Vector *)((const double *)row + k);
+/* Rows and weights of models are in the precision of the table; all sums end in double precision.
+   Vectors of a row may reach beyond its end: there the next row comes, whose weights are 0. */
+#define SINGLES(array, k) (*(const Singles *)((const float *)(array) + (k)))
+#define DOUBLES(array, k) (*(const Vector *)((const double *)(array) + (k)))
+
+INLINE Vector first_half(Singles x) {
+    Half halves[2];
+    memcpy(halves, &x, sizeof(halves));
+    return __builtin_convertvector(halves[0], Vector);
+}
+
+INLINE Vector second_half(Singles x) {
+    Half halves[2];
+    memcpy(halves, &x, sizeof(halves));
+    return __builtin_convertvector(halves[1], Vector);
 }
 
 INLINE Vector four_sums(Vector a, Vector b, Vector c, Vector d) { /* of the numbers in each */
@@ -379,33 +398,51 @@ INLINE Vector four_sums(Vector a, Vector b, Vector c, Vector d) { /* of the numb
     return PICK(ab, cd, 0, 1, 4, 5) + PICK(ab, cd, 2, 3, 6, 7);
 }
 
+INLINE Vector four_sums_of_singles(Singles a, Singles b, Singles c, Singles d) {
+    Singles ab = PICK_SINGLES(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
+                 PICK_SINGLES(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+    Singles cd = PICK_SINGLES(c, d, 0, 8, 2, 10, 4, 12, 6, 14) +
+                 PICK_SINGLES(c, d, 1, 9, 3, 11, 5, 13, 7, 15);
+    Singles all = PICK_SINGLES(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
+                  PICK_SINGLES(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+    return first_half(all) + second_half(all);
+}
+
 /* z (m x n) = theta (m x d) x' + bias, of one or two models and four rows, or one row. */
 INLINE void scores_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
-                      const double *theta, const double *bias, const void *const *x, double *z) {
+                      const void *theta, const double *bias, const void *const *x, double *z) {
     Vector sums[2][4] = {{{0}}};
-    for (int64_t k = 0; k < d; k += WIDTH)
+    Singles single[2][4] = {{{0}}};
+    for (int64_t k = 0; is_single && k < d; k += 2 * WIDTH)
         for (int i = 0; i < rows; i++) {
-            Vector features = four(is_single, x[i], k);
-            for (int j = 0; j < models; j++)
-                sums[j][i] += *(const Vector *)(theta + j * d + k) * features;
+            Singles features = SINGLES(x[i], k);
+            for (int j = 0; j < models; j++) single[j][i] += SINGLES(theta, j * d + k) * features;
+        }
+    for (int64_t k = 0; !is_single && k < d; k += WIDTH)
+        for (int i = 0; i < rows; i++) {
+            Vector features = DOUBLES(x[i], k);
+            for (int j = 0; j < models; j++) sums[j][i] += DOUBLES(theta, j * d + k) * features;
         }
     for (int j = 0; j < models; j++) {
-        Vector found = four_sums(sums[j][0], sums[j][1], sums[j][2], sums[j][3]) + bias[j];
+        Singles *own = single[j];
+        Vector found = bias[j] + (is_single ? four_sums_of_singles(own[0], own[1], own[2], own[3])
+                                            : four_sums(sums[j][0], sums[j][1], sums[j][2], sums[j][3]));
         if (rows == 4) *(Vector *)(z + j * n) = found;
         else z[j * n] = found[0];
     }
 }
 
 INLINE void scores_of_rows(const int is_single, const int models, int64_t rows, int64_t n, int64_t d,
-                           const double *theta, const double *bias, const void *const *x, double *z) {
+                           const void *theta, const double *bias, const void *const *x, double *z) {
     int64_t i = 0;
     for (; i + 4 <= rows; i += 4) scores_of(is_single, models, 4, n, d, theta, bias, x + i, z + i);
     for (; i < rows; i++) scores_of(is_single, models, 1, n, d, theta, bias, x + i, z + i);
 }
 
 INLINE int find_scores_any(int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                           const double *theta, const double *bias, const void *const *x, double *z) {
-    for (int64_t j = 0; j < m; j += 2, theta += 2 * d, bias += 2, z += 2 * n) {
+                           const void *theta, const double *bias, const void *const *x, double *z) {
+    int64_t two = 2 * d * (is_single ? sizeof(float) : sizeof(double));
+    for (int64_t j = 0; j < m; j += 2, theta = (const char *)theta + two, bias += 2, z += 2 * n) {
         int is_last = j + 1 == m;
         if (is_single && is_last) scores_of_rows(1, 1, rows, n, d, theta, bias, x, z);
         else if (is_single) scores_of_rows(1, 2, rows, n, d, theta, bias, x, z);
@@ -415,27 +452,44 @@ INLINE int find_scores_any(int is_single, int64_t m, int64_t rows, int64_t n, in
     return 0;
 }
 VERSIONS(int, find_scores, (int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                            const double *theta, const double *bias, const void *const *x, double *z),
+                            const void *theta, const double *bias, const void *const *x, double *z),
          (is_single, m, rows, n, d, theta, bias, x, z))
 
 /* gradient (m x d) += r (m x n) x (n x d), of some models and some rows. */
 INLINE void gradient_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
                         const double *r, const void *const *x, double *gradient) {
     double factor[2][8];
+    float rounded[2][8];
     for (int j = 0; j < models; j++)
-        for (int i = 0; i < rows; i++) factor[j][i] = r[j * n + i];
-    for (int64_t k = 0; k < d; k += WIDTH) {
-        Vector sum[2], other[2] = {{0}}; /* two sums, which do not wait for each other */
+        for (int i = 0; i < rows; i++) rounded[j][i] = (float)(factor[j][i] = r[j * n + i]);
+    for (int64_t k = 0; is_single && k < d; k += 2 * WIDTH) {
+        Singles sum[2] = {{0}}, other[2] = {{0}}; /* two sums, which do not wait for each other */
+        for (int i = 0; i < rows; i++) {
+            Singles features = SINGLES(x[i], k);
+            for (int j = 0; j < models; j++) {
+                if (i % 2) other[j] += rounded[j][i] * features;
+                else sum[j] += rounded[j][i] * features;
+            }
+        }
+        for (int j = 0; j < models; j++) {
+            Vector *to = (Vector *)(gradient + j * d + k);
+            Singles all = sum[j] + other[j];
+            to[0] += first_half(all);
+            to[1] += second_half(all);
+        }
+    }
+    for (int64_t k = 0; !is_single && k < d; k += WIDTH) {
+        Vector sum[2], other[2] = {{0}};
         for (int j = 0; j < models; j++) sum[j] = *(Vector *)(gradient + j * d + k);
         for (int i = 0; i < rows; i++) {
-            Vector features = four(is_single, x[i], k);
+            Vector features = DOUBLES(x[i], k);
             for (int j = 0; j < models; j++) {
                 if (i % 2) other[j] += factor[j][i] * features;
                 else sum[j] += factor[j][i] * features;
             }
         }
         for (int j = 0; j < models; j++)
-            *(Vector *)(gradient + j * d + k) = rows > 1 ? sum[j] + other[j] : sum[j];
+            *(Vector *)(gradient + j * d + k) = sum[j] + other[j];
     }
 }
 
@@ -453,7 +507,7 @@ INLINE int add_gradient_any(int is_single, int64_t m, int64_t rows, int64_t n, i
     for (int64_t j = 0; j < m; j += 2, r += 2 * n, gradient += 2 * d) {
         int is_last = j + 1 == m;
         if (is_single && is_last) gradient_of_rows(1, 1, 8, rows, n, d, r, x, gradient);
-        else if (is_single) gradient_of_rows(1, 2, 4, rows, n, d, r, x, gradient);
+        else if (is_single) gradient_of_rows(1, 2, 8, rows, n, d, r, x, gradient);
         else if (is_last) gradient_of_rows(0, 1, 8, rows, n, d, r, x, gradient);
         else gradient_of_rows(0, 2, 4, rows, n, d, r, x, gradient);
     }
@@ -463,30 +517,40 @@ VERSIONS(int, add_gradient, (int is_single, int64_t m, int64_t rows, int64_t n, 
                              const double *r, const void *const *x, double *gradient),
          (is_single, m, rows, n, d, r, x, gradient))
 
-/* A scaled copy of a row; what comes after its features stays 0. */
-INLINE void copy_row(const Models *s, const void *from, double *x) {
+/* A scaled copy of a row in its precision; what comes after its features stays 0. */
+INLINE void copy_row(const Models *s, const void *from, void *to) {
     int64_t d = s->n_features;
     const float *single = from;
     const double *twice = from;
+    float *x = to;
+    double *y = to;
     if (s->is_single)
-        for (int64_t k = 0; k < d; k++) x[k] = (single[k] - s->offset[k]) * s->factor[k];
+        for (int64_t k = 0; k < d; k++) x[k] = (float)((single[k] - s->offset[k]) * s->factor[k]);
     else
-        for (int64_t k = 0; k < d; k++) x[k] = (twice[k] - s->offset[k]) * s->factor[k];
+        for (int64_t k = 0; k < d; k++) y[k] = (twice[k] - s->offset[k]) * s->factor[k];
+}
+
+/* Asks the memory for rows of the next batch: where those of this one are, from i up to i + TILE.
+   They go to the second cache: the first is too small for a batch. */
+INLINE void ask_ahead(const Models *s, int64_t i) {
+    int64_t asked = MIN(s->row_size, 512); /* for longer ones processors ask by themselves */
+    for (int64_t end = MIN(i + TILE, s->n_next); i < end; i++) {
+        const char *features = (const char *)s->X + s->next[i] * s->row_size;
+        __builtin_prefetch(s->place + s->next[i]);
+        for (int64_t at = 0; at < asked; at += 64) __builtin_prefetch(features + at, 0, 1);
+    }
 }
 
 /* Takes rows, ordered by cell: cell k has the places from start[2 k] up to start[2 k + 1]. Gives
    the sum of their weights. */
 INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
     int64_t *start = s->start, last = s->n_rows - 1, row_size = s->row_size;
-    int64_t asked = MIN(row_size, 512); /* for longer ones processors ask by themselves */
+    int64_t copy_size = s->n_inputs * (s->is_single ? sizeof(float) : sizeof(double));
     double total = 0;
     s->n_present = 0;
     for (int64_t i = 0; i < n; i++) {
-        __builtin_prefetch(s->place + rows[MIN(i + AHEAD, n - 1)]);
         int64_t k = s->place[rows[i]].cell;
         if (start[2 * k + 1]++ == 0) s->present[s->n_present++] = k;
-        const char *features = (const char *)s->X + rows[i] * row_size;
-        for (int64_t at = 0; at < asked; at += 64) __builtin_prefetch(features + at);
     }
     for (int64_t c = 0, place = 0; c < s->n_present; c++) {
         int64_t k = s->present[c], size = start[2 * k + 1];
@@ -501,8 +565,8 @@ INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
         s->w[place] = s->weight ? s->weight[row] : 1;
         s->row[place] = row == last ? s->last : features;
         if (s->is_direct) continue;
-        s->row[place] = s->x + place * s->n_inputs;
-        copy_row(s, features, s->x + place * s->n_inputs);
+        s->row[place] = (char *)s->x + place * copy_size;
+        copy_row(s, features, (char *)s->x + place * copy_size);
     }
     for (int64_t c = 0; c < s->n_present; c++) {
         int64_t k = s->present[c];
@@ -533,26 +597,28 @@ static void score(Models *s, int64_t first, int64_t m, int64_t n) {
     int64_t d = s->n_inputs, n_features = s->n_features;
     for (int64_t j = 0; j < m; j++) { /* theta ((x - offset) factor) = (theta factor) x - ... */
         const double *theta = s->theta + (first + j) * d;
-        double bias = theta[n_features], *folded = s->folded + j * d;
+        double bias = theta[n_features], *folded = (double *)s->folded + j * d;
+        float *single = (float *)s->folded + j * d;
         for (int64_t k = 0; k < n_features; k++) {
-            folded[k] = s->is_direct ? theta[k] * s->factor[k] : theta[k];
-            if (s->is_direct) bias -= folded[k] * s->offset[k];
+            double weight = s->is_direct ? theta[k] * s->factor[k] : theta[k];
+            if (s->is_single) weight = single[k] = (float)weight;
+            else folded[k] = weight;
+            if (s->is_direct) bias -= weight * s->offset[k];
         }
         s->bias[j] = bias;
     }
-    int is_single = s->is_single && s->is_direct;
     for (int64_t i = 0; i < n; i += TILE) {
-        find_scores(is_single, m, MIN(TILE, n - i), n, d, s->folded, s->bias, s->row + i, s->z + i);
+        find_scores(s->is_single, m, MIN(TILE, n - i), n, d, s->folded, s->bias, s->row + i, s->z + i);
+        ask_ahead(s, i);
     }
 }
 
 /* The gradient by the weights, from that by the scores, which stands in z. */
 static void pull(Models *s, int64_t m, int64_t n) {
     int64_t d = s->n_inputs, n_features = s->n_features;
-    int is_single = s->is_single && s->is_direct;
     memset(s->gradient, 0, m * d * sizeof(double));
     for (int64_t i = 0; i < n; i += TILE)
-        add_gradient(is_single, m, MIN(TILE, n - i), n, d, s->z + i, s->row + i, s->gradient);
+        add_gradient(s->is_single, m, MIN(TILE, n - i), n, d, s->z + i, s->row + i, s->gradient);
     for (int64_t j = 0; j < m; j++) {
         double *g = s->gradient + j * d, sum = 0;
         for (int64_t i = 0; i < n; i++) sum += s->z[j * n + i];
@@ -716,6 +782,7 @@ static int judge_shown(Models *s, int64_t place) {
     for (int64_t first = 0; first < s->n_judged; first += PIECE) {
         int64_t n = MIN(PIECE, s->n_judged - first);
         gather(s, s->judged + first, n);
+        s->next = s->judged + first + n, s->n_next = MIN(PIECE, s->n_judged - first - n);
         score(s, n_scores, n_scores, n);
         take_in(s, s->z, n, place);
         forget(s);
@@ -739,6 +806,8 @@ static int run_epoch(Models *s, int64_t epoch, int64_t place, const int64_t *row
     int64_t n_theta = s->n_members * s->n_outputs * s->n_inputs;
     for (int64_t step = 0; step < s->n_steps; step++) {
         int64_t first = step * s->batch_size, left = n - first;
+        s->n_next = MAX(0, MIN(left - s->batch_size, s->batch_size));
+        s->next = rows + n - MAX(0, left - s->batch_size);
         if (left > 0) take_step(s, rows + first, MIN(left, s->batch_size), factors[step], place);
         if (epoch * s->n_steps + step < s->first_averaged) continue;
         double part = 1 / ++s->n_averaged;
@@ -798,7 +867,7 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     s->z = s->last + s->n_inputs;
     s->gradient = s->z + 2 * b * outputs;
     s->folded = s->gradient + outputs * s->n_inputs;
-    s->bias = s->folded + 2 * outputs * s->n_inputs;
+    s->bias = s->gradient + 3 * outputs * s->n_inputs;
     s->e = s->bias + 2 * outputs;
     s->y = s->e + 2 * b;
     s->w = s->y + b;
@@ -839,6 +908,116 @@ static PyObject *judge_models(PyObject *module, PyObject *const *args, Py_ssize_
     return PyBool_FromLong(is_finite);
 }
 
+/* -- hidden layers of stacks ----------------------------------------------------------------- */
+
+typedef struct { /* of one layer: M members, each with units, each with a number for every row */
+    int64_t n_members, n_units, n_rows, n_streams;
+    int64_t stride, kept_stride, mask_stride; /* of parameters, of buffers, from stream to stream */
+    const float *bias, *scale, *shift, *masks;                          /* masks: NULL for none */
+    float *mean, *variance, *centred, *h, *inverse, *slope;
+    double kept, momentum, eps; /* kept: 1 / share of the units that are kept */
+} Layer;
+
+INLINE float sum_of(int64_t n, const float *a) {
+    float sums[2 * LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u];
+    for (; i < n; i++) sum += a[i];
+    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
+    return sum;
+}
+
+INLINE float product_of(int64_t n, const float *a, const float *b) {
+    float sums[2 * LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u] * b[i + u];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
+    return sum;
+}
+
+/* One unit's numbers are normalised over the rows, scaled, shifted, cut off at 0 and masked. */
+INLINE int normalise_any(const Layer *s, int64_t m, int64_t u) {
+    int64_t n = s->n_rows, place = m * s->n_units + u, own = m * s->stride + u;
+    int64_t kept = m * s->kept_stride + u, stream = m / (s->n_members / s->n_streams);
+    float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
+    const float *restrict mask = s->masks ? s->masks + stream * s->mask_stride + u * n : NULL;
+    float mean = sum_of(n, c) / n;
+    for (int64_t i = 0; i < n; i++) c[i] -= mean;
+    float squares = product_of(n, c, c);
+    s->mean[kept] += (float)s->momentum * (mean + s->bias[own] - s->mean[kept]);
+    s->variance[kept] += (float)s->momentum * (squares / MAX(n - 1, 1) - s->variance[kept]);
+    float inverse = 1 / sqrtf((float)s->eps + squares / n);
+    float slope = inverse * s->scale[own] * (float)s->kept, shift = s->shift[own] * (float)s->kept;
+    s->inverse[place] = inverse;
+    s->slope[place] = slope;
+    for (int64_t i = 0; i < n; i++) {
+        float v = c[i] * slope + shift;
+        h[i] = v < 0 ? 0 : v; /* as PyTorch's ReLU, which leaves NaN as it is */
+    }
+    for (int64_t i = 0; mask && i < n; i++) h[i] *= mask[i];
+    return 0;
+}
+VERSIONS(int, normalise, (const Layer *s, int64_t m, int64_t u), (s, m, u))
+
+/* From the gradient by h of a unit to that before the normalisation, and those by its scale and
+   shift: slope (g - mean(g) - v mean(g v)) with v = centred / sqrt(variance + eps). */
+INLINE int go_back_any(const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
+                       float *by_shift) {
+    int64_t n = s->n_rows, place = m * s->n_units + u;
+    float *restrict own = g + place * n;
+    const float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
+    float inverse = s->inverse[place], slope = s->slope[place];
+    for (int64_t i = 0; i < n; i++) own[i] = h[i] <= 0 ? 0 : own[i];
+    float shift = sum_of(n, own), scale = product_of(n, own, c) * inverse;
+    float mean = shift / n, along = scale * inverse / n;
+    for (int64_t i = 0; i < n; i++) own[i] = (own[i] - along * c[i] - mean) * slope;
+    by_scale[place] = scale * (float)s->kept;
+    by_shift[place] = shift * (float)s->kept;
+    return 0;
+}
+VERSIONS(int, go_back, (const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
+                        float *by_shift), (s, m, u, g, by_scale, by_shift))
+
+static int layer_from(PyObject *const *args, Layer *s) {
+    int64_t *sizes[] = {&s->n_members, &s->n_units, &s->n_rows, &s->n_streams, &s->stride,
+                        &s->kept_stride, &s->mask_stride};
+    for (int i = 0; i < 7; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
+    double *numbers[] = {&s->kept, &s->momentum, &s->eps};
+    for (int i = 0; i < 3; i++) *numbers[i] = PyFloat_AsDouble(PyTuple_GetItem(args[1], i));
+    void **pointers[] = {(void **)&s->bias, (void **)&s->scale, (void **)&s->shift,
+                         (void **)&s->mean, (void **)&s->variance, (void **)&s->centred,
+                         (void **)&s->h, (void **)&s->inverse, (void **)&s->slope,
+                         (void **)&s->masks};
+    for (int i = 0; i < 10; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* (sizes, numbers, pointers): batch norm, ReLU and dropout of a layer, in single precision. */
+static PyObject *activate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n_args);
+    Layer s;
+    if (layer_from(args, &s)) return NULL;
+    for (int64_t m = 0; m < s.n_members; m++)
+        for (int64_t u = 0; u < s.n_units; u++) normalise(&s, m, u);
+    Py_RETURN_NONE;
+}
+
+/* (sizes, numbers, pointers, gradient by h, by scale, by shift): the way back from `activate`. */
+static PyObject *deactivate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
+    Layer s;
+    if (layer_from(args, &s)) return NULL;
+    float *g = POINTER(float, args[3]), *by_scale = POINTER(float, args[4]);
+    float *by_shift = POINTER(float, args[5]);
+    if (PyErr_Occurred()) return NULL;
+    for (int64_t m = 0; m < s.n_members; m++)
+        for (int64_t u = 0; u < s.n_units; u++) go_back(&s, m, u, g, by_scale, by_shift);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
     {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
@@ -846,6 +1025,8 @@ static PyMethodDef methods[] = {
     {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
     {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
     {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},
+    {"activate", (PyCFunction)(void (*)(void))activate, METH_FASTCALL, "A hidden layer."},
+    {"deactivate", (PyCFunction)(void (*)(void))deactivate, METH_FASTCALL, "The way back."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,
@@ -855,5 +1036,10 @@ PyMODINIT_FUNC PyInit__step(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
     has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "BUILT_FROM", BUILT_FROM)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,10 +20,37 @@ if TYPE_CHECKING:
     from fairgrad.torch.cells import CellLookup, LookupTable
     from fairgrad.torch.multipliers import LossBatch
 
-try:
-    _step: Any = import_module("fairgrad.torch._step")
-except ImportError:  # there was no compiler
-    _step = None
+
+def is_built_from(module: Any, source: Path) -> bool:
+    """Whether a compiled module is that of a source file, as far as this can be told.
+
+    A module that is older than the file beside it, as after a pull into an editable install, would
+    compute something else than the Python code expects.
+    """
+    if not source.is_file():
+        return True
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    return bool(getattr(module, "BUILT_FROM", None) == digest)
+
+
+def _load() -> Any:
+    try:
+        module = import_module("fairgrad.torch._step")
+    except ImportError:  # there was no compiler
+        return None
+    if is_built_from(module, Path(__file__).with_name("_step.c")):
+        return module
+    warnings.warn(
+        f"The compiled step {module.__file__} was built from another version of _step.c, so it is "
+        "not used and training is slower. Install the package again to build it: "
+        "pip install -e . in the folder of the source, or make.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+_step: Any = _load()
 
 is_compiled = _step is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
@@ -195,6 +225,65 @@ def judge_models(models: tuple[Any, ...], place: int) -> bool:
     """Writes to a place how good the models are after the last epoch; whether that is finite."""
     finite: bool = _step.judge_models(models[0], place)
     return finite
+
+
+class CompiledLayer:
+    """Batch norm, ReLU and dropout of one hidden layer of a stack, in single precision on the CPU.
+
+    Args:
+        bias: (M, units), as are `scale` and `shift`; views of the stack's parameters.
+        scale: of batch norm.
+        shift: of batch norm.
+        mean: (M, units) of batch norm, as is `variance`; changed in place.
+        variance: of batch norm.
+        dropout: share of units dropped.
+        momentum: of the running statistics.
+        eps: added to variances.
+    """
+
+    def __init__(
+        self,
+        bias: Tensor,
+        scale: Tensor,
+        shift: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        *,
+        dropout: float,
+        momentum: float,
+        eps: float,
+    ) -> None:
+        self._alive = (bias, scale, shift, mean, variance)
+        self._numbers = (1 / (1 - dropout), momentum, eps)
+        self._inverse, self._slope = (torch.empty(mean.shape) for _ in range(2))
+        self._strides = (bias.stride(0), mean.stride(0))
+        self._layer: tuple[Any, ...] = ()
+
+    @classmethod
+    def fits(cls, *tensors: Tensor) -> bool:
+        """Whether the layer of these parameters and statistics can be compiled code."""
+        return is_compiled and all(
+            part.dtype == torch.float32 and part.device.type == "cpu" and part.stride(1) == 1
+            for part in tensors
+        )
+
+    def forward(self, centred: Tensor, h: Tensor, masks: Tensor | None) -> None:
+        """From ``W x`` (M, units, B), which is centred in place, to activations h."""
+        n_members, n_units, n_rows = centred.shape
+        n_streams, mask_stride = (1, 0) if masks is None else (len(masks), masks.stride(0))
+        sizes = (n_members, n_units, n_rows, n_streams, *self._strides, mask_stride)
+        made = (centred, h, self._inverse, self._slope)
+        addresses = [part.data_ptr() for part in (*self._alive, *made)]
+        addresses.append(0 if masks is None else masks.data_ptr())
+        self._layer = (sizes, self._numbers, tuple(addresses))
+        _step.activate(*self._layer)
+
+    def backward(self, g: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients by scale and shift; that by h, g, becomes that by ``W x``."""
+        by_scale, by_shift = torch.empty_like(self._slope), torch.empty_like(self._slope)
+        own = (g.data_ptr(), by_scale.data_ptr(), by_shift.data_ptr())
+        _step.deactivate(*self._layer, *own)
+        return by_scale, by_shift
 
 
 def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:

@@ -256,7 +256,7 @@ class FairLoss(nn.Module):
         try:
             losses = base_loss(input, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
-            self._explain(label, s, error)
+            self._explain(input, label, s, error)
             raise
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
@@ -312,13 +312,18 @@ class FairLoss(nn.Module):
             losses = (1 - smoothing) * losses + smoothing * even
         return losses
 
-    def _explain(self, label: Tensor, s: Tensor, error: Exception) -> None:
+    def _explain(self, scores: Tensor, label: Tensor, s: Tensor, error: Exception) -> None:
         """Says it in words if the base loss has refused a batch that this loss refuses, too."""
         if not torch.compiler.is_compiling():
             self.state.check_devices(label, s)
             problem = self.state.lookup.explain(label, s)
             if problem is not None:
                 raise ValueError(problem) from error
+            if scores.ndim == 2 and int(label.max()) >= scores.shape[1]:
+                raise ValueError(
+                    f"input: expected one column per label, got the shape {tuple(scores.shape)} "
+                    f"for the labels {self.groups.labels.tolist()}."
+                ) from error
 
     def _reduce(
         self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None

@@ -4,7 +4,8 @@ Scores are (S, T, outputs, B): one output is the margin between two labels, seve
 Labels are (S, B).
 
 A rule of selection is a function from the validation accuracy and unfairness of candidates, each
-(n,), to the index of the chosen one. Candidates may be the epochs of one member or of many.
+(n,), to the index of the chosen one. Candidates may be the epochs of one member or of many. With
+costs it gets their merit (`fairgrad.dual.cost_shares`) in place of the accuracy.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
     from fairgrad.training.fairness import StackedFairness
     from fairgrad.training.networks import Network
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.plan import Member
+    from fairgrad.training.table import TrainingTable
 
 Rule = Callable[["Floats", "Floats"], int]
 
@@ -46,6 +48,8 @@ class History:
 
     Attributes:
         accuracy: (epochs, M).
+        merit: (epochs, M) what models are chosen by: the accuracy; with costs one less the mean
+            cost as a share of the dearest mistake's.
         loss: (epochs, M) mean cross-entropy, without fairness weights.
         unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
         levels: (epochs, M, J) levels of fairness, NaN where not defined.
@@ -53,6 +57,7 @@ class History:
     """
 
     accuracy: Floats
+    merit: Floats
     loss: Floats
     unfairness: Floats
     levels: Floats
@@ -150,11 +155,25 @@ class Evaluation:
             if part is not None:
                 self.constraints.setdefault(id(part), (part, []))[1].append(m)
         self.n_levels = max([1, *(len(part.c0) for part, _ in self.constraints.values())])
-        piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
-        self.streams = Streams(rows, [0] * self.n_streams, piece)
+        self.cost_shares = np.array(
+            [dual.cost_shares(member.cost_matrix, table.n_labels) for member in members]
+        )
+        self.piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
+        self.streams = Streams(rows, [0] * self.n_streams, self.piece)
 
     def record(self, network: Network) -> History:
         """Judges the network's models as they are: a history of one epoch."""
+        counts, loss = self.counted(network)
+        multipliers = self.fairness.net_multipliers.numpy()
+        return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
+
+    def take_rows(self, table: TrainingTable) -> None:
+        """Judges all rows of another table from now on, which the stack has taken as well."""
+        self.table = table
+        self.streams = Streams([table.every_row] * self.n_streams, [0] * self.n_streams, self.piece)
+
+    def counted(self, network: Network) -> tuple[Tensor, Tensor]:
+        """What `history` takes of one epoch: (M, 2 or 1 + L, K) counts, (M,) sums of losses."""
         n_outcomes = self.fairness.n_outcomes
         shape = (self.n_members, 1 + n_outcomes, self.fairness.cells.n_cells)
         counts = torch.zeros(shape, dtype=torch.float64)
@@ -172,8 +191,7 @@ class Evaluation:
             own = losses(scores, label)
             own = own.sum(-1) if batch.weight is None else own @ batch.weight[:, :, None]
             loss += own.view(-1)
-        multipliers = self.fairness.net_multipliers.numpy()
-        return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
+        return counts, loss
 
     def history(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
         """What was counted in some epochs as a history.
@@ -186,13 +204,15 @@ class Evaluation:
         """
         total = counts.sum((2, 3))
         levels, gaps = self._levels(counts)
-        wrong = counts[:, :, 1].sum(2)
+        wrong = cost = counts[:, :, 1].sum(2)
         if self.fairness.n_outcomes > 1:
             n_labels = self.table.n_labels
-            by_label = counts[:, :, 1:].reshape(*total.shape, n_labels, n_labels, -1)
-            wrong = total - np.einsum("emllg->em", by_label)
+            by_label = counts[:, :, 1:].reshape(*total.shape, n_labels, n_labels, -1).sum(-1)
+            wrong = total - np.einsum("emll->em", by_label)
+            cost = np.einsum("emly,myl->em", by_label, self.cost_shares)
         return History(
             accuracy=1 - wrong / total,
+            merit=1 - cost / total,
             loss=loss / total,
             unfairness=unfairness(gaps),
             levels=levels,

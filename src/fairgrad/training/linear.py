@@ -2,8 +2,8 @@
 
 What a step of a linear model computes is so little that starting its operations costs most of the
 time. Here one call trains all members of a stream for one epoch and judges them. It gives what
-`fairgrad.training.trainer` gives by single steps, up to rounding; all numbers are in double
-precision, whatever that of the features.
+`fairgrad.training.trainer` gives by single steps, up to rounding: products of rows and weights are
+in the precision of the features, sums over rows and all state in double precision.
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
     from fairgrad.training.evaluation import History
+    from fairgrad.training.plan import TrainingPlan
     from fairgrad.training.stack import Stack, State
-    from fairgrad.training.table import TrainingPlan
+    from fairgrad.training.table import TrainingTable
 
 MAX_COUNTS = 2**20
 """So many numbers are counted before they become a history."""
 
-VECTOR = 4
+VECTOR = {torch.float32: 8, torch.float64: 4}
 """The inputs of a model are filled up with zeros to a multiple of this."""
 
 MOST_DIRECT = 5
 """So few models, or outputs of models, read rows where they are; for more, rows are copied."""
 
-LARGEST_OFFSET = 1e4
+LARGEST_OFFSET = {torch.float32: 10.0, torch.float64: 1e4}
 """Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
+
+LARGEST_SCALE = 1e30
+"""Scales of features beyond it, or below its inverse, are not multiplied into weights either."""
 
 ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights")
 """The state of linear models, in the order in which it is kept."""
@@ -152,6 +156,7 @@ class LinearStream:
         n_cells = fairness.cells.n_cells
         judged = stack.evaluation.streams.rows[stream]
         self.is_judged_later = torch.equal(judged, self.batches.rows[stream])
+        self.width = VECTOR[table.dtype]
         start = {"parameters": self._joined(network.parameters[own].double())}
         start |= {name: fairness.state[name][own].clone() for name in ARRAYS[1:]}
         start["multipliers"] = self._by_side(start["multipliers"])
@@ -188,8 +193,7 @@ class LinearStream:
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
-            self.n_members * self.n_outputs <= MOST_DIRECT
-            and bool(((offset / scale).abs() <= LARGEST_OFFSET).all()),
+            self._reads_directly(table),
             len(table),
         )
         arrays = (
@@ -210,6 +214,20 @@ class LinearStream:
             self.slots,
         )
         self.models = linear_models(self.step, sizes, arrays)
+
+    def _reads_directly(self, table: TrainingTable) -> bool:
+        """Whether rows are read where they are, and scaled by way of the weights.
+
+        Inputs are read as if all had as many as a model, into the next row; only the last row of
+        the table has a copy with room after it.
+        """
+        offset, scale = table.scaling
+        is_exact = ((offset / scale).abs() <= LARGEST_OFFSET[table.dtype]).all()
+        is_usual = ((scale <= LARGEST_SCALE) & (scale >= 1 / LARGEST_SCALE)).all()
+        n_inputs = self.shapes["parameters"][2]
+        has_room = n_inputs <= 2 * self.n_features
+        few = self.n_members * self.n_outputs <= MOST_DIRECT
+        return few and has_room and bool(is_exact) and bool(is_usual)
 
     def epoch(self, epoch: int, place: int, factors: Tensor) -> bool:
         """Trains one epoch; the one before is judged into this place, unless it is negative."""
@@ -257,7 +275,7 @@ class LinearStream:
     def _joined(self, parameters: Tensor) -> Tensor:
         """(T, outputs, inputs): the bias of each output beside its weights, then zeros."""
         weight = parameters[:, : -self.n_outputs].view(self.n_members, self.n_outputs, -1)
-        n_zeros = -(self.n_features + 1) % VECTOR
+        n_zeros = -(self.n_features + 1) % self.width
         joined = torch.cat([weight, parameters[:, -self.n_outputs :, None]], dim=2)
         return functional.pad(joined, (0, n_zeros))
 

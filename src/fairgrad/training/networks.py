@@ -15,23 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairgrad.training.layers import BatchNorm, HiddenLayer, Memory, draw_masks, drop, normalise
-from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
+from fairgrad.training.table import DROPOUT, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fairgrad.training.table import TrainingPlan
+    from fairgrad.groups import Floats
+    from fairgrad.training.plan import Shape
 
 Pull = Callable[[Tensor], Tensor]
 """From the gradient of a loss by the scores to that by the parameters."""
@@ -58,90 +56,6 @@ class Network(Protocol):
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (S, B, ...), for evaluation."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a network: which piece of a member's parameters is what.
-
-    Attributes:
-        n_features: inputs.
-        hidden: units of the hidden layers.
-        n_outputs: 1 (the margin of two labels), or the number of labels.
-        batch_norm: whether hidden layers are normalised.
-        dropout: share of hidden units dropped.
-    """
-
-    n_features: int
-    hidden: tuple[int, ...]
-    n_outputs: int
-    batch_norm: bool = False
-    dropout: float = 0.0
-
-    @classmethod
-    def of(cls, plan: TrainingPlan, n_features: int, n_labels: int) -> Shape:
-        """The shape of a plan's networks; for two labels they give the margin."""
-        n_outputs = 1 if n_labels == 2 else n_labels
-        return cls(n_features, plan.hidden, n_outputs, plan.batch_norm, plan.dropout)
-
-    @property
-    def pieces(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the parameters, in the order in which they lie."""
-        sizes = (self.n_features, *self.hidden, self.n_outputs)
-        pieces: dict[str, tuple[int, ...]] = {}
-        for layer, (inputs, units) in enumerate(pairwise(sizes)):
-            pieces |= {f"weight{layer}": (units, inputs), f"bias{layer}": (units,)}
-            if self.batch_norm and layer < len(self.hidden):
-                pieces |= {f"scale{layer}": (units,), f"shift{layer}": (units,)}
-        return pieces
-
-    def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters (M, P) by name, each (M, ...)."""
-        parts = torch.split(flat, self.sizes, dim=1)
-        named = zip(self.pieces.items(), parts, strict=True)
-        return {name: part.view(len(flat), *shape) for (name, shape), part in named}
-
-    @property
-    def sizes(self) -> list[int]:
-        """The number of parameters of each piece."""
-        return [prod(shape) for shape in self.pieces.values()]
-
-    @property
-    def gain(self) -> Tensor | float:
-        """2 for the parameters of a margin, 1 for all others."""
-        if self.n_outputs > 1:
-            return 1.0
-        if not self.hidden:
-            return 2.0
-        gain = torch.ones(sum(self.sizes))
-        gain[-sum(self.sizes[-2:]) :] = 2.0
-        return gain
-
-    def initial(self, seed: int) -> Tensor:
-        """(P,) initial parameters as PyTorch's layers have them.
-
-        Uniform in ``+-1/sqrt(inputs)``; a margin is the difference of two such outputs.
-        """
-        source = generator(seed, INITIAL_WEIGHTS)
-        parts = {
-            name: torch.full(shape, float(name.startswith("scale")))
-            for name, shape in self.pieces.items()
-        }
-        for layer, inputs in enumerate((self.n_features, *self.hidden)):
-            draws = 2 if layer == len(self.hidden) and self.n_outputs == 1 else 1
-            for name in (f"weight{layer}", f"bias{layer}"):
-                drawn = torch.rand(draws, *self.pieces[name], generator=source) * 2 - 1
-                one_output = drawn[1] - drawn[0] if draws == 2 else drawn[0]
-                parts[name] = one_output * max(inputs, 1) ** -0.5
-        return torch.cat([part.reshape(-1) for part in parts.values()])
-
-    def initial_buffers(self, n_members: int, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Running statistics of batch normalisation before training."""
-        buffers = {}
-        for layer, units in enumerate(self.hidden if self.batch_norm else ()):
-            buffers[f"mean{layer}"] = torch.zeros(n_members, units, dtype=dtype)
-            buffers[f"variance{layer}"] = torch.ones(n_members, units, dtype=dtype)
-        return buffers
 
 
 class LinearStack:
@@ -366,10 +280,11 @@ class ModuleStack:
         return scores.T
 
 
-def module_scores(module: nn.Module, X: Tensor) -> Tensor:
-    """(n, outputs) what a module gives in evaluation; a single output is a column."""
+def module_scores(module: nn.Module, X: Any) -> Floats:
+    """(n, outputs) what a module gives for rows in evaluation; a single output is a column."""
+    x = torch.tensor(X, dtype=next(module.parameters()).dtype)
     with _in_mode(module, training=False), torch.no_grad():
-        scores: Tensor = module(X)
+        scores: Floats = module(x).numpy()
     return scores[:, None] if scores.ndim == 1 else scores
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fairgrad.training.networks import Network
-    from fairgrad.training.table import Member
+    from fairgrad.training.plan import Member
 
 
 class _Descent:
@@ -95,7 +95,7 @@ class Adam(_Descent):
         parameters.sub_(change)
 
 
-SOLVERS: dict[str, type[Sgd | Adam]] = {"sgd": Sgd, "adam": Adam}
+OPTIMIZERS: dict[str, type[Sgd | Adam]] = {"sgd": Sgd, "adam": Adam}
 """Each made of the members, the gain (see `Network`) and the parameters (M, P) it will change."""
 
 

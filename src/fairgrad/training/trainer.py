@@ -15,8 +15,8 @@ from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
 from fairgrad.training.networks import ModuleStack, PerceptronStack, build
 from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.stack import Stack, StackState
-from fairgrad.training.table import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.networks import Shape
+    from fairgrad.training.plan import Member, Shape
     from fairgrad.training.stack import StackParts, State
-    from fairgrad.training.table import Member, TrainingTable
+    from fairgrad.training.table import TrainingTable
 
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
@@ -42,12 +42,14 @@ class Choice(NamedTuple):
         epoch: after which epoch (counted from 0) it was kept.
         accuracy: on the validation rows.
         unfairness: on the validation rows.
+        merit: what it is chosen by: the accuracy, or with costs as `History` has it.
     """
 
     member: int
     epoch: int
     accuracy: float
     unfairness: float
+    merit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +92,9 @@ class Training:
 
     def candidates(self, member: int, epochs: Sequence[int] | None = None) -> list[Choice]:
         """The models of a member that were kept, of some epochs or of all."""
-        accuracy, unfairness = self.history.accuracy, self.history.unfairness
+        figures = (self.history.accuracy, self.history.unfairness, self.history.merit)
         return [
-            Choice(member, epoch, float(accuracy[epoch, member]), float(unfairness[epoch, member]))
+            Choice(member, epoch, *(float(part[epoch, member]) for part in figures))
             for epoch in epochs or self.kept
         ]
 
@@ -119,8 +121,8 @@ class Training:
 
 def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
     """The position of the best of some candidates, which may be of several trainings."""
-    accuracy = np.array([choice.accuracy for choice in candidates])
-    return as_rule(rule)(accuracy, np.array([choice.unfairness for choice in candidates]))
+    merit = np.array([choice.merit for choice in candidates])
+    return as_rule(rule)(merit, np.array([choice.unfairness for choice in candidates]))
 
 
 def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
@@ -202,7 +204,7 @@ def train(
     if not members:
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
-    run = _Run(Stack(table, members, plan, module, parts), plan)
+    run = TrainingRun(Stack(table, members, plan, module, parts), plan)
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(run.stack.fairness.adapt(own))
@@ -214,10 +216,16 @@ def train(
     return run.outcome()
 
 
-class _Run:
-    """One training in progress."""
+class TrainingRun:
+    """One training in progress.
 
-    def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
+    Args:
+        stack: what is trained.
+        plan: how.
+        n_steps: of all epochs; None if every epoch has those of the stack's batches.
+    """
+
+    def __init__(self, stack: Stack, plan: TrainingPlan, n_steps: int | None = None) -> None:
         self.stack, self.plan = stack, plan
         self.records: list[History] = []
         self.kept: dict[int, State] = {}
@@ -225,13 +233,14 @@ class _Run:
         self.stopped: list[str | None] = [None] * len(stack.order)
         self.is_stopped: Tensor | None = None
         self.interrupted = False
-        n_steps = plan.epochs * stack.streams.n_steps
+        n_steps = n_steps or plan.epochs * stack.streams.n_steps
         self.n_steps, self.steps_done = n_steps, 0
         self.average = WeightAverage(
             stack.network, first_step=n_steps - round(plan.average_last * n_steps)
         )
 
     def go(self, progress: bool | None) -> None:
+        """Trains all epochs by single steps."""
         bar = EpochBar(self.plan.epochs, enabled=progress)
         try:
             for epoch in bar:
@@ -282,7 +291,7 @@ class _Run:
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; stops those that diverged."""
         record, state = self._snapshot()
-        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
+        diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if self.is_stopped is not None:
             diverged &= ~self.is_stopped
         if diverged.any():
@@ -312,6 +321,7 @@ class _Run:
             )
 
     def outcome(self) -> Training:
+        """What was trained, with the members in the order they were given."""
         back = np.argsort(self.stack.order)
         stopped = tuple(self.stopped[i] for i in back)
         for member, reason in enumerate(stopped):
@@ -330,7 +340,7 @@ class _Run:
         )
 
 
-def _not_finite(state: State) -> Tensor:
+def not_finite(state: State) -> Tensor:
     """(M,) whether anything of a member is not a finite number."""
     broken = [
         ~torch.isfinite(tensor).flatten(1).all(1)

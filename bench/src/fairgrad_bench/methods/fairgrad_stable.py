@@ -1,4 +1,4 @@
-"""FairGrad as the estimator trains it by default: one model, nothing chosen among.
+"""FairGrad as the estimator trains it for exact fairness: one model, nothing chosen among.
 
 The benchmark's other methods train several combinations and keep the fairest of the accurate by
 the validation rows; this one looks at the training rows only.
@@ -46,7 +46,7 @@ def train_estimator(task: MethodTask, *, use_sensitive: bool = False) -> list[Ca
 METHOD = Method(
     name="fairgrad_stable",
     version=1,
-    description="FairGrad with the estimator's defaults: one model, no selection.",
+    description="FairGrad's estimator asked for exact fairness: one model, no selection.",
     unsupported=no_network_or_unfit_measure,
     settings=nothing_to_set,
     train=train_estimator,

@@ -117,7 +117,7 @@ def train_stacked(
             **(LAYERS if task.model == "nonlinear" else {}),
         )
         training = train(table, members, plan, parts=parts_of(settings) if parts_of else None)
-        make = network_of or _own_network(training)
+        make = network_of or own_network(training)
         candidates += list(_candidates(task, pairs, training, make, table))
     return candidates
 
@@ -151,7 +151,8 @@ def stacks(
         yield from (own[start : start + step] for start in range(0, len(own), step))
 
 
-def _own_network(training: Training) -> MakeNetwork:
+def own_network(training: Training) -> MakeNetwork:
+    """Makes networks of the kind that was trained, of parameters and buffers."""
     shape = training.shape
     assert shape is not None  # noqa: S101 - only other networks have none
     if not shape.hidden:
@@ -169,7 +170,7 @@ def _candidates(
     for seed, split in task.splits.items():
         members = [m for m, (own, _) in enumerate(pairs) if own == seed]
         for epoch, state in training.kept.items():
-            network = _network(state, members, make)
+            network = members_network(state, members, make)
             validation, test = (
                 predicted_labels(network, part.X, table.groups.labels)
                 for part in (split.validation, split.test)
@@ -178,7 +179,8 @@ def _candidates(
                 yield Candidate(seed, dict(pairs[member][1]), epoch, validation[i], test[i])
 
 
-def _network(state: Mapping[str, Tensor], members: list[int], make: MakeNetwork) -> Network:
+def members_network(state: Mapping[str, Tensor], members: list[int], make: MakeNetwork) -> Network:
+    """Some members of a trained stack as a network on one stream of rows."""
     buffers = {
         name.removeprefix("buffers."): tensor[members]
         for name, tensor in state.items()

@@ -3,10 +3,13 @@
 Multipliers of the constraints are moved by the exponentiated gradient; for each of them a plain
 learner is fitted to reweighted rows. The answer is a lottery over the learners, so predictions are
 random: they are drawn with the seed, and the expected rates are given beside them.
+
+The algorithm is fairlearn's. Networks of all seeds and settings are fitted together in each round.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +18,11 @@ import numpy as np
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
 from fairgrad_bench.methods.models import expected_warnings, learner, randomised
+from fairgrad_bench.methods.together import StackedFits, StackedLearner
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairgrad.datasets import Encoded, Split
     from fairgrad.groups import Floats
 
@@ -46,12 +52,32 @@ def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one
 
 
 def _train(task: MethodTask) -> list[Candidate]:
-    pairs = product(task.splits.items(), METHOD.combinations(task))
-    return [_candidate(task, seed, split, settings) for (seed, split), settings in pairs]
+    own = METHOD.combinations(task)
+    with expected_warnings():
+        if task.model == "nonlinear":
+            return train_together(task, own)
+        return [
+            _candidate(task, learner(task.model, seed, task.epochs), seed, split, settings)
+            for (seed, split), settings in product(task.splits.items(), own)
+        ]
 
 
-def _candidate(task: MethodTask, seed: int, split: Split, settings: Combination) -> Candidate:
-    lottery = _fit(task, seed, split, settings)
+def train_together(task: MethodTask, combinations: Sequence[Combination]) -> list[Candidate]:
+    """Every seed and combination by itself, but for the fits of networks: those are one stack."""
+    place = StackedFits(hidden=task.model == "nonlinear", epochs=task.epochs)
+    pairs = product(task.splits.items(), combinations)
+    return place.run(
+        [
+            partial(_candidate, task, StackedLearner(place, seed), seed, split, settings)
+            for (seed, split), settings in pairs
+        ]
+    )
+
+
+def _candidate(
+    task: MethodTask, own: Any, seed: int, split: Split, settings: Combination
+) -> Candidate:
+    lottery = _fit(task, own, split, settings)
 
     def rate(part: Encoded) -> Floats:
         rates: Floats = lottery._pmf_predict(part.X.astype(np.float64))[:, 1]  # noqa: SLF001 - the only way to the probabilities
@@ -60,24 +86,23 @@ def _candidate(task: MethodTask, seed: int, split: Split, settings: Combination)
     return randomised(seed, split, settings, rate)
 
 
-def _fit(task: MethodTask, seed: int, split: Split, settings: Combination) -> Any:
+def _fit(task: MethodTask, own: Any, split: Split, settings: Combination) -> Any:
     from fairlearn import reductions  # noqa: PLC0415 - slow to import
 
     moment = getattr(reductions, MOMENTS[task.measure or ""])
     lottery = reductions.ExponentiatedGradient(
-        learner(task.model, seed, task.epochs),
+        own,
         moment(difference_bound=settings["bound"]),
         eps=settings["bound"],
         max_iter=settings["rounds"],
     )
     X, y, s = split.train
-    with expected_warnings():
-        return lottery.fit(X.astype(np.float64), y, sensitive_features=s)
+    return lottery.fit(X.astype(np.float64), y, sensitive_features=s)
 
 
 METHOD = Method(
     name="reduction",
-    version=1,
+    version=2,
     description="Exponentiated gradient over cost-sensitive learners; predictions are random.",
     unsupported=_unsupported,
     settings=_settings,

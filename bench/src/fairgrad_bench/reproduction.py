@@ -1,0 +1,121 @@
+"""Everything from nothing: all plans, tables, frontiers, overhead and the page, resumable.
+
+Stages are ordered by value: what the paper says of FairGrad comes first, then the other methods,
+then what is beside the paper. A stage that was done is not done again: units have records, and the
+overhead its table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairgrad.files import write_whole
+from fairgrad_bench.frontiers import compared_frontiers
+from fairgrad_bench.overhead import measure_overhead, write_overhead
+from fairgrad_bench.plan import PLANS, ExperimentPlan
+from fairgrad_bench.records import read_records
+from fairgrad_bench.results import BenchResults
+from fairgrad_bench.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad_bench.running import RunOutcome
+
+SMALL = ("german", "compas", "crime")
+TREES = ("compas", "adult", "dutch", "folktables")
+WITH_TREES = (
+    "unconstrained",
+    "reduction",
+    "plug_in",
+    "threshold",
+    "fairgrad",
+    "decision",
+    "decision_aware",
+)
+"""Methods that any learner of scikit-learn's kind can be put under, and boosting's own."""
+
+STAGES = (
+    ExperimentPlan(name="linear", models=("linear",)),
+    ExperimentPlan(name="fairgrad", models=("nonlinear",), methods=("fairgrad", "fairgrad_stable")),
+    PLANS["batch-size"],
+    PLANS["epsilon"],
+    PLANS["fairness-rate"],
+    PLANS["fairness-rate-networks"],
+    ExperimentPlan(name="trees", models=("lightgbm",), datasets=TREES, methods=WITH_TREES),
+    ExperimentPlan(
+        name="nonlinear",
+        models=("nonlinear",),
+        methods=("constant", "unconstrained", "weighted_erm", "fairbatch"),
+    ),
+    ExperimentPlan(
+        name="small", models=("nonlinear",), datasets=SMALL, methods=("fairret", "threshold")
+    ),
+    ExperimentPlan(
+        name="costly",
+        models=("nonlinear",),
+        methods=("adversarial", "bifair", "reduction"),
+        grid="quick",
+    ),
+)
+"""All that the page shows, the paper's grid but for the methods whose full grids take days."""
+
+
+def narrowed_stages(
+    datasets: Sequence[str] | None = None, seeds: Sequence[int] | None = None
+) -> list[ExperimentPlan]:
+    """The stages on some data sets or seeds only; stages on none of them are left out.
+
+    Example:
+        >>> [stage.name for stage in narrowed_stages(["german"])]
+        ['linear', 'fairgrad', 'nonlinear', 'small', 'costly']
+    """
+    wanted = None if datasets is None else set(datasets)
+    found = []
+    for stage in STAGES:
+        own = tuple(name for name in stage.datasets if wanted is None or name in wanted)
+        if own:
+            found.append(stage.narrowed(datasets=own, seeds=tuple(seeds or ())))
+    return found
+
+
+def reproduce(
+    records: str | Path,
+    out: str | Path,
+    page: str | Path,
+    *,
+    jobs: int = 1,
+    epochs: int = 20,
+    stages: Sequence[ExperimentPlan] = STAGES,
+) -> list[RunOutcome]:
+    """Runs all stages, and writes tables, frontiers, overhead and the page.
+
+    The page is written after every stage, so that it is there when the rest is still to come.
+
+    Args:
+        records: folder of the records.
+        out: folder of the results.
+        page: file of the page.
+        jobs: processes on this machine.
+        epochs: of the overhead; 0 leaves it out.
+        stages: the plans to run, one after the other.
+    """
+    outcomes = []
+    for stage in stages:
+        outcomes.append(run(stage, records, jobs=jobs))
+        _write(records, out, page)
+    if epochs and not (Path(out) / "overhead_paper.csv").is_file():
+        write_overhead(measure_overhead(epochs), out)
+    return outcomes
+
+
+def _write(records: str | Path, out: str | Path, page: str | Path) -> None:
+    """Everything that follows from the records."""
+    found = read_records(records)
+    results = BenchResults.from_records(found)
+    results.write(out)
+    duels = compared_frontiers(found)
+    if len(duels):
+        write_whole(Path(out) / "equal_unfairness.csv", duels.to_csv(index=False))
+    write_whole(Path(page), results.page())

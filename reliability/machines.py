@@ -1,0 +1,194 @@
+"""The benchmark, a cluster and several processes of PyTorch, some of which die.
+
+What was finished stays, what is damaged is done again, and nobody waits for the dead for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fairgrad_bench import ExperimentPlan, read_records, run
+from reliability.faults import Trials
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+UNITS = ("--datasets", "german", "--models", "linear", "--methods", "constant,unconstrained",
+         "--seeds", "10", "--grid", "quick", "--epochs", "2")  # fmt: skip
+PLAN = ExperimentPlan(
+    datasets=("german",), models=("linear",), methods=("constant", "unconstrained"), seeds=(10,),
+    grid="quick", epochs=2,
+)  # fmt: skip
+SECONDS = 120
+"""After which those who wait for a dead process are said to hang."""
+
+RANKS = """
+import os, sys, time, torch
+from torch import distributed
+from fairgrad.files import whole_file
+from fairgrad.torch import CrossEntropyLoss
+from pathlib import Path
+distributed.init_process_group("gloo")
+rank, folder = distributed.get_rank(), Path(sys.argv[1])
+(folder / f"rank {rank}").write_text(str(os.getpid()))
+y, s = torch.arange(64) % 2, torch.arange(64) // 2 % 2
+criterion, layer = CrossEntropyLoss(y, s, "equalized_odds"), torch.nn.Linear(1, 2)
+for step in range(10_000):
+    criterion(layer(torch.randn(64, 1)), y, s).backward()
+    if rank == 0:
+        with whole_file(folder / "state.pt") as path:
+            torch.save(criterion.state_dict(), path)
+    time.sleep(0.01)
+"""
+
+
+def bench(folder: Path) -> subprocess.Popen[str]:
+    """`fairgrad-bench run --jobs 2`, in a session of its own."""
+    code = "from fairgrad_bench.program import main; main()"
+    return subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", code, "run", *UNITS, "--jobs", "2", "--records", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+
+
+def finished(folder: Path) -> dict[str, str]:
+    """The records that are there, each read as a whole."""
+    if not folder.exists():
+        return {}
+    return {record.name: record.status for record in read_records(folder)}
+
+
+def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
+    """The benchmark with two workers, killed with all of them; the next run goes on."""
+    found, chance = Trials(), random.Random(2)  # noqa: S311 - moments, not secrets
+    began = time.monotonic()
+    whole = bench(folder / "whole")
+    said = whole.communicate()[1]
+    took, everything = time.monotonic() - began, finished(folder / "whole")
+    found.check(f"a run: {said[-200:]}", lambda: whole.returncode == 0 and len(everything) > 0)
+    place, before = folder / "records", dict[str, str]()
+    for i in range(n):
+        running = bench(place)
+        time.sleep(chance.uniform(0.4, 1.1) * took)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+
+        def kept(before: dict[str, str] = before, place: Path = place) -> bool | None:
+            now = finished(place)
+            return before.items() <= now.items() if now else None
+
+        found.check(f"kill {i}", kept)
+        before = finished(place)
+        if before.keys() == everything.keys():  # all is done: from the start, elsewhere
+            place, before = folder / f"records {i}", {}
+    last = bench(place).wait()
+    found.check("the last run", lambda: last == 0 and finished(place) == everything)
+    return {"bench run --jobs 2, kill -9": found}
+
+
+def one_store(folder: Path, n: int) -> dict[str, Trials]:
+    """Two benchmarks that write the same records; and records that are damaged."""
+    both, damaged = Trials(), Trials()
+    for i in range(n):
+        place = folder / f"store {i}"
+        running = [bench(place), bench(place)]
+        said = [process.communicate()[1] for process in running]
+        codes = [process.returncode for process in running]
+        statuses = set(finished(place).values())
+        is_done = codes == [0, 0] and bool(statuses)
+        both.check(f"two at once: {codes} {said}"[:300], lambda is_done=is_done: is_done)
+        record = sorted(place.glob("*.json"))[i % len(list(place.glob("*.json")))]
+        content = record.read_bytes()
+        record.write_bytes(content[: len(content) // 2])
+        again = bench(place)
+        error = again.communicate()[1]
+        damaged.check(
+            f"half a record: {again.returncode} {error[-200:]}",
+            lambda again=again, place=place, statuses=statuses: (
+                again.returncode == 0 and set(finished(place).values()) == statuses
+            ),
+        )
+    return {"two benchmarks, one store": both, "a damaged record": damaged}
+
+
+def dead_worker(folder: Path, n: int) -> dict[str, Trials]:
+    """A worker of a dask cluster is killed while units run there: others do its work."""
+    from dask.distributed import LocalCluster  # noqa: PLC0415 - slow to import
+
+    found = Trials()
+    chance = random.Random(3)  # noqa: S311 - moments, not secrets
+    for i in range(n):
+        with LocalCluster(  # type: ignore[no-untyped-call]  # dask publishes no types
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster:
+            victim = next(iter(cluster.workers.values())).pid
+            killer = threading.Timer(chance.uniform(0.1, 3.0), os.kill, (victim, signal.SIGKILL))
+            killer.start()
+            outcome = run(PLAN, folder / f"cluster {i}", cluster=cluster.scheduler_address)
+            killer.join()
+        found.check(f"worker {i}: {outcome.describe()}", lambda o=outcome: not o.failed)
+    return {"a dead dask worker": found}
+
+
+def dead_rank(folder: Path, n: int) -> dict[str, Trials]:
+    """One of two processes under torchrun is killed: the run ends, and its state is whole."""
+    found = Trials()
+    (folder / "ranks.py").write_text(RANKS, encoding="utf-8")
+    for i in range(n):
+        place = folder / f"run {i}"
+        place.mkdir()
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                   "--nproc-per-node", "2", str(folder / "ranks.py"), str(place)]  # fmt: skip
+        running = subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+        _wait_for(lambda place=place: (place / "state.pt").exists())
+        os.kill(int((place / "rank 1").read_text(encoding="utf-8")), signal.SIGKILL)
+        try:
+            code: Any = running.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            code = "it hangs"
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+
+        def ended(code: Any = code, place: Path = place) -> bool:
+            state = torch.load(place / "state.pt", weights_only=True)
+            return code not in {0, "it hangs"} and len(state) > 0
+
+        found.check(f"torchrun: {code}", ended)
+    return {"a dead torchrun rank": found}
+
+
+def _wait_for(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not there():
+        if time.monotonic() > end:
+            raise TimeoutError("the processes did not start")
+        time.sleep(0.05)
+
+
+KINDS: Sequence[tuple[Callable[[Path, int], dict[str, Trials]], float]] = (
+    (bench_killed, 1.0),
+    (one_store, 0.04),
+    (dead_worker, 0.06),
+    (dead_rank, 0.06),
+)
+"""What is tried, and how often compared with what is killed."""

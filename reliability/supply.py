@@ -1,0 +1,95 @@
+"""What an installation brings along: distributions, their versions, sizes and licences.
+
+Read from the metadata of what is installed here, for ``pip install fairgrad`` and for
+``pip install fairgrad-audit``; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+import pandas as pd
+from packaging.requirements import Requirement
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+PROJECTS = {
+    "fairgrad": ROOT / "pyproject.toml",
+    "fairgrad-audit": ROOT / "packaging" / "fairgrad-audit" / "pyproject.toml",
+}
+MOST = 40
+"""Letters of a licence's name that are shown."""
+
+
+def needed(requirements: list[str]) -> dict[str, tuple[Distribution, str]]:
+    """All distributions that requirements ask for on this machine; "asked for" or by whom."""
+    found: dict[str, tuple[Distribution, str]] = {}
+    waiting = [(one, "") for one in requirements]
+    while waiting:
+        text, by = waiting.pop(0)
+        wanted = Requirement(text)
+        name = re.sub(r"[-_.]+", "-", wanted.name).lower()
+        if name in found or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        try:
+            own = distribution(name)
+        except PackageNotFoundError:  # of another system, or of an environment that lacks it
+            continue
+        found[name] = (own, by)
+        waiting += [(one, name) for one in own.requires or []]
+    return found
+
+
+def licence(own: Distribution) -> str:
+    """The licence as the distribution says it."""
+    said = own.metadata.get("License-Expression") or own.metadata.get("License") or ""
+    listed = [
+        one.rpartition(" :: ")[2]
+        for one in own.metadata.get_all("Classifier") or []
+        if one.startswith("License ::")
+    ]
+    first = said.strip().splitlines()[0] if said.strip() else ""
+    shown = first if 0 < len(first) <= MOST else ", ".join(listed) or first
+    return shown[:MOST] or "not said"
+
+
+def megabytes(own: Distribution) -> float:
+    """What its files take."""
+    paths = [Path(str(own.locate_file(file))) for file in own.files or []]
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
+
+
+def supply() -> pd.DataFrame:
+    """One row per distribution, the largest first."""
+    listed = {
+        project: needed(tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"])
+        for project, path in PROJECTS.items()
+    }
+    rows = [
+        {
+            "distribution": name,
+            "version": own.version,
+            "licence": licence(own),
+            "megabytes": round(megabytes(own), 1),
+            "because of": by or "fairgrad",
+            "in fairgrad-audit": "yes" if name in listed["fairgrad-audit"] else "no",
+        }
+        for name, (own, by) in listed["fairgrad"].items()
+    ]
+    frame = pd.DataFrame(rows).sort_values("megabytes", ascending=False, ignore_index=True)
+    audit = frame["in fairgrad-audit"] == "yes"
+    total = [
+        {"distribution": name, "megabytes": round(float(size), 1)}
+        for name, size in (
+            ("all of fairgrad", frame["megabytes"].sum()),
+            ("all of fairgrad-audit", frame.loc[audit, "megabytes"].sum()),
+        )
+    ]
+    return pd.concat([frame, pd.DataFrame(total)], ignore_index=True)

@@ -1,0 +1,68 @@
+"""An environment with the lowest versions of the dependencies that pyproject.toml allows.
+
+    python scripts/lowest_versions.py ENVIRONMENT [--newest] [tests ...]
+
+Makes the environment, installs this tree with every dependency at its lowest version (or, with
+--newest, at the newest there is), and runs tests there. PyTorch is what constraints.txt pins in
+both: older builds without the libraries of a GPU are in no index that pip searches by itself.
+"""  # noqa: INP001 - a script, not a package
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+TESTS = (
+    "tests/core", "tests/audit/test_inputs.py", "tests/audit/test_output.py", "tests/persistence",
+    "tests/sklearn/test_recorded.py", "tests/torch/test_cells.py",
+)  # fmt: skip
+TOOLS = ("pytest", "hypothesis", "jsonschema", "hatchling", "setuptools")
+
+
+def lowest(requirements: list[str]) -> list[str]:
+    """``name==version`` of each requirement ``name>=version``, PyTorch excepted."""
+    found = [re.fullmatch(r"([\w-]+)>=([\w.]+)", one) for one in requirements]
+    missing = [one for one, match in zip(requirements, found, strict=True) if match is None]
+    if missing:
+        raise SystemExit(f"{missing[0]}: expected a lowest version, name>=version.")
+    return [f"{match[1]}=={match[2]}" for match in found if match and match[1] != "torch"]
+
+
+def main() -> int:
+    """Makes the environment and runs the tests; the exit code is theirs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("environment", type=Path)
+    parser.add_argument("tests", nargs="*", default=TESTS)
+    parser.add_argument("--newest", action="store_true")
+    given = parser.parse_args()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = [] if given.newest else lowest(project["dependencies"])
+    python = given.environment / "bin" / "python"
+    environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+    environment["OMP_NUM_THREADS"] = "1"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", *TOOLS, *pins]
+    commands = [
+        [sys.executable, "-m", "venv", str(given.environment)],
+        [*install, "--editable", str(ROOT)],
+        [str(python), "-m", "pip", "check"],
+        [str(python), "-m", "pytest", "-q", *given.tests],
+    ]
+    for command in commands:
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603 - our own
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Inputs that random tries have found: each is refused by a sentence that names the argument."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from fairgrad.audit import Audit, ImpactTable
+from fairgrad.groups import Groups
+from fairgrad.measures import On
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
+from fairgrad.torch import CrossEntropyLoss, MultiMarginLoss
+
+Y, S = np.array([0, 1] * 20), np.array([0, 0, 1, 1] * 10)
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+@pytest.mark.parametrize("weight", [np.full(40, 1j), np.full(40, 1e308)])
+def test_weights_that_cannot_be_summed(weight):
+    with pytest.raises(ValueError, match="^sample_weight: expected"):
+        Groups.from_data(Y, S, sample_weight=weight)
+
+
+def test_a_measure_of_no_attribute():
+    with pytest.raises(ValueError, match="^attributes: On expected at least one"):
+        On((), "accuracy_parity")
+
+
+def test_more_combinations_than_can_be_numbered():
+    values = np.arange(5000)
+    with pytest.raises(ValueError, match="^sensitive_features: 6 attributes with .* combinations"):
+        Groups.from_data(values % 2, {f"a{i}": values for i in range(6)})
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("prediction", ["s", "y"]), ("prediction", None), ("sensitive_features", 3), ("count", None)],
+)
+def test_counts_whose_columns_are_not_named(argument, value):
+    counts = pd.DataFrame({"y": [0, 1], "h": [0, 1], "s": ["a", "b"], "count": [5, 5]})
+    names = {"target": "y", "prediction": "h", "sensitive_features": "s", argument: value}
+    with pytest.raises(ValueError, match=f"^{argument}: got .* not a column of counts"):
+        Audit.from_counts(counts, **names)
+
+
+@pytest.mark.parametrize("score", [[], ["a"] * 40, [None] * 40])
+def test_scores_that_are_none(score):
+    with pytest.raises(ValueError, match="^y_score: expected"):
+        ImpactTable.from_scores(score, S[: len(score)])
+
+
+@pytest.mark.parametrize("kind", [CrossEntropyLoss, MultiMarginLoss])
+def test_a_network_with_too_few_outputs(kind):
+    criterion = kind(torch.as_tensor(Y), torch.as_tensor(S), "accuracy_parity")
+    logits = torch.zeros(40, 1, requires_grad=True)
+    with pytest.raises(ValueError, match="^input: expected one column per label"):
+        criterion(logits, torch.as_tensor(Y), torch.as_tensor(S))
+
+
+@pytest.mark.parametrize("features", [X[:, 0], X[:, :0], X.astype("S4"), X * np.nan])
+def test_what_the_estimator_inside_refuses_is_named(features):
+    model = FairDecisionClassifier(LogisticRegression(), "accuracy_parity")
+    with pytest.raises(ValueError, match=r"\bX\b"):
+        model.fit(features, Y, sensitive_features=S)
+
+
+@pytest.mark.parametrize("features", [X[:, 0], X[:0], X * np.nan])
+@pytest.mark.parametrize("measure", ["accuracy_parity", None])
+def test_what_it_refuses_to_predict_is_named_too(features, measure):
+    model = FairDecisionClassifier(LogisticRegression(), measure).fit(X, Y, sensitive_features=S)
+    quick = FairGradClassifier(measure, max_iter=1, fairness_rate=0.1, compare_plain=False)
+    for one in (model, quick.fit(X, Y, sensitive_features=S)):
+        with pytest.raises(ValueError, match=r"\bX\b"):
+            one.predict(features)
