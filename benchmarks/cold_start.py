@@ -94,10 +94,10 @@ def main() -> None:
             if options.before:
                 row["times_faster"] = round(median(old / new for old, new in turns), 1)
             rows.append(row)
-    frame = pd.DataFrame(rows)
-    print(frame.to_string(index=False))
-    if options.out:
-        write_whole(options.out / "cold_start.csv", frame.to_csv(index=False))
+            print(pd.DataFrame(rows[-1:]).to_string(index=False, header=len(rows) == 1), flush=True)
+            if options.out:
+                table = pd.DataFrame(rows).to_csv(index=False)
+                write_whole(options.out / "cold_start.csv", table)
 
 
 if __name__ == "__main__":

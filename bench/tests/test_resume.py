@@ -150,6 +150,17 @@ def test_strange_files_are_named(tmp_path):
         read_records(tmp_path / "nowhere")
 
 
+def test_a_damaged_record_is_done_again(tmp_path, tiny):
+    plan = ExperimentPlan(methods=("bench_methods:PLAIN",), **tiny)
+    (record,) = run(plan, tmp_path).new
+    (path,) = tmp_path.glob("*.json")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.warns(UserWarning, match="not a record.*; its unit is done again"):
+        (again,) = run(plan, tmp_path).new
+    assert [kept.test for kept in again.kept] == [kept.test for kept in record.kept]
+    assert [read.status for read in read_records(tmp_path)] == ["finished"]
+
+
 def test_jobs_must_be_positive(tmp_path, tiny):
     with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
         run(ExperimentPlan(methods=("constant",), **tiny), tmp_path, jobs=0)

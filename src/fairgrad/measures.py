@@ -466,11 +466,25 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
     Raises:
         ValueError: if `min_group` is not a number of at least 0.
     """
+    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
+    return among_counted(measure, rows.groups, counts, min_group)
+
+
+def among_counted(
+    measure: Any, groups: Groups, counts: Floats, min_group: float = MIN_GROUP
+) -> Any:
+    """The same if only the numbers of rows are known.
+
+    Args:
+        measure: as above.
+        groups: of the training set.
+        counts: (G,) how many rows each has.
+        min_group: as above.
+    """
     check_number("min_group", min_group)
     if measure is None or isinstance(measure, LargeGroups):
         return measure
-    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
-    found = LargeGroups(measure, rows.groups, counts, min_group)
+    found = LargeGroups(measure, groups, counts, min_group)
     return found if found.set_aside() else measure
 
 

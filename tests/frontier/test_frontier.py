@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairgrad import On, fairness_levels
+from fairgrad import FairnessWarning, On, fairness_levels
 from fairgrad.audit import Audit
 from fairgrad.frontier import Frontier, non_dominated
 from fairgrad.report import FrontierData, Report
@@ -277,3 +277,54 @@ def test_bad_arguments(hiring):
 def test_charts_are_loaded_where_one_is_drawn():
     program = "import sys, fairgrad.frontier; sys.exit('altair' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+def test_one_label_for_everybody_is_not_chosen_if_there_is_another():
+    """At the smallest epsilon all there is to be had is a constant; the next is a model."""
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 2000)
+    X = np.column_stack([rng.normal(size=2000) + 2 * s, rng.normal(size=2000)])
+    y = (X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=2000) > 1.8).astype(int)
+
+    class Either(ClassifierMixin, BaseEstimator):
+        """A constant if epsilon is 0, else a threshold."""
+
+        def __init__(self, epsilon=0.0):
+            self.epsilon = epsilon
+
+        def fit(self, X, y, sensitive_features=None):  # noqa: ARG002 - as others are called
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict(self, X):
+            return (X[:, 0] > 1.0).astype(int) if self.epsilon else np.ones(len(X), dtype=int)
+
+    frontier = Frontier(Either(), "demographic_parity", [0.0, 0.1], random_state=0)
+    frontier.fit(X, y, sensitive_features=s)
+    assert frontier.useful_.tolist() == [False, True]
+    points = frontier.points_
+    assert points["validation_unfairness"][0] == 0
+    assert frontier.choose(min_accuracy=0.4) == 1  # the constant is fairer, and of no use
+    with pytest.warns(FairnessWarning, match="of no use"):
+        assert frontier.choose(max_unfairness=0.01) == 0  # nothing else is so fair
+
+
+def test_small_groups_are_not_judged():
+    rng = np.random.default_rng(0)
+    s = rng.choice(["a", "b"], 1500).astype(object)
+    s[:20] = "few"
+    X = rng.normal(size=(1500, 3)) + np.outer(s == "a", [1.0, 0.0, 0.0])
+    y = (X.sum(1) + rng.normal(size=1500) > 0.5).astype(int)
+    y[:20] = 0  # of whom the model knows nothing
+    frontier = Frontier(clone(QUICK), "demographic_parity", [0.0, 0.2], random_state=0)
+    with pytest.warns(FairnessWarning, match="people are in groups of too few rows"):
+        frontier.fit(X, y, sensitive_features=s)
+    audit = frontier.audits_["validation"][0]
+    assert frontier.points_["validation_unfairness"][0] == pytest.approx(audit.asked[0].unfairness)
+    held = np.asarray(audit.predicted), audit.rows
+    known = np.array(["few" not in name for name in audit.rows.groups.names])
+    kept = known[held[1].group]
+    by_hand = fairness_levels(
+        held[1].label[kept], held[0][kept], held[1].group[kept], "demographic_parity"
+    )
+    assert audit.asked[0].unfairness == pytest.approx(by_hand.unfairness)

@@ -102,7 +102,7 @@ def test_values_are_what_skops_makes_of_them(content):
         RandomForestClassifier(),
         np.sum,
     ],
-    ids=repr,
+    ids=lambda content: getattr(content, "__name__", type(content).__name__),
 )
 def test_what_is_not_usual_is_left_to_skops(content):
     with pytest.raises(UnusualArchive):

@@ -171,13 +171,20 @@ class ModelCounts(NamedTuple):
         parts = (part.reshape(shape) for part in (found.rows, found.mass, found.squares))
         return cls(groups, tuple(parts))
 
-    def view(self, *attributes: str) -> CountTable:
-        """As `CountTable.view`, with the groups of all models, one model after the other."""
+    def view(self, *attributes: str, among: Groups) -> CountTable:
+        """As `CountTable.view`, with the groups of all models, one model after the other.
+
+        Args:
+            attributes: that make the groups.
+            among: of these groups only those here, which are judged.
+        """
         by_group = (part.swapaxes(0, 1) for part in self.parts)
         groups, *found = merged(self.groups, attributes, *by_group)
+        wanted = {tuple(codes) for codes in among.codes.tolist()}
+        kept = np.array([tuple(codes) in wanted for codes in groups.codes.tolist()])
         shape = (-1, *self.parts[0].shape[2:])
-        rows, mass, squares = (part.swapaxes(0, 1).reshape(shape) for part in found)
-        return CountTable(groups, rows, mass, squares)
+        rows, mass, squares = (part[kept].swapaxes(0, 1).reshape(shape) for part in found)
+        return CountTable(among, rows, mass, squares)
 
     def together(self) -> CountTable:
         """All rows of each model as one group."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fairgrad.audit import Audit, AuditOverTime
+    from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.subject import AuditedPeople
+    from fairgrad.tables.dialect import ReadingOptions
+    from fairgrad.tables.roles import ColumnRoles
 
     AuditedSubject = tuple[Audit, AuditOverTime | None, AuditedPeople, dict[str, str]]
 
@@ -188,23 +191,59 @@ def _is_model(given: Mapping[str, Any]) -> bool:
 
 def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
     """A model and a table that it predicts."""
-    import numpy as np  # noqa: PLC0415 - keeps --help quick
-
-    from fairgrad.cli.folder import held_out_rows, load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.counted import (  # noqa: PLC0415 - keeps --help quick
+        counts_predictions,
+        predicted_people,
+    )
+    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.provenance import same_data  # noqa: PLC0415 - as above
     from fairgrad.cli.request import measures_on, read_options  # noqa: PLC0415 - as above
-    from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
-        audited_over_time,
-        model_columns,
-        model_predictions,
-        model_scores,
-        read_people,
-    )
+    from fairgrad.cli.subject import audited_over_time, model_columns  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import column_names, table_name  # noqa: PLC0415 - as above
 
     table, reading = given["table"], read_options(given)
     model = load_model(given["subject"], column_names(table, reading))
-    columns, in_order = model_columns(model, given["sensitive"]), np.sort(model.labels)
+    columns = model_columns(model, given["sensitive"])
+    own: dict[str, Any] = {}
+    is_stored = False
+    if counts_predictions(given, model):
+        people, predicted = predicted_people(model, columns, given, reading)
+    else:
+        people, predicted, scores, is_stored = _predicted_rows(model, columns, given, reading)
+        own = {} if given["score"] else {"y_score": scores}
+    if not given["held_out"] and same_data(table, model.provenance):
+        people.notes.append(TRAINED_ON.format(table_name(table)))
+    judged: list[Any] = list(given["measure"])
+    if not judged:
+        separate = bool(model.settings["separate"])
+        kept_given = [name for name in model.settings.get("given", ()) if name in columns.sensitive]
+        within = given["given"] or kept_given
+        judged = measures_on(model.measures, columns.sensitive, separate=separate, given=within)
+    options = {**_options(people, given), **own}
+    audit = people.audit(predicted, given, judged, **options)
+    over = audited_over_time(people, predicted, given, judged, options)
+    asked = {
+        "Table": people.table,
+        "Model": Path(given["subject"]).name + (", cross-validated" if is_stored else ""),
+        "Trained for": ", ".join(model.measures),
+    }
+    return audit, over, people, asked
+
+
+def _predicted_rows(
+    model: SavedModel, columns: ColumnRoles, given: Mapping[str, Any], reading: ReadingOptions
+) -> tuple[AuditedPeople, Any, Any, bool]:
+    """Rows, what a model predicts for them, the scores, and whether these were kept from before."""
+    import numpy as np  # noqa: PLC0415 - keeps --help quick
+
+    from fairgrad.cli.folder import held_out_rows  # noqa: PLC0415 - as above
+    from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
+        model_predictions,
+        model_scores,
+        read_people,
+    )
+
+    table, in_order = given["table"], np.sort(model.labels)
     kept = [f"probability of {label}" for label in in_order]  # as the audit sorts labels
 
     def held_out(frame: pd.DataFrame) -> pd.DataFrame:
@@ -224,32 +263,13 @@ def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
         reading=reading,
         select=held_out if given["held_out"] else None,
     )
-    if not given["held_out"] and same_data(table, model.provenance):
-        people.notes.append(TRAINED_ON.format(table_name(table)))
-    is_stored = f"prediction{STORED}" in people.frame
-    if is_stored:  # by models that were not kept
+    if f"prediction{STORED}" in people.frame:  # by models that were not kept
         predicted = people.frame[f"prediction{STORED}"].to_numpy(dtype=object)
         scores = people.frame[[f"{name}{STORED}" for name in kept]].to_numpy(dtype=np.float64)
-    else:
-        found = model_scores(model, people, given["missing"])
-        predicted = model_predictions(model, found)
-        scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
-    judged: list[Any] = list(given["measure"])
-    if not judged:
-        separate = bool(model.settings["separate"])
-        kept_given = [name for name in model.settings.get("given", ()) if name in columns.sensitive]
-        within = given["given"] or kept_given
-        judged = measures_on(model.measures, columns.sensitive, separate=separate, given=within)
-    own: dict[str, Any] = {} if given["score"] else {"y_score": scores}
-    options = {**_options(people, given), **own}
-    audit = people.audit(predicted, given, judged, **options)
-    over = audited_over_time(people, predicted, given, judged, options)
-    asked = {
-        "Table": people.table,
-        "Model": Path(given["subject"]).name + (", cross-validated" if is_stored else ""),
-        "Trained for": ", ".join(model.measures),
-    }
-    return audit, over, people, asked
+        return people, predicted, scores, True
+    found = model_scores(model, people, given["missing"])
+    scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
+    return people, model_predictions(model, found), scores, False
 
 
 def _audit_table(given: Mapping[str, Any]) -> AuditedSubject:

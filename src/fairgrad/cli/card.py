@@ -65,6 +65,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",
         _opening(outcome, table),
+        *(f"**{escape(fault)}**" for fault in outcome.faults),
         *_certified(outcome),
         "## Use it with care",
         USE.rstrip(),
@@ -145,26 +146,30 @@ def _certified(outcome: AuditedModel) -> list[str]:
 
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
-    n_rest, n_test = len(prepared.rest), len(outcome.judged.rows)
-    n_training, n_validation = prepared.n_training, n_rest - prepared.n_training
+    n_rows, n_training, n_validation, n_test, n_folds, from_file = prepared.totals
     settings = outcome.settings
     none_chosen = settings.grows_trees or settings.method == "decision"
     if none_chosen and settings.method != "auto" and outcome.trained.frontier is None:
-        n_training, n_validation = n_rest, 0
+        n_training, n_validation = n_training + n_validation, 0
     test = f"{n_test:,} for the test (the audit below)"
-    if prepared.from_file:
+    if from_file:
         test = f"the {n_test:,} of another table for the test (the audit below)"
-    if prepared.folds:
-        n = len(prepared.folds)
-        test = f"no other for the test: the audit below is a {n}-fold cross-validation"
-    rows = (
-        f"{escape(table)}: {len(prepared):,} rows: {n_training:,} for training, "
-        f"{n_validation:,} for validation (to choose the model) and {test}; every label of every "
-        "group has its share in each."
-    )
+    if n_folds:
+        test = f"no other for the test: the audit below is a {n_folds}-fold cross-validation"
+    share = "every label of every group has its share in each."
     judged = (
         f"Rows of the audit: {ROWS} names them, counted from 1 below the header, with what was "
         "predicted."
+    )
+    if outcome.judged is None:  # there may be a billion of them
+        share = "they are drawn by a hash of their place in the files."
+        judged = (
+            "Rows of the audit: `fairgrad audit --held-out` finds them again in the same files; "
+            "they were counted, so there is no section of scores."
+        )
+    rows = (
+        f"{escape(table)}: {n_rows:,} rows: {n_training:,} for training, "
+        f"{n_validation:,} for validation (to choose the model) and {test}; {share}"
     )
     target = (
         f"Target {escape(columns.target)}: {', '.join(escape(v) for v in prepared.labels)}; "
@@ -181,10 +186,11 @@ def _data(outcome: AuditedModel, table: str) -> str:
 
 
 def _audited_on(outcome: AuditedModel) -> str:
-    prepared, n = outcome.prepared, f"{len(outcome.judged.rows):,} rows"
-    if prepared.folds:
-        return f"{n}, each predicted by one of {len(prepared.folds)} models not trained on it"
-    return f"{n} of another table" if prepared.from_file else f"{n} held out"
+    totals = outcome.prepared.totals
+    n = f"{totals.test:,} rows"
+    if totals.folds:
+        return f"{n}, each predicted by one of {totals.folds} models not trained on it"
+    return f"{n} of another table" if totals.from_file else f"{n} held out"
 
 
 def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
@@ -208,12 +214,13 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
     write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
-    without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
+    if outcome.judged is not None:
+        without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
     if outcome.trained.frontier is not None:
         without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns
     asked = {
-        "Table": f"{table}, {len(outcome.prepared):,} rows",
+        "Table": f"{table}, {outcome.prepared.totals.table:,} rows",
         "Predicted": columns.target,
         **outcome.settings.in_words(list(columns.sensitive)),
         "Audited on": _audited_on(outcome),
@@ -228,5 +235,6 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
         title=title or f"Fairness of predicting {columns.target}",
         asked=asked,
         certificate=outcome.certificate,
+        faults=outcome.faults,
     )
     report.save(folder / REPORT)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counted import RowCounts
-from fairgrad.cli.subject import AuditedPeople, gathered, read_people
+from fairgrad.cli.provenance import same_data
+from fairgrad.cli.request import is_large
+from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
+from fairgrad.splitting import TEST_PART
+from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
     column_names,
@@ -18,10 +25,11 @@ from fairgrad.tables.reading import (
     table_files,
     table_name,
 )
-from fairgrad.tables.roles import check_named
+from fairgrad.tables.roles import check_named, cut_names
 from fairgrad.tables.scan import (
     INSTALL,
     LARGE,
+    MOST_COMBINATIONS,
     CountedAnswer,
     ScanError,
     database_table,
@@ -31,13 +39,19 @@ from fairgrad.tables.scan import (
     run_watched,
 )
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
+from fairgrad.tables.stored import stored_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from fairgrad.cli.folder import SavedModel
     from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
+
+PREDICTED = "prediction of the model"
+MOST_WAITING = 64
+"""Pieces whose counts wait to be added."""
 
 
 def count_query(
@@ -162,14 +176,14 @@ def _count_people(
     query = count_query(columns, further, given)
     with open_scan(table, reading) as scan:
         _check(columns, further, scan.names)
-        sample = scan.sample(query, _run)
+        sample = scan.sample(query, run_shown)
         if sample is not None:  # a mistake is told at once, not after a billion rows
             first = _gather(sample, columns, further, given, scan.name)
             columns.groups(first.frame, first.times)
             for option in ("prediction", "baseline"):
                 if option in further:
                     first.predictions(further[option], f"--{option}")
-        answer = scan.count(query, _run)
+        answer = scan.count(query, run_shown)
     return _gather(answer, columns, further, given, scan.name)
 
 
@@ -256,7 +270,119 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return found
 
 
-def _run(connection: Any, sql: str) -> Any:
+def counts_predictions(given: Mapping[str, Any], model: SavedModel) -> bool:
+    """Whether the rows of a table are predicted by a model and counted, and not held.
+
+    Raises:
+        ValueError: if they must be, and an option needs the rows.
+    """
+    needs = [name for name in ("score", "weight", "over", "search") if given[name]]
+    if given["held_out"] and model.held_out:
+        if needs:
+            raise ValueError(
+                f"--{needs[0]} needs the rows held out, which this model was trained to count; "
+                "leave out one of both"
+            )
+        return True
+    return not needs and not given["held_out"] and is_large(given["table"])
+
+
+def predicted_people(
+    model: SavedModel, columns: ColumnRoles, given: Mapping[str, Any], reading: ReadingOptions
+) -> tuple[AuditedPeople, Any]:
+    """The rows of a table of any size, counted by what they hold and what a model predicts.
+
+    There are no scores: curves, calibration and thresholds rest on the score of every row.
+
+    Returns:
+        The people, and their predictions.
+    """
+    table = given["table"]
+    further = {"baseline": given["baseline"]} if given["baseline"] else {}
+    names = column_names(table, reading)
+    _check(columns, further, names)
+    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
+    reading = replace(reading, missing=(*reading.missing, *model.missing))
+    cut = [TrainedFeature(name, "number", has_gaps=True) for name in columns.bins]
+    found, odd, counts = Oddities(), Oddities(), pd.DataFrame()
+    decimal = "."
+    said: dict[str, None] = {}
+    waiting: list[pd.DataFrame] = []
+    for piece in _pieces(model, given, [*keys, *model.needed], reading):
+        decimal = str(piece.attrs.get("decimal", "."))
+        said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
+        scores, found = model.scores(piece, reading.missing)
+        odd.update(found)
+        part = piece[keys].astype(object)
+        groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
+        part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
+        part[PREDICTED] = model_predictions(model, scores)
+        waiting.append(
+            part.groupby([*keys, PREDICTED], dropna=False).size().reset_index(name=N_ROWS)
+        )
+        if len(waiting) == MOST_WAITING:
+            waiting = [_added(waiting, [*keys, PREDICTED])]
+    counts = _added(waiting, [*keys, PREDICTED])
+    times = counts[N_ROWS].to_numpy(dtype=np.int64)
+    frame = read_counted(
+        counts[[name for name in keys if name not in columns.bins]],
+        times,
+        options=reading,
+        decimal=decimal,
+        files=list(said),
+    )
+    report = ReadingReport.of(frame)
+    for name, edges in columns.bins.items():
+        names_of = pd.Index(cut_names(list(edges)))  # type: ignore[arg-type] # the program takes edges
+        frame[name] = pd.Categorical(counts[name], categories=names_of)
+    frame[PREDICTED] = counts[PREDICTED].to_numpy(dtype=object)
+    people = gathered(
+        frame,
+        columns,
+        further,
+        table=table_name(table),
+        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
+        value_map=given["value_map"],
+        notes=[*report.sentences(keys, "--", gaps=True), *odd.sentences()],
+        counts=RowCounts(times.astype(np.float64)),
+    )
+    return people, people.frame[PREDICTED].to_numpy(dtype=object)
+
+
+def _pieces(
+    model: SavedModel, given: Mapping[str, Any], columns: Sequence[str], reading: ReadingOptions
+) -> Iterator[pd.DataFrame]:
+    """The rows of a table as `predict` reads them: all, or those that were held out."""
+    table, needed = given["table"], list(dict.fromkeys(columns))
+    if not given["held_out"]:
+        yield from pieces(table, needed, texts=True, options=reading)
+        return
+    if not same_data(table, model.provenance):
+        raise ValueError(
+            f"--held-out: {table_name(table)} is not the table this model was judged on"
+        )
+    seed, test = int(model.held_out["seed"]), float(model.held_out["share"])
+    with tempfile.TemporaryDirectory() as folder:
+        stored = stored_table(table, Path(folder) / "rows", reading, seed, test=test)
+        for piece, part in stored.read(stored.groups, needed):
+            rows = piece[part == TEST_PART].reset_index(drop=True)
+            rows.attrs |= piece.attrs
+            yield rows
+
+
+def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    """Counts of several pieces together."""
+    whole = pd.concat(parts, ignore_index=True)
+    found = whole.groupby(keys, dropna=False, sort=False)[N_ROWS].sum().reset_index()
+    if len(found) > MOST_COMBINATIONS:
+        raise ValueError(
+            f"there are more than {MOST_COMBINATIONS:,} combinations of the values of "
+            f"{', '.join(keys[:-1])}; a group needs many rows, so name other columns"
+        )
+    return found
+
+
+def run_shown(connection: Any, sql: str) -> Any:
     """A query with a progress bar, where there is a terminal and it takes a while."""
     if not sys.stderr.isatty():
         return run_watched(connection, sql, lambda _: None)

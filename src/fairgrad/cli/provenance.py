@@ -119,8 +119,13 @@ def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
         table: what is read now.
         known: a provenance as plain values; empty for models of older versions.
     """
-    hashes = {one["sha256"] for one in known.get("data", ())} - {""}
-    return bool(hashes) and any(one.sha256 in hashes for one in _hashed(table))
+    files = known.get("data", ())
+    hashes = {one["sha256"] for one in files} - {""}
+    # Much data is not hashed: there a name and a size stand for a file.
+    names = {(one["name"], one["bytes"]) for one in files if not one["sha256"]}
+    if not hashes and not names:
+        return False
+    return any(one.sha256 in hashes or (one.name, one.bytes) in names for one in _hashed(table))
 
 
 def _hashed(table: TableSource) -> tuple[DataFile, ...]:

@@ -5,6 +5,7 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,19 @@ from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import check_folder
+from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.reading import column_names, table_files
+from fairgrad.tables.reading import column_names, is_parquet, stored_values, table_files
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.scan import has_duckdb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from fairgrad.tables.reading import TableSource
 
 SMALL_TABLE, FOLDS = 2_000, 5
 """Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
@@ -90,6 +95,7 @@ class ModelSettings:
         batch_size: rows per step; None for the estimator's default.
         paper_grid: train the paper's six combinations and select as the paper does.
         points: number of models of the frontier, where one is trained.
+        min_group: groups of fewer rows do not steer the training, and are not judged.
         seed: of the split, the initial weights and the shuffling.
         verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
@@ -109,6 +115,7 @@ class ModelSettings:
     batch_size: int | None = None
     paper_grid: bool = False
     points: int = 16
+    min_group: float = MIN_GROUP
     seed: int = 0
     verbose: bool | str = "auto"
 
@@ -269,6 +276,48 @@ def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
     return JudgingPlan(
         given["test"], given["test_share"] or TEST, None if is_open else given.get("folds") or 0
     )
+
+
+LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
+"""Values of Parquet files, or bytes of text files, from which on rows are not held."""
+
+
+def is_streamed(given: Mapping[str, Any], columns: ColumnRoles, settings: ModelSettings) -> bool:
+    """Whether `fit` reads the table in passes, instead of holding it.
+
+    Raises:
+        ValueError: if that was asked for, together with what needs all rows at once.
+    """
+    is_team = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    asked = "--stream" if given["stream"] else "--resume" if given["resume"] else ""
+    asked = asked or ("torchrun" if is_team else "")
+    needs = {
+        "--test": given["test"],
+        "--folds": given["folds"],
+        "--certify": settings.certify,
+        "--max-unfairness": settings.max_unfairness is not None,
+        "--min-accuracy": settings.min_accuracy is not None,
+        "--grid paper": settings.paper_grid,
+        "--model lightgbm": settings.grows_trees,
+        f"--method {settings.method}": settings.method != "gradient",
+        "--use-sensitive": columns.use_sensitive,
+        "--cost": settings.costs,
+    }
+    unfit = [option for option, value in needs.items() if value]
+    if asked and unfit:
+        raise ValueError(
+            f"{unfit[0]} needs all rows at once, and {asked} reads them in passes; leave out one "
+            "of them"
+        )
+    return bool(asked) or (not unfit and has_duckdb() and is_large(given["table"]))
+
+
+def is_large(table: TableSource) -> bool:
+    """Whether a table is so large that its rows should not be held."""
+    files = table_files(table)
+    if not all(is_parquet(path) for path in files):
+        return sum(path.stat().st_size for path in files) >= LARGE_TEXT
+    return stored_values(files) >= LARGE_TABLE
 
 
 def read_options(given: Mapping[str, Any]) -> ReadingOptions:

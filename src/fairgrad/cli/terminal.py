@@ -157,6 +157,8 @@ def show_outcome(outcome: AuditedModel) -> None:
     console, audit = screen(), outcome.audit
     notes(outcome.notes)
     console.print(verdict_line(audit))
+    for fault in outcome.faults:
+        say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
     if outcome.mean_costs:
         say_paragraph(cost_sentence(outcome.mean_costs))
@@ -191,16 +193,16 @@ def _say_certified(outcome: AuditedModel) -> None:
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
     """A model and its audit as plain values."""
-    audit = outcome.audit
+    audit, totals = outcome.audit, outcome.prepared.totals
     return {
         "schema": "fairgrad.fit",
         "schema_version": 1,
         "out": out,
         "files": files,
         "rows": {
-            "training_and_validation": len(outcome.prepared.rest),
-            "test": len(outcome.judged.rows),
-            "folds": len(outcome.prepared.folds),
+            "training_and_validation": totals.training + totals.validation,
+            "test": totals.test,
+            "folds": totals.folds,
         },
         "desirable": outcome.prepared.desirable,
         "accuracy": audit.accuracy,
@@ -211,6 +213,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "conclusion": audit.conclusion,
         "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
+        "faults": list(outcome.faults),
         "audit": audit_values(audit, outcome.source),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -45,6 +45,7 @@ from fairgrad.tables.encoding import (
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.training import fairest_of_accurate
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,6 +55,15 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
+
+FAULT_OPTIONS = {
+    "min_group=0": "--min-group 0",
+    "min_group": "--min-group",
+    "epsilon=": "--epsilon ",
+    "epsilon": "--epsilon",
+    "use_sensitive=True": "--use-sensitive",
+}
+"""What the library's arguments are called by the program, in sentences about a fit."""
 
 TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
@@ -96,6 +106,70 @@ class EncodedRows:
         return EncodedRows(self.X[part], self.y.iloc[part], self.s.iloc[part])
 
 
+class RowTotals(NamedTuple):
+    """How many rows a table has, and what they are used for.
+
+    Attributes:
+        table: all of them; those of a test file are not among them.
+        training: models learn from them.
+        validation: models are chosen by them.
+        test: models are audited on them.
+        folds: how many parts they are divided into for cross-validation; 0 for none.
+        from_file: whether the test rows are those of a file of their own.
+    """
+
+    table: int
+    training: int
+    validation: int
+    test: int
+    folds: int = 0
+    from_file: bool = False
+
+
+class TableFacts(Protocol):
+    """What is told of a table after a training, whether it was held in memory or not."""
+
+    @property
+    def columns(self) -> ColumnRoles:
+        """The role of each column."""
+
+    @property
+    def features(self) -> list[TrainedFeature]:
+        """What is known of each feature."""
+
+    @property
+    def labels(self) -> list[str]:
+        """Values of the target, the desirable one last."""
+
+    @property
+    def desirable(self) -> str | None:
+        """The desirable label; None if there are several and none was named."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know about the table."""
+
+    @property
+    def encoder(self) -> Any:
+        """The fitted encoder of features."""
+
+    @property
+    def groups(self) -> Sequence[TrainedFeature]:
+        """What is known of the sensitive columns, for a model that looks at them."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Texts that mean a missing value."""
+
+    @property
+    def totals(self) -> RowTotals:
+        """How many rows there are."""
+
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """How the test rows can be found again, if no file names them."""
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedTable:
     """A table split into three parts and encoded; the table itself is no longer needed.
@@ -131,10 +205,19 @@ class PreparedTable:
     from_file: bool = False
     missing: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        """How many rows the table has; those of a test file are not among them."""
-        others = 0 if self.folds or self.from_file else len(self.test)
-        return len(self.rest) + others
+    @property
+    def held_out(self) -> dict[str, Any]:
+        """Nothing: a file names the test rows."""
+        return {}
+
+    @property
+    def totals(self) -> RowTotals:
+        """How many rows there are."""
+        n_rest, n_test = len(self.rest), len(self.test_rows)
+        others = 0 if self.folds or self.from_file else n_test
+        n_validation = n_rest - self.n_training
+        folds, own = len(self.folds), (self.n_training, n_validation, n_test)
+        return RowTotals(n_rest + others, *own, folds, self.from_file)
 
     @property
     def training(self) -> EncodedRows:
@@ -162,6 +245,7 @@ class TrainedModels:
         frontier: the models the fair one was chosen from, if there are several.
         chosen: its position among them.
         notes: warnings raised by the training.
+        faults: what is wrong with the fair model, as `fairgrad.usefulness` finds it.
         candidacy: how it was chosen to be certified, if that was asked for.
     """
 
@@ -170,6 +254,7 @@ class TrainedModels:
     frontier: Frontier | None = None
     chosen: int | None = None
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
 
 
@@ -244,20 +329,27 @@ class AuditedModel:
         audit: of the fair model, compared with the plain one if there is one.
         prepared: what they were trained on.
         settings: what was asked.
+        judged: the test rows; None if they were counted.
+        source: what the result rests on.
     """
 
     model: SavedModel
     trained: TrainedModels
     audit: Audit
-    prepared: PreparedTable
+    prepared: TableFacts
     settings: ModelSettings
-    judged: JudgedRows
+    judged: JudgedRows | None
     source: Provenance
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know about the table and the training."""
         return (*self.prepared.notes, *self.trained.notes)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
+        return self.trained.faults
 
     @property
     def points(self) -> pd.DataFrame:
@@ -366,7 +458,7 @@ def prepare(
     """
     plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
-    _check_desirable(people.values, columns, settings)
+    check_desirable(people.values, columns, settings)
     settings.cost_matrix(people.values)  # refused before anything is trained
     whole = _WholeTable(frame, people, columns, options)
     n_folds = plan.folds_of(len(people))
@@ -465,7 +557,7 @@ def read_features_table(
     return read_table(table, needed, options=options, texts=list(dict.fromkeys(dates)))
 
 
-def _check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
+def check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
     """Refuses what could only fail after training."""
     n = len(labels)
     for measure in settings.measures if n > 2 else ():
@@ -520,7 +612,19 @@ def train(
     # Exactly this class: subclasses are libraries' hints to programmers.
     said = [*trained.notes, *(str(one.message) for one in caught if one.category is UserWarning)]
     said += _about_awareness(trained.fair, prepared.columns)
-    return replace(trained, notes=tuple(dict.fromkeys(said)))
+    faults = [str(one.message) for one in caught if one.category is FairnessWarning]
+    return replace(
+        trained,
+        notes=tuple(dict.fromkeys(said)),
+        faults=tuple(dict.fromkeys(_by_options(fault) for fault in faults)),
+    )
+
+
+def _by_options(sentence: str) -> str:
+    """What the library says of its arguments, in the words of the program."""
+    for argument, option in FAULT_OPTIONS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
@@ -598,13 +702,14 @@ def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecision
         estimator = boosted_trees(settings, len(prepared.training), None)
     elif settings.hidden:
         own = {"fairness_measure": None, "use_sensitive": False, "cost_matrix": None}
-        estimator = _network(prepared, settings, **own)
+        estimator = network(prepared, settings, **own)
     return FairDecisionClassifier(
         estimator,
         settings.measure_on(prepared.columns.sensitive),
         settings.epsilon or 0.0,
         use_sensitive=prepared.columns.use_sensitive,
         y_desirable=prepared.desirable,
+        min_group=settings.min_group,
         cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
         random_state=settings.seed,
     )
@@ -618,10 +723,10 @@ def _fit_fair(prepared: PreparedTable, settings: ModelSettings) -> Any:
     rows = {"sensitive_features": s, "validation": tuple(prepared.validation)}
     epsilon = settings.epsilon or 0.0
     if not settings.paper_grid:
-        return _network(prepared, settings, epsilon=epsilon).fit(X, y, **rows)
+        return network(prepared, settings, epsilon=epsilon).fit(X, y, **rows)
     paper = {**PAPER, "epsilon": epsilon, "max_iter": settings.epochs or PAPER_EPOCHS}
     grid = [
-        _network(prepared, settings, batch_size=batch_size, weight_decay=decay, **paper)
+        network(prepared, settings, batch_size=batch_size, weight_decay=decay, **paper)
         for batch_size in PAPER_BATCH_SIZES
         for decay in PAPER_WEIGHT_DECAYS
     ]
@@ -642,10 +747,10 @@ def _fit_plain(prepared: PreparedTable, settings: ModelSettings) -> Any:
     if settings.costs and not prepared.columns.use_sensitive:
         # What is cheapest by the probabilities of the model without costs: a linear model trained
         # by the costs of many labels cannot follow them.
-        own = _network(prepared, settings, fairness_measure=None, cost_matrix=None)
+        own = network(prepared, settings, fairness_measure=None, cost_matrix=None)
         costs = settings.cost_matrix(sorted(prepared.labels))
         return FairDecisionClassifier(own, None, cost_matrix=costs).fit(X, y)
-    plain = _network(prepared, settings, fairness_measure=None, selection="most_accurate")
+    plain = network(prepared, settings, fairness_measure=None, selection="most_accurate")
     return plain.fit(X, y, sensitive_features=s, validation=tuple(prepared.validation))
 
 
@@ -672,7 +777,7 @@ def _likely_certified(
 
 
 def _audit(
-    prepared: PreparedTable, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
+    prepared: TableFacts, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
 ) -> Audit:
     """An audit by the measures that were asked for."""
     return Audit(
@@ -689,7 +794,7 @@ def _audit(
 def _fit_frontier(prepared: PreparedTable, settings: ModelSettings) -> Frontier:
     """Models from exact fairness to none: networks in one pass, trees side by side."""
     X, y, s = prepared.training
-    estimator: Any = _network(prepared, settings)
+    estimator: Any = network(prepared, settings)
     if settings.grows_trees:
         estimator = _trees(prepared, settings, len(y)).set_params(n_jobs=1)
     if settings.method == "decision":
@@ -720,21 +825,23 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
             max_unfairness=settings.max_unfairness, min_accuracy=settings.min_accuracy
         )
     else:
-        merit, unfairness = points["validation_accuracy"], points["validation_unfairness"]
+        useful = frontier.useful_ if frontier.useful_.any() else np.ones(len(points), dtype=bool)
+        own = points[useful]
+        merit, unfairness = own["validation_accuracy"], own["validation_unfairness"]
         if settings.costs:
             costs = models[0].cost_matrix
-            merit = 1 - points["validation_cost"] / np.max(costs)
-        chosen = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
+            merit = 1 - own["validation_cost"] / np.max(costs)
+        best = fairest_of_accurate(merit.to_numpy(), unfairness.to_numpy())
+        chosen = int(np.flatnonzero(useful)[best])
     return TrainedModels(models[chosen], models[int(points["epsilon"].argmax())], frontier, chosen)
 
 
-def _network(
-    prepared: PreparedTable, settings: ModelSettings, **parameters: Any
-) -> FairGradClassifier:
+def network(prepared: TableFacts, settings: ModelSettings, **parameters: Any) -> FairGradClassifier:
     """An unfitted classifier with the settings that all ways of training share."""
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
+        "min_group": settings.min_group,
         "use_sensitive": prepared.columns.use_sensitive,
         "cost_matrix": settings.cost_matrix(sorted(prepared.labels)),
         "hidden_layer_sizes": settings.hidden,
@@ -832,20 +939,58 @@ def audit_models(
         min_group: groups of fewer rows are shown and not judged.
     """
     judged = judged or judge(prepared, trained)
-    audit = _audit(
+    audit = full_audit(
         prepared,
         settings,
-        judged.y,
-        judged.predicted,
-        judged.s,
-        others=usual_measures(prepared.desirable),
+        (judged.y, judged.predicted, judged.s),
         tolerance=tolerance,
         baseline=judged.plain,
         y_score=judged.scores,
         min_group=min_group,
+    )
+    return audited(prepared, settings, trained, audit, judged, source)
+
+
+def full_audit(
+    prepared: TableFacts, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
+) -> Audit:
+    """The audit that is kept with a model: the usual measures stand beside those asked for.
+
+    Args:
+        prepared: what is known of the table.
+        settings: what was asked.
+        rows: labels, predictions and sensitive values.
+        **others: of the audit.
+    """
+    return _audit(
+        prepared,
+        settings,
+        *rows,
+        others=usual_measures(prepared.desirable),
         baseline_name="the plain model",
         remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **others,
     )
+
+
+def audited(
+    prepared: TableFacts,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    audit: Audit,
+    judged: JudgedRows | None,
+    source: Provenance | None,
+) -> AuditedModel:
+    """The model to save, with its audit.
+
+    Args:
+        prepared: what it was trained on.
+        settings: what was asked.
+        trained: the models.
+        audit: of the fair one.
+        judged: the rows of the audit; None if they were counted.
+        source: what the result rests on.
+    """
     epsilon = float(trained.fair.epsilon)
     same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
     known = {
@@ -870,5 +1015,6 @@ def audit_models(
         prepared.groups,
         prepared.missing,
         source.to_dict(),
+        prepared.held_out,
     )
     return AuditedModel(model, trained, audit, prepared, settings, judged, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,11 @@ from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
+from fairgrad.usefulness import LEAST_GAIN, FairnessWarning
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fairgrad.frontier.models import FittedModels, FrontierRows
     from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
@@ -68,6 +72,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             before, and they serve once.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the estimator's own, or the second of two classes.
+        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
+            of the rows. None is what the estimator says itself, or 30 rows.
         confidence: of each interval.
         post_processing: whether to compare with fairlearn's ThresholdOptimizer on the model with
             the largest epsilon (needs fairlearn; two labels).
@@ -84,6 +90,9 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             fair, on the validation rows. If the estimator has a `cost_matrix`, the mean cost of
             predictions (`_cost`) stands beside, and takes the place of the accuracy wherever
             models are compared.
+        useful_: (points,) which models are better than one label for everybody on the validation
+            rows: more accurate, or, where one label is not fair, fairer. No other one is chosen if
+            there is one of these.
         estimators_: the fitted models, in the order of the points.
         audits_: by "validation" and "test", the audit of each model, a sequence.
         post_processing_: points of the post-processed models, if asked for.
@@ -117,6 +126,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         validation_fraction: float = 0.2,
         certify_fraction: float = 0.0,
         y_desirable: Any = None,
+        min_group: float | None = None,
         confidence: float = 0.95,
         post_processing: bool = False,
         parameter: str | None = None,
@@ -131,6 +141,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self.validation_fraction = validation_fraction
         self.certify_fraction = certify_fraction
         self.y_desirable = y_desirable
+        self.min_group = min_group
         self.confidence = confidence
         self.post_processing = post_processing
         self.parameter = parameter
@@ -162,6 +173,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             ValueError: if an argument is missing or not allowed.
         """
         template = EstimatorTemplate.of(self.estimator, self.parameter)
+        if self.min_group is not None:
+            template = template.with_setting("min_group", self.min_group)
         check_count("n_seeds", self.n_seeds)
         epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)
         measure = self._measure(template)
@@ -189,6 +202,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             }
         )
         self.points_ = _with_figures(points, self.audits_)
+        self.useful_ = _useful(self.points_, judge, parts[PART])
         self._template, self._judged_by = template, judge
         self._compared_on, self._fresh = replace(parts[PART], X=None), fresh
         self.certificate_: Certificate | None = None
@@ -217,7 +231,18 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
     ) -> int:
         """The position in `points_` of the model that `select` gives."""
         points = self._of_kind(use_sensitive)
-        chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy)
+        useful = self.useful_[points.index]
+        chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy, useful)
+        if not useful[chosen]:
+            accuracy, unfair = points.iloc[chosen][[f"{PART}_accuracy", f"{PART}_unfairness"]]
+            warnings.warn(
+                f"The model is of no use: one label for everybody is as accurate ({accuracy:.4f}) "
+                f"and as fair (mean |F| {unfair:.4f}) on the {PART} rows, and no better model is "
+                "within the bound. Allow more unfairness, or use_sensitive=True if the law allows "
+                "it.",
+                FairnessWarning,
+                stacklevel=2,
+            )
         return int(points.index[chosen])
 
     def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
@@ -434,9 +459,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         if asked is None:
             asked = template.settings.get("y_desirable")
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
+        least = self.min_group
+        if least is None:
+            least = template.settings.get("min_group", MIN_GROUP)
         costs = template.settings.get("cost_matrix")
         costs = None if costs is None else check_costs(costs, len(classes))
-        return FrontierJudge(measure, desirable, classes, self.confidence, costs)
+        return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
 
     def _post_process(
         self, judge: FrontierJudge, training: FrontierRows, parts: dict[str, FrontierRows]
@@ -490,8 +518,31 @@ def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
     return np.unique(found)
 
 
-def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: float | None) -> int:
+def _useful(points: pd.DataFrame, judge: FrontierJudge, rows: FrontierRows) -> NDArray[np.bool_]:
+    """(n,) which models are better than each label for everybody, in one figure at least.
+
+    With costs it is the mean cost in place of the accuracy.
+    """
+    everybody = [np.full(len(rows.y), label) for label in judge.classes]
+    constants = ModelAudits(judge, rows, everybody).figures()
+    merit, sign = ("accuracy", 1.0) if judge.costs is None else ("cost", -1.0)
+    useful = np.ones(len(points), dtype=bool)
+    for value, unfairness in zip(constants[merit], constants["unfairness"], strict=True):
+        is_fairer = points[f"{PART}_unfairness"].to_numpy() < unfairness
+        gain = sign * (points[f"{PART}_{merit}"].to_numpy() - value)
+        useful &= is_fairer | (gain > LEAST_GAIN)
+    return useful
+
+
+def choose(
+    points: pd.DataFrame,
+    max_unfairness: float | None,
+    min_accuracy: float | None,
+    useful: NDArray[np.bool_] | None = None,
+) -> int:
     """The position of the most accurate model that is fair enough, or the fairest accurate one.
+
+    Models that are of no use, if it is said which those are, come last.
 
     With costs it is the cheapest model that is fair enough.
     """
@@ -517,4 +568,5 @@ def choose(points: pd.DataFrame, max_unfairness: float | None, min_accuracy: flo
             f"{wanted} on the {PART} rows; the best is epsilon {points['epsilon'][best]:.4g} with "
             f"accuracy {accuracy[best]:.4f} and unfairness {unfairness[best]:.4f}."
         )
-    return int(order[fits.to_numpy()[order]][0])
+    fitting = order[fits.to_numpy()[order]]
+    return int(fitting[0 if useful is None else np.argmax(useful[fitting])])

@@ -56,6 +56,7 @@ class FrontierJudge:
         desirable: the desirable labels; none if there is no rule for them.
         classes: all labels.
         confidence: of each interval.
+        min_group: groups with fewer rows are not judged, as they are in no constraint.
         costs: (L, L) of predictions (columns) of each true label, in the order of the classes;
             None if every mistake costs the same.
     """
@@ -64,6 +65,7 @@ class FrontierJudge:
     desirable: list[Any]
     classes: NDArray[Any]
     confidence: float
+    min_group: float
     costs: Any = None
 
     def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
@@ -78,7 +80,7 @@ class FrontierJudge:
         usual: dict[str, Any] = {
             # Sharing the error, the intervals of all measures hold at once.
             "confidence": 1 - (1 - self.confidence) / len(measures),
-            "min_group": 0,  # a frontier is judged by what it was trained for: all groups
+            "min_group": self.min_group,
         }
         return Audit(
             rows.y,
@@ -142,7 +144,8 @@ class ModelAudits(Sequence[Audit]):
         found = [finding for finding in first.findings if finding.n_defined]
         unfair = []
         for finding in found:
-            view = counts.view(*finding.table.groups.attributes)
+            judged = finding.table.groups
+            view = counts.view(*judged.attributes, among=judged)
             value, ends = unfairness_of(finding.comparison.of_models(view), finding.alpha)
             unfair.append(np.stack([value, *ends]))
         # One mean over the levels of all measures, not a mean of means.

@@ -139,13 +139,15 @@ class EstimatorTemplate:
                 f"use_sensitive: {type(self.last).__name__} has no such parameter; leave it out."
             )
         wanted = [False, True] if use_sensitive == "both" else [bool(use_sensitive)]
-        return {use: self if own is None else self._aware(use) for use in wanted}
+        return {use: self.with_setting("use_sensitive", use) for use in wanted}
 
-    def _aware(self, use: bool) -> EstimatorTemplate:
-        """The same with another `use_sensitive`, in a copy that keeps the fit of what it has."""
+    def with_setting(self, name: str, value: Any) -> EstimatorTemplate:
+        """The same with another setting, if it has such a one; a copy that keeps what is fitted."""
+        if name not in self.settings:
+            return self
         if not self.step:
-            return replace(self, estimator=_unfitted(self.last).set_params(use_sensitive=use))
-        changed = clone(self.estimator).set_params(**{f"{self.step}use_sensitive": use})
+            return replace(self, estimator=_unfitted(self.last).set_params(**{name: value}))
+        changed = clone(self.estimator).set_params(**{f"{self.step}{name}": value})
         return replace(self, estimator=changed)
 
     def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairgrad import dual
 from fairgrad.constraints import on_outcomes
-from fairgrad.measures import constraints_of
+from fairgrad.measures import LargeGroups, constraints_of
 from fairgrad.report import figure as fig
 from fairgrad.report.figure import ReportFigure, number, percent
 
@@ -92,7 +92,10 @@ def _history_of_model(given: Any) -> pd.DataFrame | None:
     n = len(model.history_["accuracy"])
     epochs = np.unique(np.linspace(0, n - 1, min(n, MOST_EPOCHS)).round().astype(int))
     levels, multipliers = (model.history_[name][epochs] for name in ("levels", "multipliers"))
-    constraints = constraints_of(model.fairness_measure, groups, y_desirable=model.y_desirable)
+    measure, rows = model.fairness_measure, getattr(model, "group_rows_", None)
+    if rows is not None:  # of few rows, which are in no constraint
+        measure = LargeGroups(measure, groups, rows, model.min_group)
+    constraints = constraints_of(measure, groups, y_desirable=model.y_desirable)
     costs = getattr(model, "cost_matrix", None)
     constraints = constraints if costs is None else on_outcomes(constraints, groups)
     mass = groups.cell_mass(constraints.by_label)

@@ -61,6 +61,7 @@ class Report:
         title: of the page.
         asked: what was asked for and how it was made, as names and values: shown as given.
         certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
+        faults: sentences that say what is wrong with the model, for the top of the page.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -80,9 +81,11 @@ class Report:
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
+        faults: Sequence[str] = (),
     ) -> None:
         self.audit, self.title = audit, title
         self.over, self.certificate = over, certificate
+        self.faults = tuple(str(fault) for fault in faults)
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
@@ -121,6 +124,7 @@ class Report:
             "facts": _facts(audit),
             "audit": audit,
             "certificate": self.certificate,
+            "faults": self.faults,
             "impact": _impact(audit),
             "sides": _sides(audit),
             "most_sides": MOST_SIDES,

@@ -35,22 +35,23 @@ if TYPE_CHECKING:
     from fairgrad.sklearn.rows import FittingRows
     from fairgrad.training import Choice, Member
 
-ROOM = 0.004
-"""How far from 0 a level may be if exact fairness is asked for: rows are whole. It is less than
-what bounds are said to be kept by, so that rounding of predictions does not matter."""
+LEAST_ROOM, MOST_ROOM = 0.001, 0.004
+"""How far from 0 a level may be if exact fairness is asked for: rows are whole, so it is one row of
+the smallest cell, within these limits. The larger is less than what bounds are said to be kept by,
+so that rounding of predictions does not matter."""
 
 PENALTY = 1e3
 """Of unfairness, to choose an epoch."""
 
 
 class JudgedPeople(NamedTuple):
-    """The rows that models are judged on: those held out or given, else the training rows.
+    """Rows that models are judged on.
 
     Attributes:
         X: their features, as the network was trained on them.
         rows: who they are.
         constraints: what is asked for, on their cells.
-        kind: "training" or "validation".
+        kind: which of the rows of the fit they are.
     """
 
     X: Any
@@ -60,13 +61,34 @@ class JudgedPeople(NamedTuple):
 
     @classmethod
     def of(cls, model: FairGradClassifier, rows: FittingRows, member: Member) -> JudgedPeople:
-        """Those that a member of the stack is judged on."""
-        index = member.rows if member.validation is None else member.validation
+        """Those that a model is to keep epsilon on: the training rows, or those to judge on.
+
+        A linear model knows its training rows hardly better than others, so for it, if there are
+        rows to judge on, it is both: the more rows, the less is left to chance.
+        """
+        if member.validation is None:
+            return cls._of(model, rows, member.rows, "training")
+        if model.shape_ is None or model.shape_.hidden:
+            return cls._of(model, rows, member.validation, "validation")
+        assert member.rows is not None  # noqa: S101 - for type checkers
+        both = np.concatenate([member.rows, member.validation])
+        return cls._of(model, rows, both, "training and validation")
+
+    @classmethod
+    def held_out(cls, model: FairGradClassifier, rows: FittingRows, member: Member) -> JudgedPeople:
+        """Those that history and levels are of: rows to judge on if there are any."""
+        if member.validation is None:
+            return cls._of(model, rows, member.rows, "training")
+        return cls._of(model, rows, member.validation, "validation")
+
+    @classmethod
+    def _of(
+        cls, model: FairGradClassifier, rows: FittingRows, index: Ints | None, kind: str
+    ) -> JudgedPeople:
         X, people = rows.features(index), rows.people(index)
         constraints = constraints_of(
             rows.measure, people.groups, epsilon=model.epsilon_, y_desirable=model.y_desirable
         )
-        kind = "training" if member.validation is None else "validation"
         return cls(X, people, constraints, kind)
 
 
@@ -77,11 +99,13 @@ class ChosenModel(NamedTuple):
         run: the model trained.
         choice: its epoch.
         layer: (outputs, d + 1) its last layer, moved; None if it is as it was trained.
+        of_plain: (n,) what the last of the models, a plain one, predicts; None if not known.
     """
 
     run: StackRun
     choice: Choice
-    layer: Floats | None
+    layer: Floats | None = None
+    of_plain: Ints | None = None
 
 
 def choose(
@@ -94,7 +118,7 @@ def choose(
     options = [(run, _epoch(run, people.constraints)) for run in runs]
     if model.shape_ is None:
         run, choice = min(options, key=lambda own: _rank(own[0], own[1], people))
-        return ChosenModel(run, choice, layer=None)
+        return ChosenModel(run, choice)
     states = [run.training.state(choice) for run, choice in options]
     layers = [_last_layer(model, state) for state in states]
     if model.shape_.hidden:
@@ -109,12 +133,21 @@ def choose(
     problem = JudgedDecisions(
         rows.label,
         rows.weight,
-        [JudgedCells(defined, rows, ROOM)],
+        [JudgedCells(defined, rows, _room(defined, rows))],
         None if costs is None else check_costs(costs, len(rows.groups.labels)),
     )
     found, given = keep_bounds(problem, inputs, layers)
     is_moved = found is not given[found.start]
-    return ChosenModel(*options[found.start], found.layer if is_moved else None)
+    of_plain = given[-1].scores.argmax(0) if len(runs) > 1 else None
+    return ChosenModel(*options[found.start], found.layer if is_moved else None, of_plain)
+
+
+def _room(constraints: Constraints, rows: GroupedRows) -> float:
+    """How far from 0 levels may be if exact fairness is asked for."""
+    cells = np.unique(constraints.coefficients.cell % constraints.n_cells)
+    counts = np.bincount(rows.cell(constraints.by_label), minlength=constraints.n_cells)[cells]
+    fewest = counts[counts > 0].min(initial=len(rows))
+    return float(np.clip(1.0 / fewest, LEAST_ROOM, MOST_ROOM))
 
 
 def _epoch(run: StackRun, constraints: Constraints) -> Choice:

@@ -20,6 +20,7 @@ from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
 from fairgrad.sklearn.choosing import (
+    ChosenModel,
     JudgedPeople,
     choose,
     figures_of,
@@ -40,7 +41,7 @@ from fairgrad.sklearn.fitting import (
 )
 from fairgrad.sklearn.rows import FEATURES, Scaling, naming_rows, read_rows, split_columns
 from fairgrad.training import Member, Shape, TrainingPlan
-from fairgrad.usefulness import warn_of_small
+from fairgrad.usefulness import model_figures, warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -152,6 +153,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         fairness_rate_: the fairness rate of the model chosen.
         epsilon_: the slack that was asked for, a number also where epsilon is "auto".
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
+        group_rows_: (G,) how many rows each group has, if some are set aside; else None.
         n_iter_: epochs trained.
         module_: the trained module, if one was given.
 
@@ -371,7 +373,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         state = {**_defaults(type(self).__init__), **state}
         if "state_" in state:  # blind, as all were
             state = {"sensitive_encoder_": None, "levels_unknown_": None, **state}
-            state = {"epsilon_": state["epsilon"], "set_aside_": {}, **state}
+            state = {"epsilon_": state["epsilon"], "set_aside_": {}, "group_rows_": None, **state}
         trained = state.get("state_", {})
         if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
             n_cells = trained["fairness.weights"].shape[1]
@@ -510,8 +512,9 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
 
             self.module_ = trained_module(self.module, self.state_)
         self.set_aside_: dict[str, int] = {}
+        self.group_rows_: Floats | None = None
         if isinstance(rows.measure, LargeGroups):
-            self.set_aside_ = rows.measure.set_aside()
+            self.set_aside_, self.group_rows_ = rows.measure.set_aside(), rows.measure.rows
         self.levels_unknown_: Floats | None = None
         if self.sensitive_encoder_ is not None and self.groups_ is not None:
             self.levels_unknown_ = self._unknown_levels(rows, run.member)
@@ -532,31 +535,40 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         is_partial, is_fair = bool(changed), not rows.is_plain
         people = JudgedPeople.of(self, rows, runs[0].member) if is_fair else None
         searches = self.selection == "auto" and self.fairness_rate == "auto" and not is_partial
+        chosen = ChosenModel(*best_run(self.selection, runs[:1] if len(runs) == 2 else runs))
         if people is not None and searches:
-            run, choice, layer = choose(self, runs, people)
-        else:
-            run, choice = best_run(self.selection, runs[:1] if len(runs) == 2 else runs)
-            layer = None
+            chosen = choose(self, runs, people)
+        run, choice, layer, of_plain = chosen
         self._finish(run, choice, rows, frequencies)
         if layer is not None:
             moved = with_layer(self.state_["network.parameters"], layer)
             self.state_ = {**self.state_, "network.parameters": moved}
+            self._judge_moved(rows, run.member)
         if people is None or is_partial or run.training.interrupted:
             return self
         warn_of_small(self.set_aside_)
-        if layer is not None or self.compare_plain:
-            predicted = predicted_index(people.rows, self._labels(self._margins(people.X)))
-            rates = cell_rates(people.constraints, people.rows, predicted)
-            if layer is not None:
-                self.levels_ = levels_of(people.constraints, rates).values
         plain: ModelFigures | None = None
         if len(runs) > 1:
             last = runs[-1].training.candidates(runs[-1].place, [choice.epoch])[0]
             plain = figures_of(runs[-1], last, people.constraints)
             self.plain_accuracy_ = last.accuracy
+            if of_plain is not None:
+                plain = model_figures(people.constraints, people.rows, of_plain, self.cost_matrix)
+                is_right = of_plain == people.rows.label
+                self.plain_accuracy_ = float(np.average(is_right, weights=people.rows.weight))
         if self.compare_plain:
+            predicted = predicted_index(people.rows, self._labels(self._margins(people.X)))
             warn_of_fault(self, people, predicted, runs, plain)
         return self
+
+    def _judge_moved(self, rows: FittingRows, member: Member) -> None:
+        """Levels, and what becomes of them if no value is known, after the last step."""
+        judged = JudgedPeople.held_out(self, rows, member)
+        predicted = predicted_index(judged.rows, self._labels(self._margins(judged.X)))
+        rates = cell_rates(judged.constraints, judged.rows, predicted)
+        self.levels_ = levels_of(judged.constraints, rates).values
+        if self.levels_unknown_ is not None:
+            self.levels_unknown_ = self._unknown_levels(rows, member)
 
     def _measure_key(self) -> str:
         return repr((self.fairness_measure, np.asarray(self.epsilon_).tolist()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.sklearn.rows import Scaling, read_rows
+from fairgrad.usefulness import warn_of_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +118,7 @@ def fit_variants(
         chosen = [best_run(first.selection, runs)]
     for run, choice in chosen:
         run.model._finish(run, choice, rows)  # noqa: SLF001
+    warn_of_small(chosen[0][0].model.set_aside_)
     return [run.model for run, _ in chosen]
 
 

@@ -124,7 +124,11 @@ class FittingRows:
         is_judged = rows >= len(self)
         if not is_judged.any():
             return self.X[rows]
-        return self.X_judged[rows - len(self)]
+        judged = self.X_judged[rows[is_judged] - len(self)]
+        if is_judged.all():
+            return judged
+        parts = [self.X[rows[~is_judged]], judged]  # rows to judge on come last
+        return sparse.vstack(parts, format="csr") if sparse.issparse(judged) else np.vstack(parts)
 
     def people(self, rows: Ints | None) -> GroupedRows:
         """Who some rows are; None: the n rows."""

@@ -480,7 +480,7 @@ def parquet_files(
         arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
     except ImportError:
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-    with _as_parquet(path, arrow):
+    with as_parquet(path, arrow):
         # Folders named key=value hold one value of a column each, as Spark and others write them.
         found = dataset.dataset(path, format="parquet", partitioning="hive")
         check_distinct(found.schema.names, path.name)
@@ -493,6 +493,20 @@ def parquet_files(
         yield ParquetFile(Path(fragment.path), keys, schema, batches)
 
 
+def stored_values(paths: Sequence[Path]) -> int:
+    """How many values Parquet files hold, rows times columns; no row is read."""
+    try:
+        arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
+    except ImportError:
+        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+    total = 0
+    for path in paths:
+        with as_parquet(path, arrow):
+            found = dataset.dataset(path, format="parquet", partitioning="hive")
+            total += found.count_rows() * len(found.schema.names)
+    return total
+
+
 def _batches(
     path: Path, fragment: Any, known: Any, schema: Any, rows: int, *, empty: bool
 ) -> Iterator[Any]:
@@ -501,7 +515,7 @@ def _batches(
     is_empty = True
     # Without reading ahead there is one row group in memory at a time.
     how = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
-    with _as_parquet(path, arrow):
+    with as_parquet(path, arrow):
         for batch in fragment.to_batches(schema=known, columns=schema.names, **how):
             if batch.num_rows:
                 is_empty = False
@@ -511,7 +525,8 @@ def _batches(
 
 
 @contextmanager
-def _as_parquet(path: Path, arrow: Any) -> Iterator[None]:
+def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
+    """What Arrow cannot read is an error that names the file."""
     try:
         yield
     except (arrow.ArrowException, OSError) as error:

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 #: How to cut a numeric column: edges between the groups, or a number of groups.
 Bins = Sequence[float] | int
 
+TEXTS_DIFFER, IDENTIFIER = "its texts differ in most rows", "it looks like an identifier"
+"""Why a column is no feature."""
+
 _NO_NAME = re.compile(r"Unnamed: \d+")
 """What pandas calls a column without a name."""
 
@@ -186,7 +189,7 @@ class ColumnRoles:
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
         labelled = frame.iloc[rows].reset_index(drop=True)
         label, groups = self.label(labelled), self.groups(labelled)
-        notes = _FeatureNotes(ReadingReport.of(frame))
+        notes = FeatureNotes(ReadingReport.of(frame))
         features = self._features(labelled, notes)
         n_left_out = len(frame) - len(rows)
         left_out = {f"no {self.target}": n_left_out} if n_left_out else {}
@@ -194,16 +197,19 @@ class ColumnRoles:
         found = hints(label, groups, features, sources, f"{self.prefix}drop")
         said = (
             *notes.report.sentences(map(str, frame.columns), self.prefix),
-            *self._told(groups, label, notes.report),
+            *self.told(groups, label, notes.report),
             *notes.sentences(),
             *found,
         )
         return LabelledTable(label, groups, features, left_out, said, notes.dates, rows)
 
-    def _told(self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport) -> Iterator[str]:
+    def told(
+        self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport, times: Times = None
+    ) -> Iterator[str]:
         """What is unknown in it, and values that may be the same."""
         for name in groups:
-            n = int(groups[name].isna().sum())
+            unknown = groups[name].isna().to_numpy()
+            n = int(unknown.sum() if times is None else times[unknown].sum())
             if n:
                 why = report.gap_words(str(name))
                 yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept, in no group."
@@ -236,7 +242,7 @@ class ColumnRoles:
                 "continuous; turn it into classes first, for example "
                 f"table[{column.name!r}] > threshold"
             )
-        label = self._named(column)
+        label = self.named(column)
         names = list(label.cat.categories)
         if self.y_desirable not in {None, *names}:
             argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
@@ -263,7 +269,7 @@ class ColumnRoles:
         if not len(rows):
             raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
         labelled = frame.iloc[rows].reset_index(drop=True)
-        label = self._named(self._column(labelled, self.target))
+        label = self.named(self._column(labelled, self.target))
         strangers = [name for name in label.cat.categories if name not in labels]
         if strangers:
             raise ValueError(
@@ -317,25 +323,25 @@ class ColumnRoles:
                 f"the sensitive column {name!r} has one value only, {known.iloc[0]!r}: "
                 "there are no groups to compare"
             )
-        return self._named(column)
+        return self.named(column)
 
-    def _features(self, frame: pd.DataFrame, notes: _FeatureNotes) -> pd.DataFrame:
+    def _features(self, frame: pd.DataFrame, notes: FeatureNotes) -> pd.DataFrame:
         """The features, columns of no use left out; what the reader should know goes to notes."""
         seen = set(self.bins) if self.use_sensitive else set()
         others = {self.target, *self.drop, *self.sensitive} - seen
         features: dict[str, pd.Series] = {}
         for name in (str(name) for name in frame.columns if name not in others):
-            column, reason = self._usable(frame, name)
+            column, reason = self.usable(frame, name)
             if reason:
                 notes.left_out[name] = reason
                 continue
             kind = column_kind(column)
             if kind == "date":
-                features |= _date_features(column, notes, set(map(str, frame.columns)))
+                features |= date_features(column, notes, set(map(str, frame.columns)))
                 continue
             missing = int(column.isna().sum())
             if kind == "category":
-                features[name] = notes.merged(self._named(column))
+                features[name] = notes.merged(self.named(column))
                 notes.without_category |= {name: missing} if missing else {}
             else:
                 numbers = as_numbers(column)
@@ -345,8 +351,14 @@ class ColumnRoles:
             raise ValueError("no column is left as a feature")
         return pd.DataFrame(features)
 
-    def _usable(self, frame: pd.DataFrame, name: str) -> tuple[pd.Series, str]:
-        """The column, and why it is of no use as a feature; empty if it is."""
+    def usable(self, frame: pd.DataFrame, name: str, times: Times = None) -> tuple[pd.Series, str]:
+        """The column, and why it is of no use as a feature; empty if it is.
+
+        Args:
+            frame: the table.
+            name: of the column.
+            times: how many rows each row stands for, if it is a table of counts.
+        """
         if frame[name].isna().all():
             return frame[name], "no values"
         if _NO_NAME.fullmatch(name):
@@ -354,17 +366,18 @@ class ColumnRoles:
         column, reason = self._column(frame, name), ""
         if name in self.keep:
             return column, ""
+        n_rows = None if times is None else _n_known(column, times)
         if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
             reason = "one value only"
-        elif column_kind(column) == "category" and identifies_rows(column):
-            reason = "its texts differ in most rows"
-        elif numbers_rows(column):
+        elif column_kind(column) == "category" and identifies_rows(column, n_rows):
+            reason = TEXTS_DIFFER
+        elif times is None and numbers_rows(column):
             reason = "it numbers the rows"
-        elif name not in self.categorical and is_identifier(column):
-            reason = "it looks like an identifier"
+        elif name not in self.categorical and is_identifier(column, n_rows):
+            reason = IDENTIFIER
         return column, reason
 
-    def _named(self, column: pd.Series) -> pd.Series:
+    def named(self, column: pd.Series) -> pd.Series:
         """A column that `_column` gave as named categories."""
         return column if column.name in self.categorical else as_categories(column)
 
@@ -431,7 +444,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
 
 
 @dataclass
-class _FeatureNotes:
+class FeatureNotes:
     """What the reader should know about the features.
 
     Attributes:
@@ -450,13 +463,13 @@ class _FeatureNotes:
     many: list[str] = field(default_factory=list)
     dates: dict[str, DatePart] = field(default_factory=dict)
 
-    def merged(self, column: pd.Series) -> pd.Series:
+    def merged(self, column: pd.Series, times: Times = None) -> pd.Series:
         """A feature of categories, the rarest merged if there are many."""
         n = len(column.cat.categories)
         if n <= MOST_VALUES:
             return column
         self.many.append(f"{column.name}: {n:,} different values, the rarest merged into {OTHER}.")
-        return merge_rare(column)
+        return merge_rare(column, times)
 
     def sentences(self) -> Iterator[str]:
         """All of it, one sentence per kind."""
@@ -480,10 +493,17 @@ class _FeatureNotes:
         return ", ".join(f"{name} {n:,}{self.report.gap_words(name)}" for name, n in counts.items())
 
 
-def _date_features(
-    column: pd.Series, notes: _FeatureNotes, taken: set[str]
+def date_features(
+    column: pd.Series, notes: FeatureNotes, taken: set[str], times: Times = None
 ) -> dict[str, pd.Series]:
-    """Year, month, weekday and age of a column of dates; a part that never differs is left out."""
+    """Year, month, weekday and age of a column of dates; a part that never differs is left out.
+
+    Args:
+        column: the dates.
+        notes: what the reader should know goes there.
+        taken: names that features must not have.
+        times: how many rows each row stands for, if it is one of a table of counts.
+    """
     name, days = str(column.name), as_days(column)
     form = notes.report.forms.get(name, "")
     latest = float(np.floor(np.nanmax(days)))
@@ -499,7 +519,8 @@ def _date_features(
         is_named = part in {"month", "weekday"}
         found[title] = (_in_order(values, part) if is_named else values).rename(title)
         notes.dates[title] = made
-    missing = int(np.isnan(days).sum())
+    missing = len(days) if times is None else int(times.sum())
+    missing -= _n_known(column, times)
     notes.without_number |= {name: missing} if missing and found else {}
     if not found:
         notes.left_out[name] = "one value only"

@@ -34,7 +34,7 @@ from fairgrad.tables.reading import (
     table_name,
 )
 from fairgrad.tables.roles import cut_names
-from fairgrad.tables.sql import INFINITE, LEAST, N_ROWS, SQUARES, CountQuery
+from fairgrad.tables.sql import INFINITE, LEAST, N_ROWS, SQUARES, CountQuery, quoted_text
 from fairgrad.tables.values import MISSING_TEXTS, counted, parse_numbers
 
 if TYPE_CHECKING:
@@ -149,11 +149,11 @@ class Scan:
         numeric |= {query.score[0]: "--score"} if query.score else {}
         numeric |= {query.weight: "--weight"} if query.weight else {}
         for name, option in numeric.items():
-            written[name], gap = self._as_number(name, option)
+            written[name], gap = self.as_number(name, option)
             more |= {_gap_name(name): gap} if gap else {}
         over = query.over
         if over is not None:
-            day = self._as_day(over[0])
+            day = self.as_day(over[0])
             if day is not None:  # a text: its period is found once its format is known
                 written[over[0]], over = day, None
                 query = replace(query, keys=(*query.keys, query.over[0]))  # type: ignore[index] # it is not None
@@ -172,7 +172,7 @@ class Scan:
         """
         own = self.prepared(query)
         keys = [name for name in own.keys if name not in own.bins]
-        raw = self._run(f"{own.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
+        raw = self.run(f"{own.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
         if not len(raw):
             raise ValueError(f"{self.name} has no rows")
         if len(raw) > MOST_COMBINATIONS:
@@ -191,16 +191,21 @@ class Scan:
         keys = [name for name in own.keys if name not in own.bins and name not in own.written]
         if not keys:
             return None
-        quoted = [_name(name) for name in keys]
+        quoted = [quoted_name(name) for name in keys]
         first = f"(SELECT {', '.join(quoted)} FROM {self.table} LIMIT {PROBED})"  # noqa: S608 - names are quoted
         counts = ", ".join(f"approx_count_distinct({name})" for name in quoted)
-        found = self._run(f"SELECT {counts} FROM {first}", progress)  # noqa: S608 - as above
+        found = self.run(f"SELECT {counts} FROM {first}", progress)  # noqa: S608 - as above
         if not len(found) or max(found.iloc[0]) <= MOST_PROBED:
             return None
         part = replace(self, table=f"(SELECT * FROM {self.table} LIMIT {PROBED})")  # noqa: S608 - as above
         return part.count(query, progress)
 
-    def _run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
+    def run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
+        """The answer to a query as a frame.
+
+        Raises:
+            ScanError: if duckdb cannot answer it.
+        """
         import duckdb  # noqa: PLC0415 - an extra
 
         try:
@@ -263,9 +268,9 @@ class Scan:
         if n:
             raise ValueError(f"the column {name!r} holds {counted(n, 'infinite number')}")
 
-    def _as_number(self, name: str, option: str) -> tuple[str, str]:
+    def as_number(self, name: str, option: str) -> tuple[str, str]:
         """The number of a column in SQL, and the text that stands in its place; empty for none."""
-        kind, column = self.types[name], _name(name)
+        kind, column = self.types[name], quoted_name(name)
         is_text = kind == "VARCHAR"
         if not is_text and not kind.startswith(_NUMERIC) and "INT" not in kind:
             raise ValueError(f"{option} names {name!r}, whose values are not numbers")
@@ -284,9 +289,9 @@ class Scan:
             return column, ""
         return number, f"CASE WHEN {number} IS NULL THEN {text} END"
 
-    def _as_day(self, name: str) -> str | None:
+    def as_day(self, name: str) -> str | None:
         """The day of a date that is written as a text; None if the column has dates."""
-        kind, column = self.types[name], _name(name)
+        kind, column = self.types[name], quoted_name(name)
         if kind.startswith(_DATES):
             return None
         if kind != "VARCHAR":
@@ -307,23 +312,38 @@ def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
         ValueError: if a database has no such table.
         ScanError: if the table is to be read row by row.
     """
+    found = database_table(source)
+    with connected(table_name(source), None if found is None else found[0]) as connection:
+        yield _scan(connection, source, options, found)
+
+
+@contextmanager
+def connected(name: str, database: Path | None = None) -> Iterator[Any]:
+    """A connection of duckdb with little memory, to a database or to none.
+
+    Args:
+        name: what needs it, for errors.
+        database: its file, which is not changed.
+
+    Raises:
+        ImportError: if duckdb is not installed.
+        FileNotFoundError: if there is no such file.
+        ValueError: if the database cannot be opened.
+    """
     try:
         import duckdb  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ImportError(f"{table_name(source)} needs duckdb: {INSTALL}") from None
-    found = database_table(source)
+        raise ImportError(f"{name} needs duckdb: {INSTALL}") from None
+    if database is not None and not database.is_file():
+        raise FileNotFoundError(f"cannot read {str(database)!r}: there is no such file")
     folder = tempfile.mkdtemp(prefix="fairgrad-")
     try:
-        if found is not None and not found[0].is_file():
-            raise FileNotFoundError(f"cannot read {str(found[0])!r}: there is no such file")
         try:
             connection = (
-                duckdb.connect(str(found[0]), read_only=True) if found else duckdb.connect()
+                duckdb.connect(str(database), read_only=True) if database else duckdb.connect()
             )
         except duckdb.Error as error:
-            raise ValueError(
-                f"{table_name(source)} cannot be opened ({_one_line(error)})"
-            ) from None
+            raise ValueError(f"{name} cannot be opened ({_one_line(error)})") from None
         with connection:
             ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
             for setting in (
@@ -333,7 +353,7 @@ def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
                 "TimeZone = 'UTC'",
             ):
                 connection.execute(f"SET {setting}")
-            yield _scan(connection, source, options, found)
+            yield connection
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -351,7 +371,7 @@ def _scan(
         files = _all_files(table_files(source))
         parquet = [is_parquet(path) for path in files]
         if all(parquet):
-            listed = ", ".join(_text(str(path)) for path in files)
+            listed = ", ".join(quoted_text(str(path)) for path in files)
             table = (
                 f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false)"
             )
@@ -361,8 +381,8 @@ def _scan(
             table, decimal, said = _csv_files(files, options)
     try:
         if database is None and all(parquet):
-            schema = f"SELECT DISTINCT name FROM parquet_schema({_text(str(files[0]))})"  # noqa: S608 - names are quoted
-            _check_cases([name for (name,) in connection.execute(schema).fetchall()])
+            schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
+            check_cases([name for (name,) in connection.execute(schema).fetchall()])
         found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
     except duckdb.Error as error:
         raise ScanError(_one_line(error)) from error
@@ -388,7 +408,7 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
             f"{path.name}::TABLE: {listed}"
         )
     schema, table = known[names.index(name)]
-    return f"{_name(schema)}.{_name(table)}"
+    return f"{quoted_name(schema)}.{quoted_name(table)}"
 
 
 def _all_files(paths: Sequence[Path]) -> list[Path]:
@@ -413,7 +433,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
         dialect = find_dialect(path, options)
         _check_plain(path, dialect)
         names = tuple(csv_header(path, dialect))
-        _check_cases(names)
+        check_cases(names)
         alike.setdefault((dialect, names), []).append(path)
         said.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
     if len({frozenset(names) for _, names in alike}) > 1:
@@ -426,7 +446,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
     return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in said if one))
 
 
-def _check_cases(names: Sequence[str]) -> None:
+def check_cases(names: Sequence[str]) -> None:
     """Refuses names that are one name for duckdb."""
     if len({name.lower() for name in names}) < len(set(names)):
         raise ScanError("names of its columns differ in capital letters alone")
@@ -445,12 +465,13 @@ def _check_plain(path: Path, dialect: Dialect) -> None:
 
 
 def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) -> str:
-    listed = ", ".join(_text(str(path)) for path in paths)
-    columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
+    listed = ", ".join(quoted_text(str(path)) for path in paths)
+    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in names)
     escape = dialect.escapechar or dialect.quotechar
     return (
-        f"read_csv([{listed}], auto_detect = false, header = true, delim = {_text(dialect.sep)}, "
-        f"quote = {_text(dialect.quotechar)}, escape = {_text(escape)}, "
+        f"read_csv([{listed}], auto_detect = false, header = true, "
+        f"delim = {quoted_text(dialect.sep)}, quote = {quoted_text(dialect.quotechar)}, "
+        f"escape = {quoted_text(escape)}, "
         f"columns = {{{columns}}})"
     )
 
@@ -494,14 +515,10 @@ def _gap_name(name: str) -> str:
     return f"{name} (text)"
 
 
-def _name(column: str) -> str:
+def quoted_name(column: str) -> str:
+    """The name of a column in SQL."""
     doubled = column.replace('"', '""')
     return f'"{doubled}"'
-
-
-def _text(value: str) -> str:
-    doubled = value.replace("'", "''")
-    return f"'{doubled}'"
 
 
 def _one_line(error: BaseException) -> str:

@@ -47,6 +47,11 @@ class Processes:
         self.is_alone = self.group is None or distributed.get_world_size(self.group) == 1
         self._n_sums = 0
 
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return 1 if self.group is None else distributed.get_world_size(self.group)
+
     def sum(self, counts: Tensor) -> None:
         """Sums a tensor over the processes, in place; only if there are several.
 

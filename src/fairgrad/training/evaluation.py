@@ -158,11 +158,22 @@ class Evaluation:
         self.cost_shares = np.array(
             [dual.cost_shares(member.cost_matrix, table.n_labels) for member in members]
         )
-        piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
-        self.streams = Streams(rows, [0] * self.n_streams, piece)
+        self.piece = max(512, MAX_ACTIVATIONS // (self.n_members * widest))
+        self.streams = Streams(rows, [0] * self.n_streams, self.piece)
 
     def record(self, network: Network) -> History:
         """Judges the network's models as they are: a history of one epoch."""
+        counts, loss = self.counted(network)
+        multipliers = self.fairness.net_multipliers.numpy()
+        return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
+
+    def take_rows(self, table: TrainingTable) -> None:
+        """Judges all rows of another table from now on, which the stack has taken as well."""
+        self.table = table
+        self.streams = Streams([table.every_row] * self.n_streams, [0] * self.n_streams, self.piece)
+
+    def counted(self, network: Network) -> tuple[Tensor, Tensor]:
+        """What `history` takes of one epoch: (M, 2 or 1 + L, K) counts, (M,) sums of losses."""
         n_outcomes = self.fairness.n_outcomes
         shape = (self.n_members, 1 + n_outcomes, self.fairness.cells.n_cells)
         counts = torch.zeros(shape, dtype=torch.float64)
@@ -180,8 +191,7 @@ class Evaluation:
             own = losses(scores, label)
             own = own.sum(-1) if batch.weight is None else own @ batch.weight[:, :, None]
             loss += own.view(-1)
-        multipliers = self.fairness.net_multipliers.numpy()
-        return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
+        return counts, loss
 
     def history(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
         """What was counted in some epochs as a history.

@@ -23,7 +23,7 @@ from fairgrad.training.evaluation import (
     residual,
     soft_residual,
 )
-from fairgrad.training.fairness import StackedFairness
+from fairgrad.training.fairness import StackCells, StackedFairness
 from fairgrad.training.networks import ModuleStack, build
 from fairgrad.training.optimizers import OPTIMIZERS
 from fairgrad.training.plan import Shape
@@ -166,12 +166,10 @@ class Stack:
         self.n_streams = len(leaders)
         self.fairness = StackedFairness(table, members, [rows[i] for i in self.order])
         self.network, self.shape = self._make_network(plan, module, parts)
-        widest = max(plan.hidden, default=1)
+        self._widest = max(plan.hidden, default=1)
         if self.shape is not None:
-            widest = max(widest, self.shape.n_features)
-        self.evaluation = Evaluation(
-            table, members, [judged[i] for i in leaders], self.fairness, widest
-        )
+            self._widest = max(self._widest, self.shape.n_features)
+        self.evaluation = self.evaluation_on(table, [judged[i] for i in leaders])
         parameters = self.network.parameters
         self.optimizer = OPTIMIZERS[plan.solver](members, self.network.gain, parameters)
         self.objective: Objective = self.fair_objective
@@ -200,13 +198,30 @@ class Stack:
         shape = Shape.of(plan, self.table.raw.shape[1], n_labels)
         return build(shape, self.n_streams, [m.seed for m in members], self.table.dtype), shape
 
+    def evaluation_on(self, table: TrainingTable, rows: Sequence[Ints]) -> Evaluation:
+        """What judges the models on some rows of a table, those of each stream."""
+        return Evaluation(table, self.members, rows, self.fairness, self._widest)
+
+    def take_rows(self, table: TrainingTable) -> None:
+        """Goes on with the rows of another table, of the same labels and groups."""
+        self.table = table
+        self.fairness.cells = StackCells(table, by_label=self.fairness.cells.n_label_rows > 1)
+        self.evaluation.take_rows(table)
+
     def step(self, indices: RowBatch, factor: float) -> None:
         """One step on one batch of every stream; `factor` multiplies the learning rates."""
         row, valid = indices
         scores, pull = self.network.forward(self.table.take(row), valid)
         by_stream = scores.view(self.n_streams, -1, *scores.shape[1:])
-        gradient = self.objective(by_stream, indices)
-        self.optimizer.step(self.network.parameters, pull(gradient.view(scores.shape)), factor)
+        gradient = pull(self.objective(by_stream, indices).view(scores.shape))
+        self.descend(gradient, factor)
+
+    def descend(self, gradient: Tensor, factor: float) -> None:
+        """A step down the gradient by the parameters, that of all processes together."""
+        if self.fairness.processes is not None:
+            gradient = gradient.contiguous()
+            self.fairness.processes.sum(gradient)
+        self.optimizer.step(self.network.parameters, gradient, factor)
 
     def fair_objective(self, scores: Tensor, indices: RowBatch) -> Tensor:
         """The gradient of the method's loss by the scores (S, T, outputs, B)."""

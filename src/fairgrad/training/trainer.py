@@ -204,7 +204,7 @@ def train(
     if not members:
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
-    run = _Run(Stack(table, members, plan, module, parts), plan)
+    run = TrainingRun(Stack(table, members, plan, module, parts), plan)
     if start is not None:
         own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
         run.stack.state.load(run.stack.fairness.adapt(own))
@@ -216,10 +216,16 @@ def train(
     return run.outcome()
 
 
-class _Run:
-    """One training in progress."""
+class TrainingRun:
+    """One training in progress.
 
-    def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
+    Args:
+        stack: what is trained.
+        plan: how.
+        n_steps: of all epochs; None if every epoch has those of the stack's batches.
+    """
+
+    def __init__(self, stack: Stack, plan: TrainingPlan, n_steps: int | None = None) -> None:
         self.stack, self.plan = stack, plan
         self.records: list[History] = []
         self.kept: dict[int, State] = {}
@@ -227,13 +233,14 @@ class _Run:
         self.stopped: list[str | None] = [None] * len(stack.order)
         self.is_stopped: Tensor | None = None
         self.interrupted = False
-        n_steps = plan.epochs * stack.streams.n_steps
+        n_steps = n_steps or plan.epochs * stack.streams.n_steps
         self.n_steps, self.steps_done = n_steps, 0
         self.average = WeightAverage(
             stack.network, first_step=n_steps - round(plan.average_last * n_steps)
         )
 
     def go(self, progress: bool | None) -> None:
+        """Trains all epochs by single steps."""
         bar = EpochBar(self.plan.epochs, enabled=progress)
         try:
             for epoch in bar:
@@ -284,7 +291,7 @@ class _Run:
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; stops those that diverged."""
         record, state = self._snapshot()
-        diverged = _not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
+        diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if self.is_stopped is not None:
             diverged &= ~self.is_stopped
         if diverged.any():
@@ -314,6 +321,7 @@ class _Run:
             )
 
     def outcome(self) -> Training:
+        """What was trained, with the members in the order they were given."""
         back = np.argsort(self.stack.order)
         stopped = tuple(self.stopped[i] for i in back)
         for member, reason in enumerate(stopped):
@@ -332,7 +340,7 @@ class _Run:
         )
 
 
-def _not_finite(state: State) -> Tensor:
+def not_finite(state: State) -> Tensor:
     """(M,) whether anything of a member is not a finite number."""
     broken = [
         ~torch.isfinite(tensor).flatten(1).all(1)
