@@ -212,7 +212,7 @@ class GraphWriter:
             made,
             {
                 "fairness_measure": str(last.fairness_measure),
-                "epsilon": str(last.epsilon),
+                "epsilon": str(getattr(last, "epsilon_", last.epsilon)),
                 **(
                     {} if names is None else {"features": json.dumps([str(name) for name in names])}
                 ),

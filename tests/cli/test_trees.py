@@ -35,7 +35,7 @@ def test_writes_lightgbms_own_file(boosted, guesses):
     folder, found = boosted
     assert {file.name for file in folder.iterdir()} == FILES
     booster = lightgbm.Booster(model_file=folder / "model.txt")
-    assert booster.num_trees() == 100
+    assert 0 < booster.num_trees() <= 100  # those that serve new rows best
     assert found["settings"]["model"] == "lightgbm"
     assert "Model: boosted trees" in (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert ((guesses["probability"] > 0.5) == (guesses["prediction"] == ">50K")).all()

@@ -26,7 +26,7 @@ release = imported(ROOT / "scripts" / "release.py")
 def copy(tmp_path):
     """The files that name the version."""
     for name in (*release.PLACES, "CHANGELOG.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -56,7 +56,7 @@ def test_a_tag_fits_or_the_reasons_are_said(copy):
     changes = copy / "CHANGELOG.md"
     changes.write_text(f"## 7.8.9 (2030-01-31)\n{changes.read_text()}")
     assert release.problems("v7.8.9", copy) == []
-    assert len(release.problems("v7.9.0", copy)) == 4
+    assert len(release.problems("v7.9.0", copy)) == 5
     assert release.problems("7.8.9", copy) == ["the tag is 7.8.9; a release has one such as v1.2.3"]
     with pytest.raises(ValueError, match="got 'seven'"):
         release.set_version("seven", copy)

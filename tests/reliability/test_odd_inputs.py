@@ -13,7 +13,7 @@ def test_odd_inputs_are_used_or_refused_by_a_sentence(name):
     tally = fuzz(name, FEW.get(name, 60))
     assert tally.faults == []
     assert tally.accepted
-    assert tally.refused
+    assert tally.refused or name in FEW  # few may all be fine
 
 
 def test_a_wrong_figure_would_be_found():
