@@ -291,7 +291,13 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
-        return self.replaced(slack=self.slack + slack)
+        # All else was checked before: many models of one problem differ in their slack alone.
+        slackened = object.__new__(type(self))
+        slackened.__dict__ |= self.__dict__
+        slackened.slack = self.slack + slack
+        lower, upper = self.definition
+        slackened.lower, slackened.upper = lower - slackened.slack, upper + slackened.slack
+        return slackened
 
     def gaps(self, levels: Floats) -> Floats:
         """(..., J) how unfair each level is, measured by the definition: without the slack."""

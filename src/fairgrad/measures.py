@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -655,8 +655,14 @@ def uses_desirable(measure: Any) -> bool:
     if isinstance(measure, _Bound):
         return measure.uses_desirable
     if isinstance(measure, str):
-        measure = MEASURES.get(measure)
+        return measure in _of_desirable()
     return callable(measure) and "y_desirable" in inspect.signature(measure).parameters
+
+
+@cache
+def _of_desirable() -> frozenset[str]:
+    """Measures with a name that look at the desirable labels; reading a signature takes long."""
+    return frozenset(name for name, measure in MEASURES.items() if uses_desirable(measure))
 
 
 def measure_name(measure: Any) -> str:

@@ -194,15 +194,13 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             name: ModelAudits(judge, part, [p for one in fitted for p in one.predict(part)])
             for name, part in parts.items()
         }
-        points = pd.DataFrame(
-            {
-                "epsilon": np.tile(epsilons, len(seeds) * len(kinds)),
-                "seed": np.tile(np.repeat(seeds, len(epsilons)), len(kinds)),
-                "use_sensitive": np.repeat(list(kinds), len(seeds) * len(epsilons)),
-            }
-        )
+        points = {
+            "epsilon": np.tile(epsilons, len(seeds) * len(kinds)),
+            "seed": np.tile(np.repeat(seeds, len(epsilons)), len(kinds)),
+            "use_sensitive": np.repeat(list(kinds), len(seeds) * len(epsilons)),
+        }
         self.points_ = _with_figures(points, self.audits_)
-        self.useful_ = _useful(self.points_, judge, parts[PART])
+        self.useful_ = _useful(self.points_, self.audits_[PART])
         self._template, self._judged_by = template, judge
         self._compared_on, self._fresh = replace(parts[PART], X=None), fresh
         self.certificate_: Certificate | None = None
@@ -482,8 +480,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             found = list(thresholds.predict(fitted.prepared(part)))
             slacks = [slack for slack, _ in found]
             self.post_processing_audits_[name] = ModelAudits(judge, part, [p for _, p in found])
-        points = pd.DataFrame({"epsilon": slacks})
-        self.post_processing_ = _with_figures(points, self.post_processing_audits_)
+        self.post_processing_ = _with_figures({"epsilon": slacks}, self.post_processing_audits_)
 
     def _check_part(self, on: str) -> None:
         check_is_fitted(self, "points_")
@@ -491,11 +488,12 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
 
 
-def _with_figures(points: pd.DataFrame, audits: dict[str, ModelAudits]) -> pd.DataFrame:
-    """Adds what the audits of each part say, and which points nothing dominates."""
+def _with_figures(points: dict[str, Any], audits: dict[str, ModelAudits]) -> pd.DataFrame:
+    """The points, with what the audits of each part say and which of them nothing dominates."""
     for name, found in audits.items():
-        points = points.join(found.figures().add_prefix(f"{name}_"))
-    return points.assign(on_frontier=best_of_kind(points, f"{PART}_"))
+        figures = {f"{name}_{own}": values for own, values in found.figures().items()}
+        points = points | figures
+    return pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
 
 
 def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
@@ -518,14 +516,13 @@ def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
     return np.unique(found)
 
 
-def _useful(points: pd.DataFrame, judge: FrontierJudge, rows: FrontierRows) -> NDArray[np.bool_]:
+def _useful(points: pd.DataFrame, audits: ModelAudits) -> NDArray[np.bool_]:
     """(n,) which models are better than each label for everybody, in one figure at least.
 
     With costs it is the mean cost in place of the accuracy.
     """
-    everybody = [np.full(len(rows.y), label) for label in judge.classes]
-    constants = ModelAudits(judge, rows, everybody).figures()
-    merit, sign = ("accuracy", 1.0) if judge.costs is None else ("cost", -1.0)
+    constants = audits.figures_of_labels()
+    merit, sign = ("cost", -1.0) if "cost" in constants else ("accuracy", 1.0)
     useful = np.ones(len(points), dtype=bool)
     for value, unfairness in zip(constants[merit], constants["unfairness"], strict=True):
         is_fairer = points[f"{PART}_unfairness"].to_numpy() < unfairness

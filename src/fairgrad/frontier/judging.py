@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fairgrad.frontier.frontier import Frontier
     from fairgrad.frontier.models import FrontierRows
+    from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
@@ -129,14 +130,23 @@ class ModelAudits(Sequence[Audit]):
             self._made[place] = self._judge.audit(self._rows, predicted)
         return self._made[place]
 
-    def figures(self) -> pd.DataFrame:
+    def figures(self) -> dict[str, Floats]:
         """Accuracy and unfairness of each model, each with its ends; and the mean cost, if asked.
 
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
         `fairgrad.audit.Finding.unfairness_interval`.
         """
+        return self._figures_of(self._predicted)
+
+    def figures_of_labels(self) -> dict[str, Floats]:
+        """The same of each label as the prediction for everybody."""
+        n_labels, n_rows = len(self._made[0].labels), self._predicted.shape[1]
+        index = np.arange(n_labels, dtype=self._predicted.dtype)
+        return self._figures_of(np.repeat(index[:, None], n_rows, axis=1))
+
+    def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
         first = self._made[0]
-        counts = ModelCounts.from_rows(first.rows, self._predicted)
+        counts = ModelCounts.from_rows(first.rows, predicted)
         together = counts.together()
         accuracy, alpha = together.rates["accuracy"], 1 - self._judge.confidence
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
@@ -157,7 +167,7 @@ class ModelAudits(Sequence[Audit]):
         }
         if self._judge.costs is not None:
             figures["cost"] = mean_costs(together.mass, self._judge.costs)
-        return pd.DataFrame(figures)
+        return figures
 
 
 def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
@@ -180,17 +190,19 @@ def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
     return ~dominated
 
 
-def best_of_kind(points: pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
+def best_of_kind(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
     """(n,) which points no other one of their kind, blind or aware, dominates."""
-    kind = np.asarray(points.get("use_sensitive", np.zeros(len(points))))
-    merit, unfairness = point_merit(points, prefix), points[f"{prefix}unfairness"]
-    best = np.zeros(len(points), dtype=bool)
+    merit, unfairness = (
+        np.asarray(part) for part in (point_merit(points, prefix), points[f"{prefix}unfairness"])
+    )
+    kind = np.asarray(points.get("use_sensitive", np.zeros(len(merit))))
+    best = np.zeros(len(merit), dtype=bool)
     for one in np.unique(kind):
         best[kind == one] = non_dominated(merit[kind == one], unfairness[kind == one])
     return best
 
 
-def point_merit(points: pd.DataFrame, prefix: str) -> pd.Series:
+def point_merit(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> Any:
     """What models are chosen by, larger is better: the accuracy, or less the mean cost."""
     cost = points.get(f"{prefix}cost")
     return points[f"{prefix}accuracy"] if cost is None else -cost

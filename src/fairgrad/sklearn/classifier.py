@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -408,6 +408,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             state["state_"] = trained
         super().__setstate__(state)
 
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """As scikit-learn finds them, but once: reading a signature takes long."""
+        names: list[str] = super()._get_param_names()
+        return names
+
     def _set_up(self, rows: FittingRows) -> None:
         """Everything that is decided once, by the first rows."""
         self.classes_ = rows.classes
@@ -458,39 +465,45 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
 
     def _plan(self, n_rows: int, **changed: Any) -> TrainingPlan:
         """What variants of this model must have in common to be trained as one stack."""
-        plan = TrainingPlan(
-            hidden=self._hidden(),
-            batch_norm=self.batch_norm,
-            dropout=self.dropout,
-            epochs=resolve_epochs(self.max_iter, n_rows, self.batch_size),
-            batch_size=self.batch_size,
-            solver=self.solver,
-            schedule=self.schedule,
-            average_last=self.average_last,
-        )
-        return replace(plan, **changed)
+        settings: dict[str, Any] = {
+            "hidden": self._hidden(),
+            "batch_norm": self.batch_norm,
+            "dropout": self.dropout,
+            "epochs": resolve_epochs(self.max_iter, n_rows, self.batch_size),
+            "batch_size": self.batch_size,
+            "solver": self.solver,
+            "schedule": self.schedule,
+            "average_last": self.average_last,
+        }
+        settings |= changed
+        try:
+            return _planned(**settings)
+        except TypeError:  # of values that cannot be kept; the plan says which of them is wrong
+            return TrainingPlan(**settings)
 
     def _hidden(self) -> tuple[int, ...]:
+        if isinstance(self.hidden_layer_sizes, tuple) and not self.hidden_layer_sizes:
+            return ()
         return tuple(np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int)).tolist())
 
     def _member(self, rows: FittingRows, frequencies: Groups | None) -> Member:
         """What they may differ in."""
         training, validation = rows.split(self.validation_fraction, self.seed_)
         n = len(rows)
-        plain = Member(
-            rows=training,
-            validation=validation,
-            seed=(self.seed_ + self.calls_) % 2**31,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            clip_norm=resolve_clip(self.clip_norm, self._hidden(), self.fairness_measure, n),
-            cost_matrix=self.cost_matrix,
-        )
+        plain: dict[str, Any] = {
+            "rows": training,
+            "validation": validation,
+            "seed": (self.seed_ + self.calls_) % 2**31,
+            "learning_rate": self.learning_rate,
+            "weight_decay": self.weight_decay,
+            "clip_norm": resolve_clip(self.clip_norm, self._hidden(), self.fairness_measure, n),
+            "cost_matrix": self.cost_matrix,
+        }
         if rows.is_plain:
-            return plain
+            return Member(**plain)
         rate, proportional = candidate_rates(self.fairness_rate, self.proportional_rate)[0]
-        return replace(
-            plain,
+        return Member(
+            **plain,
             fairness_measure=rows.measure,
             epsilon=self.epsilon_,
             y_desirable=self.y_desirable,
@@ -664,6 +677,12 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         weight, bias = (part.astype(np.float64) for part in parts)
         weight = weight / self.scale_
         return weight, bias - weight @ self.offset_
+
+
+@lru_cache(maxsize=32, typed=True)
+def _planned(**settings: Any) -> TrainingPlan:
+    """A plan; variants mostly have the same, and checking one takes long."""
+    return TrainingPlan(**settings)
 
 
 @cache

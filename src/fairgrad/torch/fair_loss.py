@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,7 +202,12 @@ class FairLoss(nn.Module):
         processes.check_settings(self.settings)
         # Modules find and call their submodules slowly, and this is the hot path.
         forward = getattr(self.base_loss, "forward", self.base_loss)
+        if type(self.base_loss) is nn.CrossEntropyLoss:
+            forward = partial(_cross_entropy, self.base_loss)
         self._hot = (self.state, forward, self.state.lookup.n_columns)
+        self._is_simple = (
+            self.reading.predict is best_class and not self._is_soft and not self._has_class_weight
+        )
         # Of the last batch: losses, labels, sample weights. A list that never grows, as a compiled
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
@@ -236,6 +241,28 @@ class FairLoss(nn.Module):
             RuntimeError: if the call is exported, mapped by ``torch.func.vmap`` or repeated by
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
+        state, base_loss, n_columns = self._hot
+        if (  # the hot path: what nearly all calls of nearly all trainings are
+            sample_weight is None
+            and s is not None
+            and mode == "train"
+            and self._is_simple
+            and self.training
+            and self.reduction == "mean"
+            and torch.is_grad_enabled()
+            and not torch.compiler.is_compiling()
+            and state.is_usual(target, s, input)
+        ):
+            try:
+                losses = base_loss(input, target)
+            except (IndexError, RuntimeError) as error:
+                self._explain(input, target, s, error)
+                raise
+            usual = state.usual_factors(target, s, input, losses, self._plain)
+            if usual is not None:
+                self._last[0] = None
+                weighted: Tensor = losses.dot(usual)
+                return weighted
         if isinstance(sample_weight, str):
             mode, sample_weight = sample_weight, None
         if mode not in MODES:
@@ -245,7 +272,6 @@ class FairLoss(nn.Module):
             raise ValueError(reading.refusal(input))
         n = input.shape[0]
         label, sample_weight = flat_labels(target, n), flat_weights(sample_weight, n)
-        state, base_loss, n_columns = self._hot
         update = mode == "train" and torch.is_grad_enabled()
         if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
             if n == 0 and update and self.training:
@@ -261,26 +287,13 @@ class FairLoss(nn.Module):
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
-        last = self._last
-        is_usual = (
-            update
-            and is_mean
-            and not self._is_soft
-            and sample_weight is None
-            and reading.predict is best_class
-            and not torch.compiler.is_compiling()
-        )
-        usual = state.usual_factors(label, s, input, losses, self._plain) if is_usual else None
-        if usual is not None:  # this is the hot path
-            last[0] = None
-            return losses.dot(usual)
         factor = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
             lambda: self._outcome(input, label),
             input if reading.predict is best_class else None,
         )
         if update:
-            last[:] = losses.detach(), label, sample_weight
+            self._last[:] = losses.detach(), label, sample_weight
         if self._is_soft:
             losses, factor = self._soft_losses(input, label, factor), torch.ones_like(losses)
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
@@ -463,6 +476,15 @@ def _make_loss(
             f"base_loss: expected one value per example, reduction='none'; got reduction={given!r}."
         )
     return base_loss, reduction
+
+
+def _cross_entropy(loss: nn.CrossEntropyLoss, scores: Tensor, target: Tensor) -> Tensor:
+    """What ``loss.forward`` gives, without looking for its buffer the slow way of modules."""
+    weight = loss._buffers["weight"]  # noqa: SLF001 - that slow way ends here
+    ignored, smoothing = loss.ignore_index, loss.label_smoothing
+    return nn.functional.cross_entropy(
+        scores, target, weight, None, ignored, None, loss.reduction, smoothing
+    )
 
 
 def _groups(y_train: Any, s_train: Any, sample_weight: Any, ignore_index: Any) -> Groups:

@@ -92,6 +92,7 @@ class Multipliers(nn.Module):
             is_compiled and self.lookup.n_columns <= MAX_COLUMNS and self.n_outcomes == 1
         )
         self._compiled: CompiledStep | None = None
+        self._has_one_column = self.lookup.n_columns == 1
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
@@ -179,13 +180,44 @@ class Multipliers(nn.Module):
             factors: Tensor = below(self, *given, batch.mean, update)
             return factors
 
+    def is_usual(self, label: Any, s: Any, scores: Any) -> bool:
+        """Whether a batch may be one for `usual_factors`, which needs little to be prepared.
+
+        That are plain tensors of one length on the CPU, with one sensitive value per row and scores
+        in single precision, of a single process.
+        """
+        return (
+            self._compiled is not None
+            and self._has_one_column
+            and type(scores) is type(label) is type(s) is Tensor
+            and scores.dtype is torch.float32
+            and label.dtype is s.dtype is torch.int64
+            and scores.ndim == 2
+            and label.ndim == s.ndim == 1
+            and scores.shape[0] == label.numel() == s.numel() > 0
+            and scores.is_cpu
+            and label.is_cpu
+            and s.is_cpu
+            and scores.is_contiguous()
+            and label.is_contiguous()
+            and s.is_contiguous()
+            and self.processes.is_alone
+            and _graph_task() == NO_GRAPH_TASK
+        )
+
     def usual_factors(
         self, label: Tensor, s: Tensor, scores: Tensor, losses: Tensor, plain: Tensor
     ) -> Tensor | None:
         """As `factors` with an update, in the usual case, and with as few operations as possible.
 
-        That is a batch of plain tensors on the CPU, in single precision, of a single process. The
-        sum of the losses and their number are written to `plain`.
+        The sum of the losses and their number are written to `plain`.
+
+        Args:
+            label: this, s and scores as `is_usual` wants them.
+            s: sensitive values.
+            scores: whose highest entry is the prediction.
+            losses: of the rows.
+            plain: (2,) in double precision.
 
         Returns:
             None if this is not the usual case; then nothing has changed.
@@ -194,17 +226,11 @@ class Multipliers(nn.Module):
         state: Any = own["rows"], own["errors"], own["multipliers"]
         if not (
             compiled is not None
-            and type(scores) is type(losses) is type(label) is type(s) is Tensor
-            and scores.dtype is losses.dtype is torch.float32
-            and scores.is_cpu
-            and label.is_cpu
-            and s.is_cpu
-            and scores.is_contiguous()
+            and type(losses) is Tensor
+            and losses.dtype is torch.float32
+            and losses.is_cpu
+            and losses.shape == label.shape
             and losses.is_contiguous()
-            and label.is_contiguous()
-            and s.is_contiguous()
-            and self.processes.is_alone
-            and _graph_task() == NO_GRAPH_TASK
             and _is_plain(state)
         ):
             return None
