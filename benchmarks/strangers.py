@@ -5,10 +5,9 @@
 
 `run` fits every method for every table, measure and epsilon, without and with the sensitive values
 as inputs, to four fifths of the rows and at most 6,000, and judges it on these and on others, at
-most 20,000. Tables under 10,000 rows are split twice, as figures of few rows vary. Every
-method has its defaults; what is chosen, is chosen on training rows. A row is written as soon as it
-is done, and what is in the file is not fitted again: stop and start as you like, or delete rows to
-redo them.
+most 20,000. Every method has its defaults; what is chosen, is chosen on training rows. A row is
+written as soon as it is done, and what is in the file is not fitted again: stop and start as you
+like, or delete rows to redo them.
 `summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
 how often another method with the same inputs and the same kind of model is better in both figures.
 
@@ -69,8 +68,6 @@ HIDDEN = (64, 32)
 TREES: dict[str, Any] = {"n_estimators": 100, "n_jobs": 1, "verbose": -1, "random_state": 0}
 TEST_SHARE, MOST_FIT, MOST_TEST = 0.2, 6_000, 20_000
 """What is held out for the test, and how many rows are used at most, drawn from every cell."""
-FEW_ROWS, SPLITS_OF_FEW = 10_000, 2
-"""Tables with fewer rows are split several times."""
 REACHED = 0.005
 """Epsilon is kept if the worst level on the rows of the fit is at most so much beyond it."""
 MARGIN = 0.003
@@ -358,7 +355,7 @@ def units(asked: argparse.Namespace) -> Iterator[tuple[FittingProblem, dict[str,
     """What is to be fitted, one table in memory at a time."""
     for name in asked.tables:
         table = TABLES[name](asked.data)
-        for seed in range(SPLITS_OF_FEW if len(table.y) < FEW_ROWS else 1):
+        for seed in range(asked.splits):
             train, test = split(table, seed)
             for inputs in asked.inputs:
                 problem = FittingProblem(train, test, inputs == "aware", seed)
@@ -441,6 +438,27 @@ def summary(asked: argparse.Namespace) -> None:
         print(f"\n{len(failed)} fits failed:")
         print(failed.groupby(["method", "model", "error"]).size().to_string())
     write_whole(asked.out / "strangers_summary.csv", table.round(3).to_csv(index=False))
+    attained = attained_levels(results[results["method"] != "plain"], order)
+    print(attained.round(3).to_string(index=False))
+    write_whole(asked.out / "strangers_epsilon.csv", attained.round(4).to_csv(index=False))
+
+
+def attained_levels(results: pd.DataFrame, order: dict[str, int]) -> pd.DataFrame:
+    """What was asked for and what came out, by method: medians over tables, measures and splits."""
+    keys = ["model", "inputs", "method", "epsilon"]
+    grouped = results.groupby(keys, sort=False)
+    found = grouped[["fit_max", "own_max", "max", "unfairness", "accuracy"]].median()
+    found["warned"] = grouped["warnings"].agg(lambda texts: float((texts != "").mean()))
+    found.loc[~found.index.get_level_values("method").isin(OURS), "warned"] = np.nan
+    named = {
+        "fit_max": "largest |F|, rows of the fit",
+        "own_max": "by its own levels",
+        "max": "largest |F|, test rows",
+        "unfairness": "mean |F|, test rows",
+        "accuracy": "accuracy, test rows",
+    }
+    table = found.rename(columns=named).reset_index()
+    return table.sort_values(keys, key=lambda column: column.map(order).fillna(column))
 
 
 def _share_of_silent_misses(own: pd.DataFrame) -> float:
@@ -472,6 +490,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=[*KINDS], choices=[*KINDS])
     parser.add_argument("--methods", nargs="*", default=[*METHODS], choices=[*METHODS])
     parser.add_argument("--epsilons", nargs="*", type=float, default=[*EPSILONS])
+    parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--data", type=Path, default=Path("build/strangers"))
     parser.add_argument("--out", type=Path, default=Path("results"))
     asked = parser.parse_args()

@@ -71,6 +71,8 @@ def outdated(units: pd.DataFrame) -> pd.DataFrame:
 def estimated_cost(units: pd.DataFrame, dataset: str, model: str, method: str, grid: str) -> str:
     """About how long a unit would take, by the rows and times of the slowest like it; or nothing.
 
+    Units of earlier versions of the method say nothing about the present one.
+
     Args:
         units: as `BenchResults` holds them.
         dataset: the unit's.
@@ -78,8 +80,10 @@ def estimated_cost(units: pd.DataFrame, dataset: str, model: str, method: str, g
         method: the unit's.
         grid: "paper" or "quick".
     """
+    own = methods().get(method)
     like = units[
-        (units["model"] == model)
+        (units["version"] == (own.version if own else units["version"]))
+        & (units["model"] == model)
         & (units["method"] == method)
         & (units["grid"] == grid)
         & units["varies"].isna()

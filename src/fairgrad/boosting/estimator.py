@@ -36,6 +36,7 @@ from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import group_rows
 from fairgrad.measures import desirable_labels
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -512,6 +513,7 @@ def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
             "have not learnt from, so the model is a plain one: accuracy "
             f"{chosen.accuracy:.3f} and largest |F| {worst:.3f} there. Use more rows, fewer "
             "groups, smaller trees or a larger epsilon.",
+            FairnessWarning,
             stacklevel=4,
         )
     elif objective.bag is None and learnt >= BY_HEART > chosen.accuracy:
@@ -519,6 +521,7 @@ def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
             f"The trees know the training rows by heart (accuracy {learnt:.4f}), so that levels of "
             "fairness there say little of new rows: on rows they have not learnt from the accuracy "
             f"is {chosen.accuracy:.4f} and the largest |F| {worst:.3f}. Grow smaller trees.",
+            FairnessWarning,
             stacklevel=4,
         )
 
@@ -528,6 +531,7 @@ def _warn_by_heart(accuracy: float) -> None:
         f"The trees know the training rows by heart (accuracy {accuracy:.4f}), so that levels of "
         "fairness there say little of new rows, on which it may be as unfair as a plain model. "
         "Measure them on rows the trees have not learnt (out_of_bag=5), or grow smaller trees.",
+        FairnessWarning,
         stacklevel=4,
     )
 

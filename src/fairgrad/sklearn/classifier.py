@@ -123,6 +123,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             label for everybody. A `fairgrad.FairnessWarning` says so if it does not keep epsilon,
             is no better than one label, less fair than the plain model, or has lost more than 5
             points of accuracy. False is for no comparison, and no warning.
+        certify: the confidence, such as 0.95, with which the model must be fair on new people.
+            `fit` then trains candidates on 60 % of the rows, takes the most accurate that is likely
+            to pass by another 20 %, and judges it on the last 20 %, once. If that one is not fair
+            within `tolerance`, ValueError says what it would take, and there is no model. `epsilon`
+            is not used. None trains on all rows and certifies nothing.
+        tolerance: what is still fair for `certify`, as in `fairgrad.audit.Audit`: the largest |F|,
+            "four_fifths", or a mapping from measures to either.
         init: a fitted linear model or MLPClassifier to start from.
         module: a `torch.nn.Module` that gives logits, to start from in place of an own network. It
             is copied; layers that require no gradient stay as they are. Features are not scaled;
@@ -152,6 +159,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         plain_accuracy_: accuracy of the plain model trained beside; None if there was none.
         fairness_rate_: the fairness rate of the model chosen.
         epsilon_: the slack that was asked for, a number also where epsilon is "auto".
+        certificate_: with `certify`, what was certified, on which rows, as plain values; else None.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
         group_rows_: (G,) how many rows each group has, if some are set aside; else None.
         n_iter_: epochs trained.
@@ -202,6 +210,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         selection: Any = "auto",
         standardize: bool = True,
         compare_plain: bool = True,
+        certify: float | None = None,
+        tolerance: Any = 0.05,
         init: Any = None,
         module: nn.Module | None = None,
         warm_start: bool = False,
@@ -233,6 +243,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.selection = selection
         self.standardize = standardize
         self.compare_plain = compare_plain
+        self.certify = certify
+        self.tolerance = tolerance
         self.init = init
         self.module = module
         self.warm_start = warm_start
@@ -260,8 +272,19 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
                 among the last epochs by, in place of a part of the rows held out.
 
         Raises:
-            ValueError: if sensitive_features are missing, or an argument is not allowed.
+            ValueError: if sensitive_features are missing, an argument is not allowed, or no model
+                is certified.
         """
+        if self.certify is not None:
+            if validation is not None:
+                raise ValueError("validation: not with certify, which divides the rows by itself.")
+            from fairgrad.sklearn.certified import fit_certified  # noqa: PLC0415 - it fits models
+
+            found, certificate = fit_certified(self, X, y, sensitive_features, sample_weight)
+            given = self.get_params(deep=False)
+            self.__dict__ |= {name: v for name, v in vars(found).items() if name not in given}
+            self.__dict__["certificate_"] = certificate.to_dict()
+            return self
         goes_on = self.warm_start and hasattr(self, "state_")
         rows = read_rows(self, X, y, sensitive_features, sample_weight, validation, fitted=goes_on)
         if not goes_on:
@@ -296,6 +319,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         Raises:
             ValueError: if the fairness measure has changed, or an argument is not allowed.
         """
+        if self.certify is not None:
+            raise ValueError("certify: rows that come bit by bit cannot be certified; use fit.")
         goes_on = hasattr(self, "state_")
         if goes_on and self.fairness_measure is not None and self.measure_ != self._measure_key():
             raise ValueError(
@@ -374,6 +399,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if "state_" in state:  # blind, as all were
             state = {"sensitive_encoder_": None, "levels_unknown_": None, **state}
             state = {"epsilon_": state["epsilon"], "set_aside_": {}, "group_rows_": None, **state}
+            state.setdefault("certificate_", None)
         trained = state.get("state_", {})
         if "fairness.weights" in trained:  # errors had one entry more, of a constant cell
             n_cells = trained["fairness.weights"].shape[1]
@@ -487,6 +513,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.plain_accuracy_: float | None = None
+        self.certificate_: dict[str, Any] | None = None
         self.cell_weights_, self.desirable_, self.fairness_rate_ = np.ones(0), (), 0.0
         if self.groups_ is not None:
             constraints = run.training.constraints[run.place]

@@ -1,0 +1,110 @@
+"""A fit that ends with a classifier that is certified to be fair, or with none."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils import _safe_indexing, check_random_state
+
+from fairgrad.audit import Audit, Certificate, likeliest
+from fairgrad.aware import to_predict
+from fairgrad.checks import check_number, is_number
+from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
+from fairgrad.measures import On
+from fairgrad.sklearn.rows import read_rows, split_columns
+from fairgrad.splitting import three_parts
+from fairgrad.usefulness import FairnessWarning
+
+if TYPE_CHECKING:
+    from fairgrad.groups import Ints
+    from fairgrad.sklearn.classifier import FairGradClassifier
+
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Parts of the tolerance that candidates are trained for: new people are less alike than rows."""
+
+EPSILONS = (0.0, 0.01, 0.02, 0.05, 0.1)
+"""What they are trained for where the tolerance is not one number."""
+
+
+def fit_certified(
+    model: FairGradClassifier, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+) -> tuple[FairGradClassifier, Certificate]:
+    """Trains candidates, takes the one that is likely to pass, and judges it on fresh rows, once.
+
+    Of every label of every group, 60 % of the rows are for training, 20 % to compare candidates,
+    and 20 % are the fresh ones.
+
+    Args:
+        model: not changed; its `certify` is the confidence.
+        X: this and what follows as in `FairGradClassifier.fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+
+    Returns:
+        The model that is certified, fitted, and its certificate.
+
+    Raises:
+        ValueError: if no model is certified; it says what that would take. Or if a setting, or what
+            is given, is not allowed.
+    """
+    confidence = check_number("certify", model.certify, above=0, below=1)
+    if model.fairness_measure is None or model.warm_start:
+        setting = "fairness_measure=None" if model.fairness_measure is None else "warm_start=True"
+        raise ValueError(f"certify: expected a fair model that is fitted anew, got {setting}.")
+    trial = copy.copy(model).set_params(certify=None)
+    X, y = as_pandas(X), as_column(y)
+    rows = read_rows(trial, X, y, sensitive_features, sample_weight)  # refused before any training
+    values = sensitive_features
+    if values is None:
+        values = split_columns(X, model.sensitive_columns)[1]
+    columns = sensitive_columns(values, len(rows))
+    seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+
+    def part(index: Ints) -> tuple[Any, Any, dict[str, Any], Any]:
+        s = {name: _safe_indexing(column, index) for name, column in columns.items()}
+        weight = None if sample_weight is None else as_array(sample_weight)[index]
+        return _safe_indexing(X, index), _safe_indexing(y, index), s, weight
+
+    training, compared, fresh = (part(i) for i in three_parts(rows.everyone.cell(), seed))
+    own_columns = sensitive_features is None
+
+    def audit(own: FairGradClassifier, judged: tuple[Any, Any, dict[str, Any], Any]) -> Audit:
+        X, y, s, weight = judged
+        known = {} if own_columns else to_predict(own, s)
+        parts = own.fairness_measure
+        parts = parts if isinstance(parts, list) else [parts]
+        return Audit(
+            y,
+            own.predict(X, **known),
+            s,
+            [one if isinstance(one, On) else On(tuple(s), one) for one in parts],
+            model.tolerance,
+            confidence,
+            sample_weight=weight,
+            y_desirable=own.desirable_ or None,
+            labels=own.classes_,
+            min_group=model.min_group,
+        )
+
+    is_one = is_number(model.tolerance)
+    asked = [share * model.tolerance for share in PARTS] if is_one else EPSILONS
+    X_train, y_train, s_train, weights = training
+    given: dict[str, Any] = {"sample_weight": weights}
+    if not own_columns:
+        given["sensitive_features"] = s_train
+    with warnings.catch_warnings():  # what is wrong with one of them is seen when they are compared
+        warnings.simplefilter("ignore", FairnessWarning)
+        models = [
+            copy.copy(trial).set_params(epsilon=epsilon).fit(X_train, y_train, **given)
+            for epsilon in asked
+        ]
+    audits = [audit(one, compared) for one in models]
+    candidacy = likeliest(audits, len(fresh[1]), model.cost_matrix)
+    chosen = models[candidacy.position]
+    found = Certificate(audit(chosen, fresh), candidacy, chosen)
+    if not found.is_certified:
+        raise ValueError(found.sentence)
+    return chosen, found
