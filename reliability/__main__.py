@@ -1,111 +1,11 @@
-"""Tries what the project promises when inputs are odd, machines fail and data is large.
+"""``python -m reliability``: see `reliability.harness`.
 
-    python -m reliability [fuzz] [faults] [load] [supply] [--inputs 20000] [--trials 50]
-                          [--largest] [--jobs 2] [--out results]
-
-Without names odd inputs and faults are tried. The exit code is 1 if anything ended otherwise than
-promised. With --out the tables are also written there: reliability.csv, load.csv, supply.csv.
+The processes it starts do not import this file again, so nothing they call may stand here.
 """
 
-from __future__ import annotations
-
-import argparse
-import multiprocessing
 import sys
-import tempfile
-import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-from rich.console import Console
-from rich.table import Table
-
-from fairgrad.files import write_whole
-from reliability import faults, fuzz, machines
-from reliability.load import load
-from reliability.supply import supply
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-KINDS = ("fuzz", "faults", "load", "supply")
-COLUMNS = ["what", "tried on", "trials", "completed", "refused or none", "broken", "seconds"]
-
-
-def try_inputs(name: str, inputs: int) -> tuple[list[list[Any]], list[str]]:
-    """One target of the odd inputs: a row of the table, and what is wrong."""
-    began, tally = time.process_time(), fuzz.fuzz(name, fuzz.share_of(name, inputs))
-    took = round(time.process_time() - began, 1)
-    row = ["odd inputs", name, tally.inputs, tally.accepted, tally.refused, len(tally.faults), took]
-    return [row], [f"{name}: {fault}" for fault in tally.faults]
-
-
-def try_faults(place: int, trials: int) -> tuple[list[list[Any]], list[str]]:
-    """One kind of faults: rows of the table, and what is wrong."""
-    kind, share = (*faults.KINDS, *machines.KINDS)[place]
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        found = kind(Path(folder), max(2, round(share * trials)))
-    took = round((time.monotonic() - began) / len(found), 1)
-    rows = [
-        ["faults", name, own.trials, own.written, own.trials - own.written - len(own.faults),
-         len(own.faults), took]
-        for name, own in found.items()
-    ]  # fmt: skip
-    return rows, [fault for own in found.values() for fault in own.faults]
-
-
-def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> tuple[list[list[Any]], list[str]]:
-    """Everything, in several processes."""
-    rows: list[list[Any]] = []
-    wrong: list[str] = []
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(*one) for one in work]):
-            found, faulty = done.result()
-            rows += found
-            wrong += faulty
-    return rows, wrong
-
-
-def main() -> int:
-    """Runs the harness."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", metavar="kind", help=" or ".join(KINDS))
-    parser.add_argument("--inputs", type=int, default=20_000)
-    parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--largest", action="store_true", help="loads that take minutes, too")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    kinds = given.kinds or KINDS[:2]
-    if not set(kinds) <= set(KINDS):
-        parser.error(f"kind: expected {' or '.join(KINDS)}, got {' '.join(kinds)}")
-    n_faults = len(faults.KINDS) + len(machines.KINDS)
-    work = [(try_faults, place, given.trials) for place in range(n_faults) if "faults" in kinds]
-    work += [(try_inputs, name, given.inputs) for name in fuzz.TARGETS if "fuzz" in kinds]
-    rows, wrong = all_tried(work, given.jobs)
-    tables = {}
-    if rows:
-        frame = pd.DataFrame(rows, columns=COLUMNS)
-        tables["reliability"] = frame.sort_values(["what", "tried on"], ignore_index=True)
-    if "load" in kinds:
-        tables["load"] = load(largest=given.largest)
-    if "supply" in kinds:
-        tables["supply"] = supply()
-    console = Console(width=110)
-    for name, table in tables.items():
-        shown = Table(*table.columns, title=name)
-        for row in table.astype(object).where(table.notna(), "").itertuples(index=False):
-            shown.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        console.print(shown)
-        if given.out:
-            write_whole(given.out / f"{name}.csv", table.to_csv(index=False))
-    for fault in dict.fromkeys(wrong):
-        console.print(fault, markup=False)
-    return int(bool(wrong))
-
+from reliability.harness import main
 
 if __name__ == "__main__":
     sys.exit(main())

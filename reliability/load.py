@@ -36,7 +36,7 @@ AXES: dict[str, tuple[dict[str, int], tuple[int, ...], tuple[int, ...]]] = {
 }
 """What the rest of a table is along an axis, its points, and those that take minutes."""
 
-LIMIT = 900
+LIMIT = 120
 """Seconds of the processor for one point; what takes longer has no figures."""
 
 STEPS = ("fit", "predict", "audit", "report")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -53,11 +54,14 @@ def licence(own: Distribution) -> str:
     listed = [
         one.rpartition(" :: ")[2]
         for one in own.metadata.get_all("Classifier") or []
-        if one.startswith("License ::")
+        if one.startswith("License :: OSI Approved :: ")
     ]
+    if not said and not listed:  # all that is left is the text itself, whose first line is a title
+        texts = [file for file in own.files or [] if file.name.startswith("LICEN")]
+        said = texts[0].read_text(encoding="utf-8") if texts else ""
     first = said.strip().splitlines()[0] if said.strip() else ""
     shown = first if 0 < len(first) <= MOST else ", ".join(listed) or first
-    return shown[:MOST] or "not said"
+    return textwrap.shorten(shown, MOST, placeholder=" ...") or "not said"
 
 
 def megabytes(own: Distribution) -> float:

@@ -50,6 +50,20 @@ def test_scores_that_are_none(score):
         ImpactTable.from_scores(score, S[: len(score)])
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, s, measure: CrossEntropyLoss(torch.as_tensor(y), torch.as_tensor(s), measure),
+        lambda y, s, measure: FairGradClassifier(measure).fit(X, y, sensitive_features=s),
+        lambda y, s, measure: Audit(y, y, s, measures=measure),
+    ],
+    ids=["loss", "estimator", "audit"],
+)
+def test_opportunity_with_three_labels_needs_to_know_which_is_desirable(use):
+    with pytest.raises(ValueError, match=r"^y_desirable: .* the labels are \[0, 1, 2\]"):
+        use(np.arange(40) % 3, S, "equality_of_opportunity")
+
+
 @pytest.mark.parametrize("kind", [CrossEntropyLoss, MultiMarginLoss])
 def test_a_network_with_too_few_outputs(kind):
     criterion = kind(torch.as_tensor(Y), torch.as_tensor(S), "accuracy_parity")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 def test_nothing_is_lost_or_half_written(kind, tmp_path):
     for name, found in kind(tmp_path, 2).items():
         assert found.faults == [], name
-        assert found.trials == 2
+        assert found.trials >= 2
 
 
 def test_half_a_model_would_be_found(tmp_path):

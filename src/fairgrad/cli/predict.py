@@ -131,7 +131,8 @@ def predict(
     terminal.notes(odd.sentences())
     if out is not None:
         listed = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items()))
-        terminal.progress(f"{counts.total():,} rows predicted ({listed}); written to {out}")
+        shown = f" ({listed})" if listed else ""
+        terminal.progress(f"{counts.total():,} rows predicted{shown}; written to {out}")
     return 0
 
 
