@@ -193,7 +193,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             return objective
 
         def fit(objective: LightGBMObjective) -> None:
-            sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
+            sets = EvalSets(self, objective, labels, eval_sensitive_features)
             evaluation: dict[str, Any] = {
                 "eval_X": tuple(eval_features) or None,
                 "eval_y": tuple(sets.label) or None,  # LightGBM does not encode them itself
@@ -219,6 +219,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
         self._Booster = _name_objective(self.booster_, self._n_classes, kept)
         self._set_fitted(objective, encoder, X)
+        is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
+        self._warn_of_fault(objective, features if is_whole else None)
         return self
 
     def _n_rounds(self) -> int:

@@ -436,8 +436,9 @@ class LargeGroups:
         sums = np.bincount(
             self.groups.parents(*groups.attributes), self.rows, minlength=known.n_groups
         )
-        found = dict(zip(map(tuple, known.codes.tolist()), sums.tolist(), strict=True))
-        return np.array([found.get(tuple(own), 0.0) for own in groups.codes.tolist()])
+        # By their values: other rows may lack some of them, and number the others differently.
+        found = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
+        return np.array([found.get(own, 0.0) for own in _value_tuples(groups)])
 
     def set_aside(self) -> dict[str, int]:
         """The groups of known values that are in no constraint, and how many rows each has."""
@@ -453,6 +454,12 @@ class LargeGroups:
             names = np.asarray(own.names, dtype=object)[small].tolist()
             found |= dict(zip(names, rows[small].astype(int).tolist(), strict=True))
         return found
+
+
+def _value_tuples(groups: Groups) -> list[tuple[Any, ...]]:
+    """(G,) the values of each group, one per attribute."""
+    columns = [groups.column(place).tolist() for place in range(len(groups.attributes))]
+    return list(zip(*columns, strict=True))
 
 
 def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -> Any:

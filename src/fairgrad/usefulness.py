@@ -164,6 +164,8 @@ def find_fault(
     labels: Sequence[Any],
     suggestions: Suggestions,
     rows: str = "training",
+    *,
+    bounds: bool = True,
 ) -> str | None:
     """What is wrong with a fair model, in a sentence or two with its figures; None if nothing is.
 
@@ -178,6 +180,7 @@ def find_fault(
         labels: the labels.
         suggestions: what to try.
         rows: on which rows the figures are.
+        bounds: whether bounds are to be kept on these rows.
 
     Example:
         >>> fair, plain = ModelFigures(0.61, 0.02, 0.0), ModelFigures(0.70, 0.2, 0.2)
@@ -188,7 +191,7 @@ def find_fault(
     """
     found = (
         _of_constants(fair, constants, labels, rows)
-        or _of_bounds(fair, suggestions, rows)
+        or (_of_bounds(fair, suggestions, rows) if bounds else None)
         or (plain and _of_plain(fair, plain, rows))
     )
     return f"{found} {suggestions}" if found else None

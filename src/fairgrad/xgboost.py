@@ -284,7 +284,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             return objective
 
         def fit(objective: XGBoostObjective) -> None:
-            sets = EvalSets(self, objective.groups, labels, eval_sensitive_features)
+            sets = EvalSets(self, objective, labels, eval_sensitive_features)
             with self._fair_training(objective, *self._metrics(sets)):
                 super(FairGradXGBClassifier, self).fit(features, y, **options)
 
@@ -298,6 +298,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         if kept is not None:
             self._Booster = self.get_booster()[:kept]
         self._set_fitted(objective, encoder, X)
+        self._warn_of_fault(objective, None if of_rows else features)
         return self
 
     def _n_rounds(self) -> int:

@@ -152,6 +152,16 @@ def test_a_killed_training_goes_on_to_the_same_end(folder, model, tmp_path, here
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
+def test_a_training_that_is_stopped_says_how_to_go_on(folder, tmp_path):
+    process = started(folder, tmp_path / "model", "--epochs", 1000)
+    wait_for(tmp_path / "model.checkpoint" / "state.safetensors", process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "nothing was written" not in said
+    assert f"{tmp_path / 'model.checkpoint'}; the same command with --resume goes on" in said
+
+
 def test_two_processes_train_one_model(folder, model, tmp_path):
     """One is killed: the other says so and stops. Then both go on, to a model as good as one's."""
     out = tmp_path / "model"

@@ -54,6 +54,7 @@ class JudgedRounds(NamedTuple):
         violation: the mean of what levels are beyond their bounds.
         levels: (J,) of these rows.
         is_plain: whether all weights were 1.
+        plain: the model without weights that it was compared with, if there is one.
 
     Example:
         >>> fair = JudgedRounds(30, 0, accuracy=0.75, violation=0.01, levels=np.array([0.01]))
@@ -68,6 +69,7 @@ class JudgedRounds(NamedTuple):
     violation: float
     levels: Floats
     is_plain: bool = False
+    plain: JudgedRounds | None = None
 
     def is_dominated_by(self, other: JudgedRounds) -> bool:
         """Whether the other is at least as good in both figures, and better in one."""
@@ -141,7 +143,7 @@ def choose_rounds(
         fair += trial.judge(PARTS)[0]
     best = _fairest(fair, objective.rows)
     plain = trial.judge(0, **PLAIN)[0][-1]._replace(is_plain=True)
-    return plain if best.is_dominated_by(plain) else best
+    return plain if best.is_dominated_by(plain) else best._replace(plain=plain)
 
 
 def _fairest(found: list[JudgedRounds], rows: GroupedRows) -> JudgedRounds:
@@ -161,6 +163,7 @@ class _Trial:
     ) -> None:
         self.model, self.folded, self.fold = model, folded, fold
         self.rows, self.constraints = objective.rows, objective.rounds.constraints
+        self.measure = objective.measure  # small groups are those of all rows, not of a fold's
 
     def judge(self, parts: int, **changed: Any) -> tuple[list[JudgedRounds], float]:
         """The figures after each stage, and the mean accuracy on the training rows at the end."""
@@ -168,7 +171,9 @@ class _Trial:
         stages: Ints = np.zeros(0, dtype=np.int64)
         predicted: Ints = np.zeros((0, len(self.fold)), dtype=np.int64)
         for i in range(int(self.fold.max()) + 1):
-            own = clone(self.model).set_params(n_folds=0, out_of_bag=parts, **changed)
+            asked = {"fairness_measure": self.measure, "n_folds": 0, "out_of_bag": parts}
+            own = clone(self.model).set_params(**asked, **changed)
+            own._is_trial = True  # noqa: SLF001 - of our own classifiers
             learnt, held = np.flatnonzero(self.fold != i), np.flatnonzero(self.fold == i)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of groups that a fold lacks, and rows by heart

@@ -8,11 +8,13 @@ import inspect
 import os
 import textwrap
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -34,9 +36,20 @@ from fairgrad.checks import check_count
 from fairgrad.columns import as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
-from fairgrad.groups import group_rows
-from fairgrad.measures import desirable_labels
-from fairgrad.usefulness import FairnessWarning
+from fairgrad.groups import MIN_GROUP, group_rows
+from fairgrad.measures import LargeGroups, desirable_labels
+from fairgrad.usefulness import (
+    FEWER,
+    REACHED,
+    FairnessWarning,
+    ModelFigures,
+    Suggestions,
+    constant_figures,
+    find_fault,
+    model_figures,
+    warn_of_small,
+    worst_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +67,7 @@ FITTED_NOTES = (
     "cells",
     "levels_unknown",
     "levels_cross_fitted",
+    "set_aside",
 )
 """What the fairness file says of the fitted attributes."""
 
@@ -96,6 +110,8 @@ use_sensitive: whether the trees may look at the sensitive values, in fit and to
     `levels_unknown_` says how fair the model is without them.
 y_desirable: the desirable labels, for measures that look at them; by default the second of
     two labels in sorted order.
+min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share of all
+    rows. A warning says how many people are in them. 0 is for all groups.
 negative_weights: whether weights may be negative; if not they are clipped at 0.
 cost_matrix: what it costs to predict each class (columns) where each is true (rows), in sorted
     order; None for 1 for every mistake.
@@ -115,6 +131,7 @@ constraint_names_: (J,) names of the levels and multipliers.
 desirable_: the labels taken as desirable, for measures that look at them.
 cell_names_: (K,) names of the cells.
 groups_: groups and frequencies of the training rows.
+set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
 fairness_state_: what training continues from, as plain lists and numbers.
 """
 
@@ -153,6 +170,7 @@ class FairBoostingMixin(AwareRouting):
         n_folds: int | str = "auto",
         use_sensitive: bool = False,
         y_desirable: Any = None,
+        min_group: float = MIN_GROUP,
         negative_weights: bool = True,
         cost_matrix: Any = None,
         **kwargs: Any,
@@ -170,6 +188,7 @@ class FairBoostingMixin(AwareRouting):
         self.n_folds = n_folds
         self.use_sensitive = use_sensitive
         self.y_desirable = y_desirable
+        self.min_group = min_group
         self.negative_weights = negative_weights
         self.cost_matrix = cost_matrix
 
@@ -298,7 +317,7 @@ class FairBoostingMixin(AwareRouting):
         Returns:
             The objective of the fit that counts, and how many of its rounds to keep; None for all.
         """
-        self.levels_cross_fitted_ = None
+        self.levels_cross_fitted_ = self._chosen = None
         objective = make(None)
         n_folds = self._folds(objective, again=again, watched=watched)
         if not n_folds:
@@ -314,7 +333,7 @@ class FairBoostingMixin(AwareRouting):
                 warnings.simplefilter("ignore")  # they were given with the first
                 objective = make(chosen.parts, **(PLAIN if chosen.is_plain else {}))
         fit(objective)
-        self.levels_cross_fitted_ = chosen.levels
+        self.levels_cross_fitted_, self._chosen = chosen.levels, chosen
         _warn_of_choice(chosen, objective)
         return objective, self._kept(objective, chosen.n_rounds)
 
@@ -464,9 +483,58 @@ class FairBoostingMixin(AwareRouting):
             cells = rounds.constraints.weight_names(objective.groups)
             unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
             of_rounds = (rounds.state(), rounds.levels, rounds.net_multipliers)
-            found = (*of_rounds, cells, unknown, self.levels_cross_fitted_)
+            measure = objective.measure
+            small = measure.set_aside() if isinstance(measure, LargeGroups) else {}
+            found = (*of_rounds, cells, unknown, self.levels_cross_fitted_, small)
             notes = dict(zip(FITTED_NOTES, found, strict=True))
         self._restore_fitted(notes, None if objective is None else objective.groups)
+
+    def _warn_of_fault(self, objective: BoostingObjective, features: Any) -> None:
+        """Says so if the model is of no use, does not keep epsilon, or costs much.
+
+        Bounds are to be kept on the rows that levels are measured on. What the model is worth is
+        seen on rows that its trees have not learnt from, if it was tried in folds, where it is
+        compared with the plain model of the folds, too.
+
+        Args:
+            objective: of the fit that has ended.
+            features: of the training rows, as the trees know them; None if the trees alone do not
+                make up the scores.
+        """
+        if getattr(self, "_is_trial", False):
+            return
+        warn_of_small(self.set_aside_)
+        chosen: JudgedRounds | None = self._chosen
+        del self._chosen
+        if features is None or (chosen is not None and chosen.is_plain):
+            return  # that it is plain has been said
+        rows, kind, constraints = objective.rows, "training", objective.rounds.constraints
+        if objective.is_held_out.any():
+            held_out = np.flatnonzero(objective.is_held_out)
+            rows, kind = rows.take(held_out), "held-out"
+            features = _safe_indexing(features, held_out)
+        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
+        own = model_figures(constraints, rows, predicted, self.cost_matrix)
+        suggestions = Suggestions(
+            asked=None if np.ndim(self.epsilon) else float(self.epsilon),
+            aware="" if self.use_sensitive else "use_sensitive=True",
+            fewer=FEWER if len(constraints.names) > 4 else "",
+            enough=own.worst if own.beyond > REACHED else None,
+        )
+        constants = constant_figures(constraints, rows, self.cost_matrix)
+        labels = objective.groups.labels.tolist()
+        fault = None
+        if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
+            new, plain = (
+                ModelFigures(one.accuracy, *worst_of(constraints, one.levels))
+                for one in (chosen, chosen.plain)
+            )
+            tried = replace(suggestions, enough=None)  # which speaks of bounds
+            compared = (new, constants, plain, labels, tried, "cross-fitted")
+            fault = find_fault(*compared, bounds=False)
+        fault = fault or find_fault(own, constants, None, labels, suggestions, kind)
+        if fault:
+            warnings.warn(fault, FairnessWarning, stacklevel=3)
 
     def _unknown_levels(
         self, objective: BoostingObjective, encoder: SensitiveEncoder, X: Any
@@ -479,10 +547,12 @@ class FairBoostingMixin(AwareRouting):
 
     def _restore_fitted(self, notes: Mapping[str, Any], groups: Groups | None = None) -> None:
         """Sets these attributes from what a fairness file holds; it does not hold the groups."""
-        state, levels, multipliers, cells, unknown, new = (notes.get(name) for name in FITTED_NOTES)
+        found = (notes.get(name) for name in FITTED_NOTES)
+        state, levels, multipliers, cells, unknown, new, small = found
         if "sensitive" in notes:
             self.sensitive_encoder_ = SensitiveEncoder.from_dict(notes["sensitive"])
         self.groups_ = groups
+        self.set_aside_ = dict(small or {})
         self.fairness_state_ = state
         self.levels_unknown_ = None if unknown is None else np.asarray(unknown)
         self.levels_cross_fitted_ = None if new is None else np.asarray(new)
@@ -577,6 +647,8 @@ def write_model(
     }
     if model.levels_cross_fitted_ is not None:
         shared["levels_cross_fitted"] = model.levels_cross_fitted_.tolist()
+    if model.set_aside_:
+        shared["set_aside"] = model.set_aside_
     if model.sensitive_encoder_ is not None:
         unknown = model.levels_unknown_
         shared["levels_unknown"] = None if unknown is None else unknown.tolist()

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairgrad.aware import SensitiveEncoder
+    from fairgrad.boosting.objective import BoostingObjective
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import GroupedRows, Groups, Ints
+    from fairgrad.groups import GroupedRows, Ints
 
 FAIRNESS_METRICS = ("unfairness", "fair_error")
 """Metrics of eval sets with sensitive values: the mean of ``|F|`` (for a measure with one bound
@@ -32,8 +33,8 @@ class EvalSets:
     Labels are all that the boosting libraries tell a metric about the set it is called for.
 
     Args:
-        model: the classifier: its measure, epsilon and desirable labels.
-        groups: of the training rows.
+        model: the classifier: its epsilon and desirable labels.
+        objective: of the fit: its groups and its measure.
         labels: (n,) labels of each eval set.
         sensitive_features: of each eval set, or None; a list unless there is one set only.
 
@@ -46,14 +47,18 @@ class EvalSets:
     """
 
     def __init__(
-        self, model: Any, groups: Groups, labels: Iterable[Any], sensitive_features: Any
+        self,
+        model: Any,
+        objective: BoostingObjective,
+        labels: Iterable[Any],
+        sensitive_features: Any,
     ) -> None:
-        labels = list(labels)
+        labels, groups = list(labels), objective.groups
         try:
             self.label: list[Ints] = [groups.label_index(y) for y in labels]
         except ValueError as error:
             raise ValueError(f"eval_set: {error}") from None
-        self._model = model
+        self._model, self._measure = model, objective.measure
         self._rows: dict[bytes, GroupedRows] = {}
         self._judged: dict[bytes, tuple[GroupedRows, Constraints]] = {}
         if sensitive_features is None:
@@ -107,7 +112,7 @@ class EvalSets:
             rows = weighted.take(slice(None))
         model = self._model
         constraints = constraints_of(
-            model.fairness_measure,
+            self._measure,
             rows.groups,
             epsilon=model.epsilon,
             y_desirable=model.y_desirable,

@@ -11,7 +11,7 @@ from fairgrad.boosting.rounds import Rounds
 from fairgrad.checks import check_count, check_number
 from fairgrad.constraints import on_outcomes
 from fairgrad.groups import group_rows
-from fairgrad.measures import check_several_groups, constraints_of
+from fairgrad.measures import among_large, check_several_groups, constraints_of
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class BoostingObjective:
             out in turn; 0 for none. Errors are then those of scores that add up, for every row, the
             trees that left it out, times the number of parts: rows learnt by heart do not hide
             unfairness. Such scores are more noisy than those of a new row.
+        min_group: groups with fewer rows are in no constraint; below 1 a share of all rows.
         steady: whether the rates of constraints are lowered where groups are small or levels swing,
             and the multipliers bounded so that none changes a weight by more than 10.
         sample_weight: (n,) non-negative weights.
@@ -61,6 +62,7 @@ class BoostingObjective:
 
     Attributes:
         groups: labels, groups and frequencies of the rows.
+        measure: the measure, among the groups of enough rows.
         label: (n,) indices of the labels.
         rounds: multipliers, weights and error estimates.
         is_held_out: (n,) which rows are held out.
@@ -93,6 +95,7 @@ class BoostingObjective:
         cost_matrix: Any = None,
         validation_fraction: float = 0.0,
         out_of_bag: int = 0,
+        min_group: float = 0,
         steady: bool = True,
         sample_weight: Any = None,
         random_state: Any = 0,
@@ -100,8 +103,9 @@ class BoostingObjective:
         arguments = ("y", "sensitive_features", "sample_weight")
         rows = group_rows(y, sensitive_features, sample_weight, arguments=arguments)
         check_several_groups(fairness_measure, rows.groups, "sensitive_features")
+        self.measure: Any = among_large(fairness_measure, rows, min_group)
         constraints = constraints_of(
-            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
+            self.measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
         if cost_matrix is not None:
             constraints = on_outcomes(constraints, rows.groups)

@@ -157,5 +157,10 @@ def _fail(message: str) -> NoReturn:
 
 
 def _stop(*_: object) -> NoReturn:
-    click.echo("\nStopped; nothing was written.", err=True)
+    streamed = sys.modules.get("fairgrad.cli.streamed")  # others keep nothing on the way
+    kept = None if streamed is None else streamed.kept_so_far()
+    what = "nothing was written."
+    if kept is not None:
+        what = f"the training so far is in {kept}; the same command with --resume goes on with it."
+    click.echo(f"\nStopped; {what}", err=True)
     sys.exit(STOPPED)

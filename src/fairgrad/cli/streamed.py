@@ -341,6 +341,15 @@ class CheckpointFolder:
             raise ValueError(f"{path} is damaged ({error}); start anew with --force") from error
 
 
+_under_way: list[CheckpointFolder] = []
+"""The training that this process keeps, while there is one."""
+
+
+def kept_so_far() -> Path | None:
+    """The folder that a training can be gone on with from, if it were stopped now."""
+    return next((one.folder for one in _under_way if (one.folder / STATE).is_file()), None)
+
+
 @dataclass(frozen=True, eq=False)
 class Team:
     """The processes that train together, or this one alone.
@@ -456,6 +465,7 @@ def fit_stream(
             "the table": [(one.name, one.bytes, one.sha256) for one in provenance.data],
         }
         kept = CheckpointFolder.beside(target, request, is_writer=team.is_first)
+        _under_way[:] = [kept] if team.is_first else []
         found = team.share(lambda: _surveyed(given, columns, kept, settings, test, tell))
         table = SurveyedTable.from_dict(found, columns)
         stored = stored_table(source, kept.folder / TEXTS, options, settings.seed, test=test)

@@ -866,6 +866,7 @@ def _trees(prepared: PreparedTable, settings: ModelSettings, n_rows: int) -> Any
         measure,
         epsilon=settings.epsilon or 0.0,
         y_desirable=prepared.desirable,
+        min_group=settings.min_group,
         use_sensitive=prepared.columns.use_sensitive,
         cost_matrix=settings.cost_matrix(sorted(prepared.labels)),
     )

@@ -7,6 +7,7 @@ others are fitted one by one, in parallel.
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
@@ -30,9 +31,10 @@ from fairgrad.sklearn import (
 from fairgrad.sklearn.decision import predict_together
 from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
 from fairgrad.sklearn.rows import split_columns
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairgrad.groups import Floats, Ints
 
@@ -187,7 +189,7 @@ class EstimatorTemplate:
         given = {"sensitive_features": rows.sensitive_features, "sample_weight": rows.weight}
         arguments = {f"{prefix}{name}": v for name, v in given.items() if v is not None}
         fitted = Parallel(n_jobs=n_jobs)(
-            delayed(self._variant(measure, epsilon, seed).fit)(rows.X, rows.y, **arguments)
+            delayed(_fit_one)(self._variant(measure, epsilon, seed), rows.X, rows.y, arguments)
             for seed in seeds
             for epsilon in epsilons
         )
@@ -247,6 +249,13 @@ class EstimatorTemplate:
             return [], name, rows.X
         X = before.fit_transform(rows.X, rows.y)
         return list(before.steps), name, X
+
+
+def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
+    """A fitted model; what is wrong with it is said of the one that will be chosen, not of all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        return model.fit(X, y, **arguments)
 
 
 @dataclass(frozen=True, eq=False)

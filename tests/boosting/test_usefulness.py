@@ -1,0 +1,130 @@
+"""What nobody wants of fair trees is said, and small groups are set aside."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+
+from fairgrad import FairnessWarning
+from fairgrad import lightgbm as fair_lightgbm
+from fairgrad import xgboost as fair_xgboost
+from fairgrad.evaluate import fairness_levels
+
+LIBRARIES = {
+    "lightgbm": (fair_lightgbm, fair_lightgbm.FairGradLGBMClassifier, {"verbose": -1}),
+    "xgboost": (fair_xgboost, fair_xgboost.FairGradXGBClassifier, {"max_depth": 4}),
+}
+
+
+@pytest.fixture(params=LIBRARIES)
+def make(request):
+    library, kind, quiet = LIBRARIES[request.param]
+
+    def made(measure="demographic_parity", **changed):
+        own = {"n_estimators": 20, "n_jobs": 1, "random_state": 0, "n_folds": 0, **quiet}
+        return kind(measure, **{**own, **changed})
+
+    made.library = library
+    return made
+
+
+def fitted(model, X, y, s):
+    """The model, and what was said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=s)
+    assert all(one.filename == __file__ for one in caught)
+    return model, [str(one.message) for one in caught if one.category is FairnessWarning]
+
+
+def test_small_groups_are_in_no_constraint(make, hiring, tmp_path):
+    s = hiring.sex.astype(object)
+    s[:29] = "X"
+    model, said = fitted(make(epsilon=0.5), hiring.X, hiring.y, s)
+    assert model.set_aside_ == {"s=X": 29}
+    assert not any("s=X" in name for name in model.constraint_names_)
+    assert said[0].startswith("29 people are in groups of too few rows")
+    path = make.library.save(model, tmp_path / "model")
+    assert make.library.load(path).set_aside_ == {"s=X": 29}
+    everybody, said = fitted(make(epsilon=0.5, min_group=0), hiring.X, hiring.y, s)
+    assert everybody.set_aside_ == {} == fitted(make(None), hiring.X, hiring.y, s)[0].set_aside_
+    assert any("s=X" in name for name in everybody.constraint_names_)
+    assert not said
+    with pytest.raises(ValueError, match="min_group"):
+        make(min_group=-1).fit(hiring.X, hiring.y, sensitive_features=s)
+
+
+def test_folds_set_the_same_groups_aside_as_the_whole_table(make, hiring):
+    s = hiring.sex.astype(object)
+    s[:36], s[36:40] = "A", "X"  # two thirds of 36 are fewer than 30
+    model, _ = fitted(make(n_folds=3), hiring.X, hiring.y, s)
+    assert model.set_aside_ == {"s=X": 4}
+    assert any("s=A" in name for name in model.constraint_names_)
+    assert len(model.levels_cross_fitted_) == len(model.constraint_names_)
+
+
+def test_eval_sets_are_judged_by_the_same_groups(make, hiring):
+    """Also where they lack a value, so that others are numbered differently."""
+    s = hiring.sex.astype(object)
+    s[:10] = "A"  # first in order
+    rows, others = slice(0, 2000), slice(2000, 3000)
+    given = {"eval_set": [(hiring.X[others], hiring.y[others])]}
+    model = make(
+        epsilon=0.5, **({"eval_metric": "unfairness"} if "xgb" in str(make.library) else {})
+    )
+    if "xgb" not in str(make.library):
+        given["eval_metric"] = "unfairness"
+    model.fit(
+        hiring.X[rows],
+        hiring.y[rows],
+        sensitive_features=s[rows],
+        eval_sensitive_features=[s[others]],
+        **given,
+    )
+    shown = model.evals_result_ if hasattr(model, "booster_") else model.evals_result()
+    last = next(iter(shown.values()))["unfairness"][-1]
+    predicted = model.predict(hiring.X[others])
+    levels = fairness_levels(hiring.y[others], predicted, s[others], "demographic_parity")
+    assert last == pytest.approx(levels.unfairness, abs=1e-6)
+
+
+def test_missed_bounds_are_said_with_what_was_reached(make, hiring):
+    model = make("equalized_odds", n_estimators=3)
+    model, said = fitted(model, hiring.X, hiring.y, hiring.sex)
+    levels = fairness_levels(hiring.y, model.predict(hiring.X), hiring.sex, "equalized_odds")
+    worst = np.abs(levels.values).max()
+    assert worst > 0.005
+    assert (
+        f"epsilon=0 is not kept: on the training rows the worst level of fairness is {worst:.4f}"
+        in said[0]
+    )
+    wide = make("equalized_odds", n_estimators=3, epsilon=1.0)
+    assert fitted(wide, hiring.X, hiring.y, hiring.sex)[1] == []
+
+
+def test_held_out_rows_are_those_that_bounds_are_for(make, hiring):
+    model = make("equalized_odds", validation_fraction=0.3)
+    _, said = fitted(model, hiring.X, hiring.y, hiring.sex)
+    assert "on the held-out rows" in said[0]
+
+
+def test_trees_that_say_nothing_are_said_to_be_of_no_use(make):
+    rng = np.random.default_rng(0)
+    X, s = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
+    y = (rng.random(2000) < 0.05).astype(int)
+    _, said = fitted(make(n_estimators=2, max_depth=1), X, y, s)
+    assert said[0].startswith("Every training row is predicted as 0.")
+
+
+def test_much_lost_against_the_plain_trees_of_the_folds_is_said(make):
+    rng = np.random.default_rng(1)
+    s = rng.integers(0, 2, 3000)
+    X = np.column_stack([s + 0.3 * rng.normal(size=3000), rng.normal(size=3000)])
+    y = (s + 0.3 * X[:, 1] + 0.5 * rng.normal(size=3000) > 0.5).astype(int)
+    model, said = fitted(make(n_folds=2, n_estimators=60), X, y, s)
+    assert "points of accuracy here" in said[0]
+    assert "on the cross-fitted rows" in said[0]
+    assert not hasattr(model, "_chosen")
