@@ -138,3 +138,20 @@ def test_written_whole_and_read_again(tmp_path):
     again = pd.read_csv(tmp_path / "table.csv")
     np.testing.assert_allclose(again["rate"], table.frame["rate"])
     assert list(again.columns) == list(table.frame.columns)
+
+
+def test_of_billions_of_decisions_the_exact_test_is_right():
+    """With so many, Fisher's exact test is the chi-squared test."""
+    counts = pd.DataFrame(
+        {
+            "sex": ["F", "F", "M", "M"],
+            "hired": [1, 0, 1, 0],
+            "count": [4_000_000_000, 4_000_000_000, 4_000_100_000, 3_999_900_000],
+        }
+    )
+    audit = Audit.from_counts(counts, None, "hired", "sex")
+    rows = audit.impact_table.frame
+    row = rows[rows["impact_ratio"] < 1].iloc[0]
+    cells = counts["count"].to_numpy().reshape(2, 2)
+    truth = chi2_contingency(cells, correction=False).pvalue
+    assert row["fisher_p"] == pytest.approx(truth, rel=1e-3)

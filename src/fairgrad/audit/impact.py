@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from rich.console import Group
+from scipy.special import ndtr
 
 from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
@@ -355,10 +356,14 @@ def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str,
     pooled = (hits + most) / (n + m)
     deviation = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     table = np.array([[hits, n - hits], [most, m - most]]).astype(np.int64)
+    z = float((x[g] - x[best]) / deviation) if deviation > 0 else 0.0
+    # Of more rows scipy's products of counts overflow, and the two tests agree to many digits.
+    is_small = float(table.sum()) ** 2 < 2.0**62
+    fisher_p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
     return {
         **found,
         "ratio_low": float(ratio_low(x[g], low[g], x[best], high[best])),
         "ratio_high": float(ratio_high(x[g], high[g], x[best], low[best])),
-        "standard_deviations": float((x[g] - x[best]) / deviation) if deviation > 0 else 0.0,
-        "fisher_p": float(fisher_exact(table).pvalue),
+        "standard_deviations": z,
+        "fisher_p": float(fisher_p),
     }
