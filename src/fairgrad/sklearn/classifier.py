@@ -71,7 +71,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             "accuracy_parity", "four_fifths_rule", one of your own (see
             `fairgrad.torch.FairLoss`), or None for a plain model.
         epsilon: slack of the constraints: on the rows of the fit no level of fairness is further
-            than this (and 0.005) from its bounds, or a `fairgrad.FairnessWarning` says so. 0 is
+            than this (and 0.005) from its bounds, or a ``FairnessWarning`` says so. 0 is
             exact fairness. "auto" is 0; but on tables under 10,000 rows, where exact fairness
             tends to cost much accuracy and does not carry over to new rows, it is 0.05, unless
             you give a fairness rate.
@@ -120,7 +120,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             position; models are then left as they are trained.
         standardize: whether features are scaled to mean 0 and variance 1 first.
         compare_plain: whether the model is compared with a plain one, trained beside, and with one
-            label for everybody. A `fairgrad.FairnessWarning` says so if it does not keep epsilon,
+            label for everybody. A ``FairnessWarning`` says so if it does not keep epsilon,
             is no better than one label, less fair than the plain model, or has lost more than 5
             points of accuracy. False is for no comparison, and no warning.
         certify: the confidence, such as 0.95, with which the model must be fair on new people.

@@ -109,7 +109,7 @@ class Member:
         proportional_rate: adds this times the current violation to the multipliers in use.
         error_memory: share of earlier batches kept in the error estimates.
         steady_share: constraints on cells with a smaller share of the rows have lower rates
-            (`fairgrad.dual.with_steady_rates`); 0 is the paper, the same rates for all.
+            (``fairgrad.dual.with_steady_rates``); 0 is the paper, the same rates for all.
         negative_weights: False clips the cells' weights at 0, for ablation only.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows); None
             for 1 for every mistake.
