@@ -54,12 +54,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name in _NAMES:
-        try:
-            return getattr(importlib.import_module(_NAMES[name]), name)
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise ImportError(f"fairgrad.{name} {NO_TORCH}", name="torch") from error
+        return getattr(importlib.import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
 
 

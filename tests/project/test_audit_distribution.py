@@ -96,5 +96,7 @@ def test_an_audit_runs_there_and_a_fit_says_what_is_missing(environment, tmp_pat
         said = run(program, *command, code=2, cwd=tmp_path).stderr
         assert "needs PyTorch, which is not installed here" in said
         assert "pip install fairgrad" in said
-    code = "import fairgrad; print(fairgrad.__version__, fairgrad.Audit); fairgrad.Frontier"
-    assert "fairgrad.Frontier needs PyTorch" in run(environment, "-c", code, code=1).stderr
+    code = "import fairgrad; print(fairgrad.__version__, fairgrad.Audit, fairgrad.Frontier); "
+    code += "fairgrad.FairGradClassifier().fit([[0], [1]] * 80, [0, 1] * 80, "
+    code += "sensitive_features=[0, 0, 1, 1] * 40)"
+    assert "ImportError: training needs PyTorch" in run(environment, "-c", code, code=1).stderr
