@@ -72,10 +72,15 @@ class Forked:
     pid: int
     errors: Any
 
-    def end(self, number: int = 0) -> tuple[int, str]:
-        """Sends a signal, if one is given, and waits: exit code (minus a signal's number), text."""
+    def end(self, number: int = 0, *, everyone: bool = False) -> tuple[int, str]:
+        """Sends a signal, if one is given, and waits: exit code (minus a signal's number), text.
+
+        Args:
+            number: of the signal.
+            everyone: whether the processes that it has started get it, too.
+        """
         if number:
-            os.kill(self.pid, number)
+            (os.killpg if everyone else os.kill)(self.pid, number)
         with self.errors:
             said = self.errors.read()
         _, status = os.waitpid(self.pid, 0)

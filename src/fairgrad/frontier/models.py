@@ -30,7 +30,7 @@ from fairgrad.sklearn import (
 )
 from fairgrad.sklearn.decision import predict_together
 from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
-from fairgrad.sklearn.rows import split_columns
+from fairgrad.sklearn.rows import naming_rows, split_columns
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
@@ -162,7 +162,10 @@ class EstimatorTemplate:
             raise ValueError(
                 "sensitive_features: required, one value per row, to know how fair the models are."
             )
-        check_consistent_length(X, y, weight)
+        if X is None:
+            raise ValueError("X: expected a table with one row per label of y, got None.")
+        with naming_rows():
+            check_consistent_length(X, y, weight)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         y = y if hasattr(y, "iloc") else as_array(y)
         return FrontierRows(X, y, sensitive_columns(sensitive_features, n), weight)

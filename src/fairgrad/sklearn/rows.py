@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
@@ -213,7 +213,7 @@ def read_rows(
     y = as_column(y)
     X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = _validated(model, X, y, reset=not fitted)
-    check_classification_targets(checked)
+    check_labels(checked)
     sample_weight = check_weights(sample_weight, X.shape[0])
     encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
     X = _with_values(encoder, X, values, "sensitive_features")
@@ -264,6 +264,14 @@ def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     with naming_rows():
         checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Refuses labels that are no classes, or of several kinds, which have no order."""
+    if y.dtype == object:
+        encode(y, "y")
+    with naming_rows("y"):
+        check_classification_targets(y)
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
