@@ -19,7 +19,7 @@ LOADED = (
     "torch",
     "skops.io",
     "pyarrow.parquet",
-    "fairgrad.cli.training",
+    "fairgrad.cli.outcome",
     "fairgrad.frontier",
     "fairgrad.persistence",
     "fairgrad.report",
