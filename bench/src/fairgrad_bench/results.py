@@ -199,6 +199,7 @@ class BenchResults:
         if not self.comparison.empty:
             found = self.comparison
             sentences = [*tally(found).sentences(), together(found), duel(found)]
+            sentences.append(together(found, trees=True))
             parts += [f"{sentence}\n" for sentence in sentences if sentence]
             parts += [
                 markdown_section(table, made_by_runs(self.units, *table.key))
