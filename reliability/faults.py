@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
-USED = ("cli.training", "cli.streamed", "cli.card", "cli.terminal", "report", "frontier", "audit")
+USED = ("cli.outcome", "cli.streamed", "cli.card", "cli.terminal", "report", "frontier", "audit")
 
 
 @dataclass
