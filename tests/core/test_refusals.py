@@ -133,3 +133,10 @@ def test_rows_that_are_none(make, argument, odd):
 def test_trees_of_features_with_one_name():
     with pytest.raises(ValueError, match="^X: expected columns of different names, got '1' twice"):
         boosted().fit(pd.DataFrame(X, columns=[1, "a", "1"]), Y, sensitive_features=S)
+
+
+@pytest.mark.parametrize("measure", ["accuracy_parity", None])
+def test_what_trees_refuse_is_named(measure):
+    words = np.array([[b"a", b"b"]] * 40, dtype=object)
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        boosted().set_params(fairness_measure=measure).fit(words, Y, sensitive_features=S)

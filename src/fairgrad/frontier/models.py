@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from fairgrad.aware import to_predict
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.sklearn import (
     FairDecisionClassifier,
@@ -30,7 +31,7 @@ from fairgrad.sklearn import (
 )
 from fairgrad.sklearn.decision import predict_together
 from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
-from fairgrad.sklearn.rows import naming_rows, split_columns
+from fairgrad.sklearn.rows import split_columns
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from fairgrad.sklearn.rows import naming_rows
+from fairgrad.checks import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_count, check_number, naming_rows
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.dual import cost_shares
@@ -32,7 +32,7 @@ from fairgrad.sklearn.cell_models import (
     fit_arguments,
     given_groups,
 )
-from fairgrad.sklearn.rows import check_labels, naming_rows, unpack_rows
+from fairgrad.sklearn.rows import check_labels, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
 from fairgrad.usefulness import (
     FEWER,

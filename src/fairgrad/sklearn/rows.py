@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
     from numpy.typing import NDArray
 
@@ -243,20 +239,6 @@ def read_rows(
     if s is not None:
         measure = among_large(measure, everyone.take(slice(X.shape[0])), model.min_group)
     return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
-
-
-@contextmanager
-def naming_rows(argument: str = "X, y") -> Iterator[None]:
-    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
-    try:
-        yield
-    except NotFittedError:
-        raise
-    except (TypeError, ValueError) as wrong:
-        if re.search(r"\b[Xy]\b", str(wrong)):
-            raise
-        kind = TypeError if isinstance(wrong, TypeError) else ValueError
-        raise kind(f"{argument}: {wrong}") from wrong
 
 
 def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
