@@ -32,6 +32,7 @@ from fairgrad.cli.training import (
     RowTotals,
     TrainedModels,
     audited,
+    by_options,
     check_desirable,
     full_audit,
     network,
@@ -45,6 +46,7 @@ from fairgrad.tables.stored import stored_table
 from fairgrad.tables.survey import SurveyedTable, survey
 from fairgrad.torch.processes import Processes
 from fairgrad.training.streamed import RowChunk
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -492,7 +494,10 @@ def fit_stream(
             return None, kept
     fair, plain = [*models, None][:2]
     notes = tuple(dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning))
-    trained = TrainedModels(fair, plain, notes=(_told(stored, team), *notes))
+    faults = [by_options(str(w.message)) for w in caught if w.category is FairnessWarning]
+    trained = TrainedModels(
+        fair, plain, notes=(_told(stored, team), *notes), faults=tuple(dict.fromkeys(faults))
+    )
     frame = _count_frame(counts, table, rows, has_plain=plain is not None)
     audit = full_audit(
         prepared,

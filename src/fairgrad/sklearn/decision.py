@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.aware import SensitiveEncoder
     from fairgrad.groups import Floats, GroupedRows, Groups
     from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
 
@@ -259,7 +260,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _set_plain(self, classes: NDArray[Any], label_model: Any) -> None:
         """The fitted attributes of a plain model."""
         self.classes_, self.label_model_ = classes, label_model
-        self.aware_model_ = self.sensitive_encoder_ = None
+        self.aware_model_: Any = None
+        self.sensitive_encoder_: SensitiveEncoder | None = None
         self.cell_models_: list[Any] = []
         self.cell_groups_: list[Groups] = []
         self.pulls_: list[Floats] = []
@@ -390,10 +392,11 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if len(columns) == len(own) and set(columns) != set(own):
             columns = dict(zip(own, columns.values(), strict=True))
         share = None
-        if getattr(self, "aware_model_", None) is not None:  # files of before have none
+        encoder = getattr(self, "sensitive_encoder_", None)  # files of before have none
+        if encoder is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of values never seen, which follows below
-                features = aware_features(self.sensitive_encoder_, X, columns)
+                features = aware_features(encoder, X, columns)
             share = code_probabilities(self.aware_model_, features, n, len(self.classes_))
         return [
             given_groups(

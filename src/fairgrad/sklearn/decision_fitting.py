@@ -47,6 +47,7 @@ from fairgrad.usefulness import (
     Suggestions,
     find_fault,
     warn_of_small,
+    worst_of,
 )
 
 if TYPE_CHECKING:
@@ -335,17 +336,15 @@ def _fault(
 
 def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
     """How good decisions are on the rows that the multipliers were found on."""
-    counted = problem.counted(decided)
-    gaps = [
-        part.constraints.gaps(part.levels(own)[:, 0])
-        for part, own in zip(problem.parts, counted, strict=True)
+    judged = [
+        worst_of(part.constraints, part.levels(own)[:, 0])  # by the bounds as they were asked for
+        for part, own in zip(problem.parts, problem.counted(decided), strict=True)
     ]
-    beyond = float(problem.figures(counted, np.zeros(1)).worst[0])
+    worst, beyond = np.max(judged, axis=0).tolist()
     shares = cost_shares(problem.costs, len(problem.base))
     accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
     first = int(decided[0])
     only = first if (decided == first).all() else None
-    worst = float(np.concatenate(gaps).max())
     return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
 
 
