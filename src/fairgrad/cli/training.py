@@ -117,11 +117,11 @@ def train(
     return replace(
         trained,
         notes=tuple(dict.fromkeys(said)),
-        faults=tuple(dict.fromkeys(_by_options(fault) for fault in faults)),
+        faults=tuple(dict.fromkeys(by_options(fault) for fault in faults)),
     )
 
 
-def _by_options(sentence: str) -> str:
+def by_options(sentence: str) -> str:
     """What the library says of its arguments, in the words of the program."""
     for argument, option in FAULT_OPTIONS.items():
         sentence = sentence.replace(argument, option)

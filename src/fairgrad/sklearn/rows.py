@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -21,7 +22,7 @@ from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import torch
     from numpy.typing import NDArray
@@ -264,6 +265,18 @@ def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     with naming_rows():
         checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
+
+
+def take_rows(
+    X: Any, y: Any, sensitive: Mapping[str, Any], weight: Any, rows: Ints
+) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Features, labels, sensitive columns and weights (or None) of some of the rows of a table."""
+    return (
+        _safe_indexing(X, rows),
+        _safe_indexing(y, rows),
+        {name: _safe_indexing(column, rows) for name, column in sensitive.items()},
+        None if weight is None else as_array(weight)[rows],
+    )
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
