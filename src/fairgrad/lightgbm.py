@@ -27,6 +27,7 @@ from fairgrad.boosting.evaluation import (
     list_metrics,
 )
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
@@ -199,7 +200,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                 "eval_y": tuple(labels) or None,
             }
             options = {"eval_metric": eval_metric, **evaluation, **fit_options}
-            super().fit(features, y, sample_weight, **options)
+            with naming_rows("X"):
+                super().fit(features, y, sample_weight, **options)
             self._set_fitted(None, encoder, X)
             return self
 
@@ -217,9 +219,10 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             }
             self._fair_objective = objective
             try:
-                super(FairGradLGBMClassifier, self).fit(
-                    features, y, sample_weight, **evaluation, **fit_options
-                )
+                with naming_rows("X"):
+                    super(FairGradLGBMClassifier, self).fit(
+                        features, y, sample_weight, **evaluation, **fit_options
+                    )
             except LightGBMError as error:
                 raise _explain(error) from error
             finally:

@@ -36,7 +36,7 @@ from fairgrad.boosting.objective import (
     weigh,
 )
 from fairgrad.boosting.rounds import Rounds
-from fairgrad.checks import check_number
+from fairgrad.checks import check_number, naming_rows
 from fairgrad.columns import as_column, as_pandas
 from fairgrad.measures import check_several_groups, constraints_of
 
@@ -293,7 +293,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         }
         if self.fairness_measure is None:
             self._refuse_costs()
-            super().fit(features, y, **options)
+            with naming_rows("X"):
+                super().fit(features, y, **options)
             self._set_fitted(None, encoder, X)
             return self
 
@@ -304,7 +305,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
         def fit(objective: XGBoostObjective) -> None:
             sets = EvalSets(self, objective, labels, eval_sensitive_features)
-            with self._fair_training(objective, *self._metrics(sets)):
+            with self._fair_training(objective, *self._metrics(sets)), naming_rows("X"):
                 super(FairGradXGBClassifier, self).fit(features, y, **options)
 
         of_rows = fit_options.get("base_margin") is not None  # there is one fit only then

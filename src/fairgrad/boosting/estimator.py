@@ -33,7 +33,7 @@ from fairgrad.boosting.choice import (
 from fairgrad.boosting.evaluation import column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.checks import check_count
-from fairgrad.columns import UNKNOWN, as_column, as_pandas, sensitive_columns
+from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP, group_rows
@@ -235,6 +235,8 @@ class FairBoostingMixin(AwareRouting):
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
         label = column_or_1d(as_column(y))
+        if label.dtype == object:
+            encode(label, "y")  # refuses labels of several kinds, which have no order
         check_classification_targets(label)
         classes = np.unique(label)
         if len(classes) < 2:
@@ -412,6 +414,15 @@ class FairBoostingMixin(AwareRouting):
             self._lack_values(f"fairness_measure is {self.fairness_measure!r}")
         values = sensitive_columns(sensitive_features, len(label))
         X = X if hasattr(X, "shape") else np.asarray(X)
+        if len(X.shape) != 2 or X.shape[0] != len(label) or X.shape[1] == 0:
+            raise ValueError(
+                f"X: expected a table with one row per label of y ({len(label)}), got shape "
+                f"{tuple(X.shape)}."
+            )
+        names = [str(name) for name in getattr(X, "columns", ())]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"X: expected columns of different names, got {twice!r} twice.")
         return FoldedRows(X, label, values, sample_weight, options)
 
     def _kept(self, objective: BoostingObjective, n_rounds: int | None) -> int | None:

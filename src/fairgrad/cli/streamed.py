@@ -25,18 +25,11 @@ from safetensors.torch import save_file
 from torch import distributed
 
 from fairgrad.audit.counted import RowCounts
+from fairgrad.cli.outcome import AuditedModel, audited, full_audit
+from fairgrad.cli.prepared import RowTotals, check_desirable
 from fairgrad.cli.provenance import Provenance
 from fairgrad.cli.request import read_options, read_tolerance
-from fairgrad.cli.training import (
-    AuditedModel,
-    RowTotals,
-    TrainedModels,
-    audited,
-    by_options,
-    check_desirable,
-    full_audit,
-    network,
-)
+from fairgrad.cli.training import TrainedModels, by_options, network
 from fairgrad.files import read_sealed, sealed_json, whole_file, write_whole
 from fairgrad.sklearn.streamed import fit_streamed
 from fairgrad.splitting import TEST, TEST_PART, TRAINING_PART, VALIDATION_PART

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from fairgrad.aware import to_predict
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.sklearn import (
     FairDecisionClassifier,
@@ -157,7 +158,10 @@ class EstimatorTemplate:
             raise ValueError(
                 "sensitive_features: required, one value per row, to know how fair the models are."
             )
-        check_consistent_length(X, y, weight)
+        if X is None:
+            raise ValueError("X: expected a table with one row per label of y, got None.")
+        with naming_rows():
+            check_consistent_length(X, y, weight)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         y = y if hasattr(y, "iloc") else as_array(y)
         return FrontierRows(X, y, sensitive_columns(sensitive_features, n), weight)

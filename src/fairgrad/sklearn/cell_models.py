@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _num_samples, has_fit_parameter
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.sklearn.rows import naming_rows
+from fairgrad.checks import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

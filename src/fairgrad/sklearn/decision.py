@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
+from fairgrad.checks import naming_rows
 from fairgrad.columns import sensitive_columns
 from fairgrad.decisions import added_scores, as_costs, label_scores
 from fairgrad.dual import check_costs
@@ -34,7 +35,6 @@ from fairgrad.sklearn.cell_models import (
 )
 from fairgrad.sklearn.decision_fitting import fit_decisions
 from fairgrad.sklearn.fitting import SMALL_TABLE
-from fairgrad.sklearn.rows import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

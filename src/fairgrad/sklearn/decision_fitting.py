@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
@@ -18,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_count, check_number, naming_rows
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.dual import cost_shares
@@ -37,7 +36,7 @@ from fairgrad.sklearn.cell_models import (
     takes_columns,
     within_groups,
 )
-from fairgrad.sklearn.rows import naming_rows, unpack_rows
+from fairgrad.sklearn.rows import check_labels, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
 from fairgrad.usefulness import (
     FEWER,
@@ -87,12 +86,14 @@ def fit_decisions(
     """
     first = models[0]
     _check_settings(first)
+    if X is None:
+        raise ValueError("X: expected a table with one row per label of y, got None.")
     with naming_rows():
         validate_data(first, X, skip_check_array=True)
         given, y = y, column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
-        check_classification_targets(y)
+    check_labels(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
