@@ -147,10 +147,10 @@ def _chosen(run: StackRun) -> Choice:
 def _warn_of_fault(run: StackRun, choice: Choice, rows: _RowsToCome, plain: Choice | None) -> None:
     """Says what is wrong with a model by what was counted of the validation rows.
 
-    It is compared with one label for everybody, by the counts of the training rows, and with the
-    accuracy of the plain model that was trained beside it, if one was.
+    It is compared with one label for everybody, and with the accuracy of the plain model that was
+    trained beside it, if one was.
     """
-    model, groups = run.model, rows.source.groups
+    model, groups = run.model, rows.source.judged
     constraints = constraints_of(
         rows.measure, groups, epsilon=model.epsilon_, y_desirable=model.y_desirable
     )
