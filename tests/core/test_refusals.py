@@ -95,12 +95,14 @@ def quick():
     return FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
 
 
-def boosted():
-    return pytest.importorskip("fairgrad.lightgbm").FairGradLGBMClassifier(n_estimators=2)
+def boosted(**options):
+    module = pytest.importorskip("fairgrad.lightgbm")
+    return module.FairGradLGBMClassifier(n_estimators=2, verbose=-1, **options)
 
 
 MODELS = {
     "trees": boosted,
+    "aware trees": lambda: boosted(use_sensitive=True),
     "estimator": quick,
     "decisions": lambda: FairDecisionClassifier(LogisticRegression()),
     "frontier": lambda: Frontier(quick(), epsilons=3),
@@ -123,7 +125,7 @@ def test_labels_of_several_kinds(make):
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("argument", ["X", "y"])
-@pytest.mark.parametrize("odd", [None, 3, "text"])
+@pytest.mark.parametrize("odd", [None, 3, "text", np.zeros((40, 2, 2)), np.full(40, 1j)])
 def test_rows_that_are_none(make, argument, odd):
     rows = {"X": X, "y": Y, argument: odd}
     with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):

@@ -30,9 +30,9 @@ from fairgrad.boosting.choice import (
     can_fold,
     choose_rounds,
 )
-from fairgrad.boosting.evaluation import column_names, fitted_features
+from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.checks import check_count
+from fairgrad.checks import check_count, naming_rows
 from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
@@ -53,6 +53,8 @@ from fairgrad.usefulness import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from fairgrad.groups import Groups
 
@@ -234,7 +236,7 @@ class FairBoostingMixin(AwareRouting):
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
-        label = column_or_1d(as_column(y))
+        label = _labels(as_column(y))
         if label.dtype == object:
             encode(label, "y")  # refuses labels of several kinds, which have no order
         check_classification_targets(label)
@@ -409,15 +411,14 @@ class FairBoostingMixin(AwareRouting):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: Any
     ) -> FoldedRows:
         """The rows as folds take them; features that have no shape become an array."""
-        label = column_or_1d(y)
+        label = _labels(y)
         if sensitive_features is None:
             self._lack_values(f"fairness_measure is {self.fairness_measure!r}")
         values = sensitive_columns(sensitive_features, len(label))
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        if len(X.shape) != 2 or X.shape[0] != len(label) or X.shape[1] == 0:
+        X = as_table(X)
+        if X.shape[0] != len(label):
             raise ValueError(
-                f"X: expected a table with one row per label of y ({len(label)}), got shape "
-                f"{tuple(X.shape)}."
+                f"X: expected one row per label of y ({len(label)}), got {X.shape[0]} rows."
             )
         names = [str(name) for name in getattr(X, "columns", ())]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -457,7 +458,7 @@ class FairBoostingMixin(AwareRouting):
             return None, None
         if sensitive_features is None:
             self._lack_values("use_sensitive is set")
-        label = column_or_1d(y)
+        label = _labels(y)
         rows = group_rows(label, sensitive_columns(sensitive_features, len(label)))
         shown = hide_some(rows, _seed(self.random_state))  # type: ignore[attr-defined]  # as above
         encoder = getattr(start, "sensitive_encoder_", None)
@@ -669,6 +670,13 @@ def _warn_by_heart(accuracy: float) -> None:
         FairnessWarning,
         stacklevel=4,
     )
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    """(n,) labels as an array."""
+    with naming_rows("y"):
+        found: NDArray[Any] = column_or_1d(y)
+    return found
 
 
 def _seed(random_state: Any) -> int:

@@ -53,6 +53,10 @@ PAPER: dict[str, Any] = {
 """The paper's grid: of the last 5 epochs of all six combinations, one is selected by its rule."""
 
 
+MANY_ROWS = 100_000
+"""Beyond which memory is worth the time of looking for it."""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedModels:
     """The classifiers.
@@ -95,7 +99,8 @@ def train(
         judged: tolerance and least group of the audit, to choose a model that is likely to pass.
         progress: called with what is done next.
     """
-    gc.collect()  # the table is gone by now: its memory is for the training
+    if prepared.n_training > MANY_ROWS:
+        gc.collect()  # the table is gone by now: its memory is for the training
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         if settings.certify:
