@@ -254,8 +254,8 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
             # Before our first line has run, a signal ends the process as it does any other.
             time.sleep(chance.uniform(min(0.1, took / 5), took))
             code, said = running.end(number)
-            ends = {0: out.exists(), STOPPED: not out.exists() and "Traceback" not in said}
-            whole = ends.get(code, False)
+            is_stopped = code == STOPPED and not out.exists() and "Traceback" not in said
+            whole = None if is_stopped else code == 0 and out.exists()
             found.check(f"{name}: {code} {said[-200:]}", lambda whole=whole: whole)
             remove(out)
         found.leaves_nothing(folder, {table.name}, hidden=False)
