@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: demo test coverage test-browser test-cuda test-network test-lowest test-newest lint format docs bench-overhead bench-smoke reliability pictures clean
 
-.venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c
+.venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c src/fairgrad/torch/_linear.h
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -e .
 	touch $@

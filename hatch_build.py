@@ -13,6 +13,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCE = Path("src/fairgrad/torch/_step.c")
+INCLUDED = "_linear.h"
 
 
 class CompiledStep(BuildHookInterface):
@@ -37,7 +38,8 @@ class CompiledStep(BuildHookInterface):
 
         source = Path(self.root) / SOURCE
         # fairgrad.torch.compiled compares it with the source that lies beside the module.
-        digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        parts = (source, source.with_name(INCLUDED))
+        digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
         built_from = ("BUILT_FROM", f'"{digest}"')
         extension = Extension(
             "_step", [str(source)], define_macros=[built_from], py_limited_api=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -122,15 +123,14 @@ def train(
     return replace(
         trained,
         notes=tuple(dict.fromkeys(said)),
-        faults=tuple(dict.fromkeys(_by_options(fault) for fault in faults)),
+        faults=tuple(dict.fromkeys(by_options(fault) for fault in faults)),
     )
 
 
-def _by_options(sentence: str) -> str:
+def by_options(sentence: str) -> str:
     """What the library says of its arguments, in the words of the program."""
-    for argument, option in FAULT_OPTIONS.items():
-        sentence = sentence.replace(argument, option)
-    return sentence
+    # At once: "epsilon=" must not become "--epsilon ", and that "----epsilon ".
+    return re.sub("|".join(FAULT_OPTIONS), lambda found: FAULT_OPTIONS[found[0]], sentence)
 
 
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:

@@ -49,9 +49,7 @@ class DecisionLine:
         window: tuple[float, float] = (-FARTHEST, FARTHEST),
     ) -> None:
         self.problem, self.window = problem, window
-        start, t, row, old, new = crossings(scores, slopes)
-        start, inside = _until(window[0], start, t, row, new), (t >= window[0]) & (t <= window[1])
-        t, row, old, new = t[inside], row[inside], old[inside], new[inside]
+        start, t, row, old, new = crossings(scores, slopes, window)
         order = np.argsort(t)
         self.t, row, old, new = t[order], row[order], old[order], new[order]
         self.changes = [_changes(problem, part, row, old, new) for part in problem.parts]
@@ -124,13 +122,6 @@ class DecisionLine:
         return places, self.problem.figures(found, self.error[places])
 
 
-def _until(low: float, start: Ints, t: Floats, row: Ints, new: Ints) -> Ints:
-    """(n,) the labels at t = low, from those at minus infinity; changes of a row are in order."""
-    labels, before = start.copy(), t < low
-    labels[row[before]] = new[before]
-    return labels
-
-
 def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
     fairest = int(np.lexsort((figures.error, figures.worst, figures.error > most_error))[0])
     return [fairest, int(figures.penalised(penalty).argmin())]
@@ -157,26 +148,31 @@ def _changes(
     return [(old * n_cells + cell, -weight), (new * n_cells + cell, weight)]
 
 
-def crossings(scores: Floats, slopes: Floats) -> tuple[Ints, Floats, Ints, Ints, Ints]:
-    """Where rows change their label as t grows from minus infinity.
+def crossings(
+    scores: Floats, slopes: Floats, window: tuple[float, float]
+) -> tuple[Ints, Floats, Ints, Ints, Ints]:
+    """Where rows change their label as t grows from one end of a window to the other.
 
     The score of a row's label is the largest of L straight lines: it changes at most L - 1 times,
     to a steeper line each time.
 
     Returns:
-        (n,) labels at minus infinity; then of each change its t, its row, and the labels before and
-        after it.
+        (n,) labels at the window's start; then of each change its t, its row, and the labels before
+        and after it.
     """
+    low, high = window
     n_labels, n = scores.shape
     if n_labels == 2:  # the same as below, but much faster
         margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
         moves = np.abs(slope) > SMALLEST_SLOPE
-        start = np.where(moves, slope < 0, margin > 0).astype(np.int64)
-        row = np.flatnonzero(moves)
-        return start, -margin[row] / slope[row], row, start[row], 1 - start[row]
+        t = np.full(n, np.inf)
+        np.divide(-margin, slope, out=t, where=moves)
+        start = np.where(moves, (slope < 0) ^ (t < low), margin > 0).astype(np.int64)
+        row = np.flatnonzero((t >= low) & (t <= high))
+        return start, t[row], row, start[row], 1 - start[row]
     flattest = slopes.min(0) + SMALLEST_SLOPE
     label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
-    start, row = label, np.arange(n)
+    start, row = label.copy(), np.arange(n)
     found: list[tuple[Any, ...]] = []
     for _ in range(n_labels - 1):
         steeper = slopes[:, row] - slopes[label, row]
@@ -186,7 +182,10 @@ def crossings(scores: Floats, slopes: Floats) -> tuple[Ints, Floats, Ints, Ints,
         new = t.argmin(0)
         t = t[new, np.arange(len(row))]
         moves = np.isfinite(t)
-        row, old, label = row[moves], label[moves], new[moves]
-        found.append((t[moves], row, old, label))
+        t, row, old, label = t[moves], row[moves], label[moves], new[moves]
+        before = t < low  # changes of a row come in order
+        start[row[before]] = label[before]
+        inside = (t >= low) & (t <= high)
+        found.append((t[inside], row[inside], old[inside], label[inside]))
     times, rows, before, after = (np.concatenate(column) for column in zip(*found, strict=True))
     return start, times, rows, before, after

@@ -27,6 +27,9 @@ row moves a level by more."""
 
 ROUNDING = 1e-12
 
+MOST_DENSE = 1024
+"""Numbers of a matrix up to which a product is faster if zeros are multiplied, too."""
+
 
 @dataclass(frozen=True, eq=False)
 class MeasuredAttributes:
@@ -165,10 +168,13 @@ class JudgedCells:
         self._per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
         own = constraints.coefficients
         n_levels = len(own.block)
-        self._rate = csr_array((own.value, (own.row, own.cell)), shape=(n_levels, own.n_cells))
-        self._mean = csr_array(
+        rate = csr_array((own.value, (own.row, own.cell)), shape=(n_levels, own.n_cells))
+        mean = csr_array(
             (own.share, (own.block, np.arange(n_levels))), shape=(own.n_blocks, n_levels)
         )
+        is_small = n_levels * own.n_cells <= MOST_DENSE
+        self._rate: Any = rate.toarray() if is_small else rate
+        self._mean: Any = mean.toarray() if is_small else mean
         self.lower, self.upper = self._bounds(rows, room)
 
     def _bounds(self, rows: GroupedRows, room: float | None) -> tuple[Floats, Floats]:

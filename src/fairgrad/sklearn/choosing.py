@@ -138,7 +138,7 @@ def choose(
     )
     found, given = keep_bounds(problem, inputs, layers)
     is_moved = found is not given[found.start]
-    of_plain = given[-1].scores.argmax(0) if len(runs) > 1 else None
+    of_plain = given[-1].decided if len(runs) > 1 else None
     return ChosenModel(*options[found.start], found.layer if is_moved else None, of_plain)
 
 

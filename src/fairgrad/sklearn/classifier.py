@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import nn
 
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.sklearn.fitting import StackRun
     from fairgrad.sklearn.rows import FittingRows
     from fairgrad.training import Choice
@@ -580,11 +580,12 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if people is not None and searches:
             chosen = choose(self, runs, people)
         run, choice, layer, of_plain = chosen
+        predicted: Ints | None = None  # for these people, if it was computed already
         self._finish(run, choice, rows, frequencies)
         if layer is not None:
             moved = with_layer(self.state_["network.parameters"], layer)
             self.state_ = {**self.state_, "network.parameters": moved}
-            self._judge_moved(rows, run.member)
+            predicted = self._judge_moved(rows, run.member, people)
         if people is None or is_partial or run.training.interrupted:
             return self
         warn_of_small(self.set_aside_)
@@ -598,18 +599,31 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
                 is_right = of_plain == people.rows.label
                 self.plain_accuracy_ = float(np.average(is_right, weights=people.rows.weight))
         if self.compare_plain:
-            predicted = predicted_index(people.rows, self._labels(self._margins(people.X)))
+            if predicted is None:
+                predicted = self._predicted(people)
             warn_of_fault(self, people, predicted, runs, plain)
         return self
 
-    def _judge_moved(self, rows: FittingRows, member: Member) -> None:
-        """Levels, and what becomes of them if no value is known, after the last step."""
-        judged = JudgedPeople.held_out(self, rows, member)
-        predicted = predicted_index(judged.rows, self._labels(self._margins(judged.X)))
+    def _predicted(self, people: JudgedPeople) -> Ints:
+        """(n,) label indices."""
+        return predicted_index(people.rows, self._labels(self._margins(people.X)))
+
+    def _judge_moved(
+        self, rows: FittingRows, member: Member, people: JudgedPeople | None
+    ) -> Ints | None:
+        """Levels, and what becomes of them if no value is known, after the last step.
+
+        Gives what is predicted for the people the model is to keep epsilon on, if these are judged.
+        """
+        judged = people
+        if judged is None or member.validation is not None:
+            judged = JudgedPeople.held_out(self, rows, member)
+        predicted = self._predicted(judged)
         rates = cell_rates(judged.constraints, judged.rows, predicted)
         self.levels_ = levels_of(judged.constraints, rates).values
         if self.levels_unknown_ is not None:
             self.levels_unknown_ = self._unknown_levels(rows, member)
+        return predicted if judged is people else None
 
     def _measure_key(self) -> str:
         return repr((self.fairness_measure, np.asarray(self.epsilon_).tolist()))

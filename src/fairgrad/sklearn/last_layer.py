@@ -11,6 +11,7 @@ that is accurate. What comes out is a model of the same kind as what was trained
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from fairgrad.decisions import DecisionLine
+from fairgrad.training.plan import can_fold
 from fairgrad.usefulness import LEAST_GAIN
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.decisions import JudgedDecisions
-    from fairgrad.groups import Floats
+    from fairgrad.decisions.problem import Figures
+    from fairgrad.groups import Floats, Ints
 
 PIECE = 8192
 """Rows scored at a time."""
@@ -57,6 +60,9 @@ ROUNDS = 2
 
 ENOUGH, FEW = 1e-12, 1e-3
 
+MOST_DENSE = 64
+"""Sums over so few cells are products of dense matrices; for more, sparse ones are faster."""
+
 
 class LayerInputs:
     """What the last layer of some models sees, as ``(X - offset) / scale``.
@@ -71,26 +77,49 @@ class LayerInputs:
         self.X = X
         self.scale = np.ones(X.shape[1]) if scale is None else scale
         self.offset = np.zeros(X.shape[1]) if offset is None else offset
+        self.is_exact = isinstance(X, np.ndarray) and can_fold(self.offset, self.scale, X.dtype)
 
-    def scores(self, layer: Floats) -> Floats:
-        """(L, n) scores of the labels by a layer (outputs, d + 1), its last column the bias."""
-        weight = layer[:, :-1] / self.scale
-        bias = layer[:, -1] - weight @ self.offset
-        n = self.X.shape[0]
-        outputs = np.empty((len(layer), n))
+    def scores(self, layers: Sequence[Floats]) -> list[Floats]:
+        """(L, n) scores of the labels by each layer (outputs, d + 1), its last column the bias.
+
+        All layers go over the rows at once, in the precision of the features if that is exact.
+        """
+        joined = np.concatenate(layers)
+        weight = joined[:, :-1] / self.scale
+        bias, n = joined[:, -1] - weight @ self.offset, self.X.shape[0]
+        if self.is_exact:
+            weight = weight.astype(self.X.dtype)
+        outputs = np.empty((len(joined), n))
         for rows in (slice(start, start + PIECE) for start in range(0, n, PIECE)):
             outputs[:, rows] = (self.X[rows] @ weight.T + bias).T
-        return np.concatenate([np.zeros((1, n)), outputs]) if len(layer) == 1 else outputs
+        parts = np.split(outputs, len(layers))
+        if len(parts[0]) > 1:
+            return parts
+        return [np.concatenate([np.zeros((1, n)), part]) for part in parts]
 
     def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
+        total = np.bincount(cell, weight, minlength=n_cells)
+        found = self._dense_sums if self.is_exact and n_cells <= MOST_DENSE else self._sparse_sums
+        sums = found(weight, cell, n_cells) - np.outer(total, self.offset)
+        return np.column_stack([sums / self.scale, total])
+
+    def _dense_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
+        found, dtype = np.zeros((n_cells, self.X.shape[1])), self.X.dtype
+        for start in range(0, len(weight), PIECE):
+            rows = slice(start, start + PIECE)
+            by_cell = np.zeros((n_cells, len(cell[rows])), dtype)
+            by_cell[cell[rows], np.arange(by_cell.shape[1])] = weight[rows]
+            found += by_cell @ self.X[rows]
+        return found
+
+    def _sparse_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         rows = np.flatnonzero(np.abs(weight) > FEW * np.abs(weight).max())
         shape = (n_cells, len(rows))
         by_cell = csr_array((weight[rows], (cell[rows], np.arange(len(rows)))), shape=shape)
         found = by_cell @ self.X[rows]
-        found = found.toarray() if hasattr(found, "toarray") else found
-        total = np.asarray(by_cell.sum(axis=1)).ravel()
-        return np.column_stack([(found - np.outer(total, self.offset)) / self.scale, total])
+        sums: Floats = found.toarray() if hasattr(found, "toarray") else found
+        return sums
 
 
 class MovedLayer(NamedTuple):
@@ -116,6 +145,11 @@ class MovedLayer(NamedTuple):
         """What to minimise."""
         return self.error + penalty * self.squares
 
+    @property
+    def decided(self) -> Ints:
+        """(n,) the labels of the highest scores, the first of equal ones."""
+        return _decided(self.scores)
+
 
 def keep_bounds(
     problem: JudgedDecisions, inputs: Sequence[LayerInputs], layers: Sequence[Floats]
@@ -133,24 +167,25 @@ def keep_bounds(
         It, and the models as they were given, judged.
     """
     limit = _limit(problem, 2 if len(layers[0]) == 1 else len(layers[0]))
-    given = [
-        _judged(problem, layer, own.scores(layer), start)
-        for start, (own, layer) in enumerate(zip(inputs, layers, strict=True))
-    ]
+    given: list[MovedLayer] = []
+    for own, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
+        starts, together = zip(*numbered, strict=True)
+        scored = zip(starts, together, own.scores(together), strict=True)
+        given += [_judged(problem, layer, scores, start) for start, layer, scores in scored]
     accurate = min(given, key=lambda own: (own.error, own.worst))
     if accurate.worst <= 0 and accurate.error <= limit:
         return accurate, given
-    starts = list(dict.fromkeys(_start(given, penalty) for penalty in START_PENALTIES))
+    first = list(dict.fromkeys(_start(given, penalty) for penalty in START_PENALTIES))
     searches = {id(own): _Search(problem, own, limit) for own in inputs}
     for own, model in zip(inputs, given, strict=True):
         searches[id(own)].take(model)
-    for start in starts:
+    for start in first:
         searches[id(inputs[start])].repair(given[start])
     for search in searches.values():
         search.connect()
     found = _best(searches.values(), limit)
     if found.worst > 0:  # then from all others, too
-        for start in sorted(set(range(len(given))) - set(starts)):
+        for start in sorted(set(range(len(given))) - set(first)):
             searches[id(inputs[start])].repair(given[start])
             searches[id(inputs[start])].connect()
         found = _best(searches.values(), limit)
@@ -165,18 +200,26 @@ def _best(searches: Iterable[_Search], limit: float) -> MovedLayer:
     return min((own.best for own in searches), key=lambda found: _rank(found, limit))
 
 
-def _rank(found: MovedLayer, limit: float) -> tuple[bool, float, float]:
+def _rank(found: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
     """What is of use comes first, then what is fair, then what is accurate."""
-    return found.error > limit, found.worst, found.error
+    error, worst = float(found.error), float(found.worst)
+    return error > limit, worst, error
 
 
 def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
-    decided = scores.argmax(0)
+    decided = _decided(scores)
     error = float(problem.row_costs(decided).sum())
     figures = problem.figures(problem.counted(decided), np.array([error]))
     return MovedLayer(
         layer, scores, error, float(figures.worst[0]), float(figures.squares[0]), start
     )
+
+
+def _decided(scores: Floats) -> Ints:
+    """(n,) the labels of the highest scores, the first of equal ones."""
+    has_two = len(scores) == 2  # much faster than argmax
+    decided: Ints = (scores[1] > scores[0]).astype(np.int64) if has_two else scores.argmax(0)
+    return decided
 
 
 def _limit(problem: JudgedDecisions, n_labels: int) -> float:
@@ -211,7 +254,7 @@ class _Search:
         if len(self.given) == 1 or self._is_better(model):
             self._found = model
 
-    def _is_better(self, model: MovedLayer) -> bool:
+    def _is_better(self, model: MovedLayer | Figures) -> bool:
         own, best = _rank(model, self.limit), _rank(self._found, self.limit)
         if own[0] != best[0]:
             return own[0] < best[0]
@@ -223,9 +266,12 @@ class _Search:
     ) -> MovedLayer:
         """The model of the least penalised error along a line; the fairest is kept, if better."""
         line = DecisionLine(self.problem, model.scores, slopes, window)
-        found = line.best(PENALTY, self.limit)
-        moved = [
-            MovedLayer(
+        moved, found = model, line.best(PENALTY, self.limit)
+        for place, (t, figures) in enumerate(found, start=1):
+            is_better = self._is_better(figures)
+            if not is_better and place < len(found):
+                continue
+            moved = MovedLayer(
                 model.layer + t * step,
                 model.scores + t * slopes,
                 float(figures.error),
@@ -233,12 +279,9 @@ class _Search:
                 float(figures.squares),
                 model.start,
             )
-            for t, figures in found
-        ]
-        for own in moved:
-            if self._is_better(own):
-                self._found = own
-        return moved[-1] if moved else model
+            if is_better:
+                self._found = moved
+        return moved
 
     def repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
@@ -256,10 +299,12 @@ class _Search:
             slopes = self._slopes(model.scores, temperature)[is_near]
             left, stretch, right = np.linalg.svd(slopes, full_matrices=False)
             along, best = left.T @ change[is_near], model
+            steps = []
             for damping in DAMPING:
                 shrunk = stretch / (stretch**2 + (damping * max(stretch[0], ENOUGH)) ** 2)
-                step = (right.T @ (shrunk * along)).reshape(model.layer.shape)
-                moved = self.line(model, step, self.inputs.scores(step), STEP)
+                steps.append((right.T @ (shrunk * along)).reshape(model.layer.shape))
+            for step, slopes in zip(steps, self.inputs.scores(steps), strict=True):
+                moved = self.line(model, step, slopes, STEP)
                 if moved.penalised(PENALTY) < best.penalised(PENALTY) - ENOUGH:
                     best = moved
             if best is model:
@@ -289,7 +334,7 @@ class _Search:
 
     def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
         """(J,) by how much levels should change, and which are beyond their bounds or near them."""
-        counted = self.problem.counted(model.scores.argmax(0))
+        counted = self.problem.counted(model.decided)
         pairs = zip(self.problem.parts, counted, strict=True)
         level = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
         inside = np.minimum(INSIDE, 0.25 * (self.upper - self.lower))

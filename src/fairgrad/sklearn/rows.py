@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -19,6 +20,8 @@ from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import torch
     from numpy.typing import NDArray
 
@@ -95,14 +98,15 @@ class FittingRows:
     def scaling(self) -> Scaling:
         """The (weighted) mean and standard deviation of each feature; constant ones stay as is."""
         X, weight = self.X, self.everyone.weight
-        weight = np.ones(len(self)) if weight is None else weight[: len(self)]
-        share = weight / weight.sum()
+        weight = None if weight is None else np.ascontiguousarray(weight[: len(self)])
         with np.errstate(over="ignore", invalid="ignore"):
             if sparse.issparse(X):
+                ones = np.ones(len(self)) if weight is None else weight
+                share = ones / ones.sum()
                 mean = np.asarray(share @ X, dtype=np.float64).ravel()
                 variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
             else:
-                mean, variance = _moments(X, share)
+                mean, variance = moments(X, weight)
         if not np.isfinite(variance).all():
             wide = np.flatnonzero(~np.isfinite(variance)).tolist()
             raise ValueError(
@@ -169,15 +173,20 @@ class FittingRows:
         return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own, scaling=scaling)
 
 
-def _moments(X: NDArray[Any], share: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of each column, in one pass over pieces that stay in the cache.
+def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
+    """Mean and variance of each column: in one pass, or where there was no compiler in pieces.
 
-    A piece with share q and mean m adds ``q (m - mean)^2`` and its own variance to what was found
+    A piece with weight q and mean m adds ``q (m - mean)^2`` and its own variance to what was found
     before (Chan, Golub and LeVeque, 1983).
     """
+    from fairgrad.torch.compiled import column_moments, is_compiled  # noqa: PLC0415 - needs PyTorch
+
+    if is_compiled and X.flags.c_contiguous:
+        return column_moments(X, weight)
+    weight = np.ones(len(X)) if weight is None else weight
     total, mean, variance = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start in range(0, len(X), PIECE):
-        piece, own = X[start : start + PIECE], share[start : start + PIECE]
+        piece, own = X[start : start + PIECE], weight[start : start + PIECE]
         q = own.sum()
         if q == 0:
             continue
@@ -246,6 +255,18 @@ def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     with naming_rows():
         checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
+
+
+def take_rows(
+    X: Any, y: Any, sensitive: Mapping[str, Any], weight: Any, rows: Ints
+) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Features, labels, sensitive columns and weights (or None) of some of the rows of a table."""
+    return (
+        _safe_indexing(X, rows),
+        _safe_indexing(y, rows),
+        {name: _safe_indexing(column, rows) for name, column in sensitive.items()},
+        None if weight is None else as_array(weight)[rows],
+    )
 
 
 def check_labels(y: NDArray[Any]) -> None:

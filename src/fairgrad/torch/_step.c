@@ -1,5 +1,8 @@
 /* fairgrad.dual.step on the CPU, as plain loops: `update` takes counts and gives weights.
 
+   What needs the step again and again is here too: epochs of linear models (their inner loops are
+   in _linear.h), hidden layers of stacks.
+
    `step`, for the losses, takes a batch as it comes (labels, sensitive values, scores), so that it
    also finds each row's cell and whether its prediction is wrong, and gives each row's factor.
    PyTorch computes the loss. Without this module the same is done with tensor operations; the
@@ -274,54 +277,42 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 
 /* -- whole epochs of linear models ----------------------------------------------------------- */
 
-#define LANES 8   /* sums that are independent of each other, so that compilers vectorise */
-#define WIDTH 4   /* of vectors in double precision, and of half of those in single */
 #define PIECE 512 /* rows judged at a time */
-#define TILE 32   /* rows that stay in the cache while all models go over them */
+#define TILE 32   /* most rows of a block, which is in the cache while all models go over it */
+#define FIRST_CACHE 16384 /* bytes of it that a block may take, if it is not too few rows */
+#define SECOND_CACHE 65536 /* bytes that are asked for ahead */
+#define ALONG 24  /* what summing up a vector costs, in features: then models are not side by side */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to functions that are inlined only */
-#endif
-typedef double Vector __attribute__((vector_size(WIDTH * sizeof(double)), aligned(8), may_alias));
-typedef float Singles __attribute__((vector_size(2 * WIDTH * sizeof(float)), aligned(4), may_alias));
-typedef float Half __attribute__((vector_size(WIDTH * sizeof(float))));
-
-#ifdef __clang__
-#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#define PICK_SINGLES(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-typedef int64_t Picked __attribute__((vector_size(WIDTH * sizeof(int64_t))));
-typedef int32_t PickedSingles __attribute__((vector_size(2 * WIDTH * sizeof(int32_t))));
-#define PICK(a, b, ...) __builtin_shuffle(a, b, (Picked){__VA_ARGS__})
-#define PICK_SINGLES(a, b, ...) __builtin_shuffle(a, b, (PickedSingles){__VA_ARGS__})
 #endif
 
 /* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__x86_64__) && defined(__GNUC__)
 static int has_fma = 0;
-#define VERSIONS(type, name, parameters, arguments)                                          \
+#define VERSIONS_OF(type, name, parameters, arguments)                                       \
     __attribute__((target("avx2,fma"))) static type name##_fma parameters {                  \
         return name##_any arguments;                                                         \
     }                                                                                        \
     static type name parameters { return has_fma ? name##_fma arguments : name##_any arguments; }
 #else
-#define VERSIONS(type, name, parameters, arguments) \
+#define VERSIONS_OF(type, name, parameters, arguments) \
     static type name parameters { return name##_any arguments; }
 #endif
+#define VERSIONS(type, name, parameters, arguments) VERSIONS_OF(type, name, parameters, arguments)
 
-typedef struct { int32_t cell, label; } RowPlace; /* of one row */
-
-typedef struct { /* models that see the same rows; inputs: features, the bias, zeros */
+typedef struct { /* models that see the same rows */
     Problem *problem;
-    int64_t n_features, n_inputs, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups;
+    int64_t n_features, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups, n_kinds;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
     int64_t is_direct, n_rows; /* is_direct: rows are read where they are in the table */
-    int64_t row_size;          /* bytes of a row there */
+    int64_t row_size, tile, ahead; /* bytes of a row there; rows of a block; rows asked for ahead */
+    int64_t is_beside, stride, width; /* order of the numbers, for _linear.h */
     const void *X;
     const int64_t *judged, *next; /* next: rows that come after those at hand, n_next of them */
     int64_t n_next;
-    const RowPlace *place;
+    const int32_t *kind;  /* of the rows: label * n_groups + group */
     const double *weight; /* of the rows; NULL if all are 1 */
     const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
     const double *rate, *decay, *clip, *gain;
@@ -330,226 +321,78 @@ typedef struct { /* models that see the same rows; inputs: features, the bias, z
     double *mean, *rows, *errors, *multipliers, *weights;
     double *judged_counts, *judged_loss, *slots;
     double n_averaged;
-    const void **row;      /* where the features of the rows at hand are */
-    void *folded; /* weights as they are for these features, scaled or not, in their precision */
-    double *bias;
-    double *x, *last; /* scaled copies of the rows, if they are not read in the table; its last row */
-    double *z, *gradient, *e, *y, *w, *wrong, *mass, *counts; /* scratch, as are the next */
-    int64_t *start, *present, n_present;
+    const void **row;      /* where the features of the rows at hand are, ordered by kind */
+    double *row_weight;    /* their weights */
+    int64_t *start, *present, n_present; /* where kinds start and end; those at hand */
+    void *x, *last;        /* scaled copies of the rows, if not direct; the table's last row */
+    void *folded, *bias, *z, *wrong, *gradient; /* in the precision of the features, see _linear.h */
+    double *loss, *mass, *kind_wrong, *by_bias, *by_weight, *blend, *counts; /* scratch */
+    void *memory; /* in which all this scratch is */
+    int64_t used;
 } Models;
 
-/* exp(-x) for x >= 0, up to the last bit or two, for loops that are vectorised. */
-INLINE double exp_of_minus(double x) {
-    const double magic = 6755399441055744.0; /* adding it rounds to whole numbers */
-    double a = x < 708 ? -x : -708, shifted = a * 1.4426950408889634 + magic;
-    double whole = shifted - magic;
-    double r = (a - whole * 0.693147180369123816490) - whole * 1.90821492927058770002e-10;
-    double even = 1.0 / 479001600, odd = 1.0 / 6227020800, square = r * r;
-    even = even * square + 1.0 / 3628800;
-    odd = odd * square + 1.0 / 39916800;
-    even = even * square + 1.0 / 40320;
-    odd = odd * square + 1.0 / 362880;
-    even = even * square + 1.0 / 720;
-    odd = odd * square + 1.0 / 5040;
-    even = even * square + 1.0 / 24;
-    odd = odd * square + 1.0 / 120;
-    even = even * square + 0.5;
-    odd = odd * square + 1.0 / 6;
-    even = even * square + 1;
-    odd = odd * square + 1;
-    int64_t bits;
-    memcpy(&bits, &shifted, sizeof(bits));
-    bits = (int64_t)((uint64_t)bits << 52) + ((int64_t)1023 << 52); /* 2 to the whole number */
-    double power;
-    memcpy(&power, &bits, sizeof(power));
-    return (odd * r + even) * power;
+typedef struct { /* some of the rows at hand, all of one label and one group */
+    int64_t n, label;
+    const void *const *x;
+    const double *weight;            /* NULL if all are 1 */
+    double *wrong, *shown_wrong;     /* sums of each model; NULL: not to be trained, or judged */
+    double *by_bias;                 /* of each model, not weighted yet */
+    void *gradient;                  /* the same, in the precision of the features */
+} Block;
+
+#define NUMBER float
+#define BITS int32_t
+#define OF(name) single_##name
+#include "_linear.h"
+#define NUMBER double
+#define BITS int64_t
+#define OF(name) double_##name
+#include "_linear.h"
+
+static void work(const Models *s, const Block *b) {
+    if (s->is_single) single_work(s, b);
+    else double_work(s, b);
 }
 
-INLINE double dot(int64_t n, const double *a, const double *b) {
-    double sums[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int u = 0; u < LANES; u++) sums[u] += a[i + u] * b[i + u];
-    for (; i < n; i++) sum += a[i] * b[i];
-    for (int u = 0; u < LANES; u++) sum += sums[u];
-    return sum;
+/* Makes the weights of models ready: as they are (0), or as they are shown (1). */
+static void fold(Models *s, int64_t shown) {
+    const double *theta = s->theta + shown * s->n_members * s->n_outputs * (s->n_features + 1);
+    if (s->is_single) single_fold(s, shown * s->n_outputs, theta);
+    else double_fold(s, shown * s->n_outputs, theta);
 }
-
-/* Rows and weights of models are in the precision of the table; all sums end in double precision.
-   Vectors of a row may reach beyond its end: there the next row comes, whose weights are 0. */
-#define SINGLES(array, k) (*(const Singles *)((const float *)(array) + (k)))
-#define DOUBLES(array, k) (*(const Vector *)((const double *)(array) + (k)))
-
-INLINE Vector first_half(Singles x) {
-    Half halves[2];
-    memcpy(halves, &x, sizeof(halves));
-    return __builtin_convertvector(halves[0], Vector);
-}
-
-INLINE Vector second_half(Singles x) {
-    Half halves[2];
-    memcpy(halves, &x, sizeof(halves));
-    return __builtin_convertvector(halves[1], Vector);
-}
-
-INLINE Vector four_sums(Vector a, Vector b, Vector c, Vector d) { /* of the numbers in each */
-    Vector ab = PICK(a, b, 0, 4, 2, 6) + PICK(a, b, 1, 5, 3, 7);
-    Vector cd = PICK(c, d, 0, 4, 2, 6) + PICK(c, d, 1, 5, 3, 7);
-    return PICK(ab, cd, 0, 1, 4, 5) + PICK(ab, cd, 2, 3, 6, 7);
-}
-
-INLINE Vector four_sums_of_singles(Singles a, Singles b, Singles c, Singles d) {
-    Singles ab = PICK_SINGLES(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
-                 PICK_SINGLES(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
-    Singles cd = PICK_SINGLES(c, d, 0, 8, 2, 10, 4, 12, 6, 14) +
-                 PICK_SINGLES(c, d, 1, 9, 3, 11, 5, 13, 7, 15);
-    Singles all = PICK_SINGLES(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) +
-                  PICK_SINGLES(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
-    return first_half(all) + second_half(all);
-}
-
-/* z (m x n) = theta (m x d) x' + bias, of one or two models and four rows, or one row. */
-INLINE void scores_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
-                      const void *theta, const double *bias, const void *const *x, double *z) {
-    Vector sums[2][4] = {{{0}}};
-    Singles single[2][4] = {{{0}}};
-    for (int64_t k = 0; is_single && k < d; k += 2 * WIDTH)
-        for (int i = 0; i < rows; i++) {
-            Singles features = SINGLES(x[i], k);
-            for (int j = 0; j < models; j++) single[j][i] += SINGLES(theta, j * d + k) * features;
-        }
-    for (int64_t k = 0; !is_single && k < d; k += WIDTH)
-        for (int i = 0; i < rows; i++) {
-            Vector features = DOUBLES(x[i], k);
-            for (int j = 0; j < models; j++) sums[j][i] += DOUBLES(theta, j * d + k) * features;
-        }
-    for (int j = 0; j < models; j++) {
-        Singles *own = single[j];
-        Vector found = bias[j] + (is_single ? four_sums_of_singles(own[0], own[1], own[2], own[3])
-                                            : four_sums(sums[j][0], sums[j][1], sums[j][2], sums[j][3]));
-        if (rows == 4) *(Vector *)(z + j * n) = found;
-        else z[j * n] = found[0];
-    }
-}
-
-INLINE void scores_of_rows(const int is_single, const int models, int64_t rows, int64_t n, int64_t d,
-                           const void *theta, const double *bias, const void *const *x, double *z) {
-    int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) scores_of(is_single, models, 4, n, d, theta, bias, x + i, z + i);
-    for (; i < rows; i++) scores_of(is_single, models, 1, n, d, theta, bias, x + i, z + i);
-}
-
-INLINE int find_scores_any(int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                           const void *theta, const double *bias, const void *const *x, double *z) {
-    int64_t two = 2 * d * (is_single ? sizeof(float) : sizeof(double));
-    for (int64_t j = 0; j < m; j += 2, theta = (const char *)theta + two, bias += 2, z += 2 * n) {
-        int is_last = j + 1 == m;
-        if (is_single && is_last) scores_of_rows(1, 1, rows, n, d, theta, bias, x, z);
-        else if (is_single) scores_of_rows(1, 2, rows, n, d, theta, bias, x, z);
-        else if (is_last) scores_of_rows(0, 1, rows, n, d, theta, bias, x, z);
-        else scores_of_rows(0, 2, rows, n, d, theta, bias, x, z);
-    }
-    return 0;
-}
-VERSIONS(int, find_scores, (int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                            const void *theta, const double *bias, const void *const *x, double *z),
-         (is_single, m, rows, n, d, theta, bias, x, z))
-
-/* gradient (m x d) += r (m x n) x (n x d), of some models and some rows. */
-INLINE void gradient_of(const int is_single, const int models, const int rows, int64_t n, int64_t d,
-                        const double *r, const void *const *x, double *gradient) {
-    double factor[2][8];
-    float rounded[2][8];
-    for (int j = 0; j < models; j++)
-        for (int i = 0; i < rows; i++) rounded[j][i] = (float)(factor[j][i] = r[j * n + i]);
-    for (int64_t k = 0; is_single && k < d; k += 2 * WIDTH) {
-        Singles sum[2] = {{0}}, other[2] = {{0}}; /* two sums, which do not wait for each other */
-        for (int i = 0; i < rows; i++) {
-            Singles features = SINGLES(x[i], k);
-            for (int j = 0; j < models; j++) {
-                if (i % 2) other[j] += rounded[j][i] * features;
-                else sum[j] += rounded[j][i] * features;
-            }
-        }
-        for (int j = 0; j < models; j++) {
-            Vector *to = (Vector *)(gradient + j * d + k);
-            Singles all = sum[j] + other[j];
-            to[0] += first_half(all);
-            to[1] += second_half(all);
-        }
-    }
-    for (int64_t k = 0; !is_single && k < d; k += WIDTH) {
-        Vector sum[2], other[2] = {{0}};
-        for (int j = 0; j < models; j++) sum[j] = *(Vector *)(gradient + j * d + k);
-        for (int i = 0; i < rows; i++) {
-            Vector features = DOUBLES(x[i], k);
-            for (int j = 0; j < models; j++) {
-                if (i % 2) other[j] += factor[j][i] * features;
-                else sum[j] += factor[j][i] * features;
-            }
-        }
-        for (int j = 0; j < models; j++)
-            *(Vector *)(gradient + j * d + k) = sum[j] + other[j];
-    }
-}
-
-INLINE void gradient_of_rows(const int is_single, const int models, const int step, int64_t rows,
-                             int64_t n, int64_t d, const double *r, const void *const *x,
-                             double *gradient) {
-    int64_t i = 0;
-    for (; i + step <= rows; i += step)
-        gradient_of(is_single, models, step, n, d, r + i, x + i, gradient);
-    for (; i < rows; i++) gradient_of(is_single, models, 1, n, d, r + i, x + i, gradient);
-}
-
-INLINE int add_gradient_any(int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                            const double *r, const void *const *x, double *gradient) {
-    for (int64_t j = 0; j < m; j += 2, r += 2 * n, gradient += 2 * d) {
-        int is_last = j + 1 == m;
-        if (is_single && is_last) gradient_of_rows(1, 1, 8, rows, n, d, r, x, gradient);
-        else if (is_single) gradient_of_rows(1, 2, 8, rows, n, d, r, x, gradient);
-        else if (is_last) gradient_of_rows(0, 1, 8, rows, n, d, r, x, gradient);
-        else gradient_of_rows(0, 2, 4, rows, n, d, r, x, gradient);
-    }
-    return 0;
-}
-VERSIONS(int, add_gradient, (int is_single, int64_t m, int64_t rows, int64_t n, int64_t d,
-                             const double *r, const void *const *x, double *gradient),
-         (is_single, m, rows, n, d, r, x, gradient))
 
 /* A scaled copy of a row in its precision; what comes after its features stays 0. */
-INLINE void copy_row(const Models *s, const void *from, void *to) {
-    int64_t d = s->n_features;
+static void copy_row(const Models *s, const void *from, void *to) {
     const float *single = from;
     const double *twice = from;
-    float *x = to;
-    double *y = to;
-    if (s->is_single)
-        for (int64_t k = 0; k < d; k++) x[k] = (float)((single[k] - s->offset[k]) * s->factor[k]);
-    else
-        for (int64_t k = 0; k < d; k++) y[k] = (twice[k] - s->offset[k]) * s->factor[k];
+    for (int64_t k = 0; s->is_single && k < s->n_features; k++)
+        ((float *)to)[k] = (float)((single[k] - s->offset[k]) * s->factor[k]);
+    for (int64_t k = 0; !s->is_single && k < s->n_features; k++)
+        ((double *)to)[k] = (twice[k] - s->offset[k]) * s->factor[k];
 }
 
-/* Asks the memory for rows of the next batch: where those of this one are, from i up to i + TILE.
-   They go to the second cache: the first is too small for a batch. */
-INLINE void ask_ahead(const Models *s, int64_t i) {
-    int64_t asked = MIN(s->row_size, 512); /* for longer ones processors ask by themselves */
-    for (int64_t end = MIN(i + TILE, s->n_next); i < end; i++) {
-        const char *features = (const char *)s->X + s->next[i] * s->row_size;
-        __builtin_prefetch(s->place + s->next[i]);
-        for (int64_t at = 0; at < asked; at += 64) __builtin_prefetch(features + at, 0, 1);
+/* Asks the memory for the rows that come `ahead` places after the i-th of n, up to the end-th; after
+   the rows at hand come those of the next batch. They go to the second cache. */
+static void ask_ahead(const Models *s, int64_t i, int64_t end, int64_t n) {
+    for (; i < end; i++) {
+        int64_t later = i + s->ahead - n; /* its place in the next batch, if not negative */
+        if (i < s->n_next) __builtin_prefetch(s->kind + s->next[i]);
+        if (later >= s->n_next) continue;
+        const char *features = later < 0 ? s->row[i + s->ahead]
+                                         : (const char *)s->X + s->next[later] * s->row_size;
+        for (int64_t at = 0; at < s->row_size; at += 64) __builtin_prefetch(features + at, 0, 1);
     }
 }
 
-/* Takes rows, ordered by cell: cell k has the places from start[2 k] up to start[2 k + 1]. Gives
+/* Takes rows, ordered by kind: kind k has the places from start[2 k] up to start[2 k + 1]. Gives
    the sum of their weights. */
-INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
+static double gather(Models *s, const int64_t *rows, int64_t n) {
     int64_t *start = s->start, last = s->n_rows - 1, row_size = s->row_size;
-    int64_t copy_size = s->n_inputs * (s->is_single ? sizeof(float) : sizeof(double));
+    int64_t copy_size = s->width * (s->is_single ? sizeof(float) : sizeof(double));
     double total = 0;
     s->n_present = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = s->place[rows[i]].cell;
+        int64_t k = s->kind[rows[i]];
         if (start[2 * k + 1]++ == 0) s->present[s->n_present++] = k;
     }
     for (int64_t c = 0, place = 0; c < s->n_present; c++) {
@@ -559,10 +402,9 @@ INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
         place += size;
     }
     for (int64_t i = 0; i < n; i++) {
-        int64_t row = rows[i], place = start[2 * s->place[row].cell + 1]++;
+        int64_t row = rows[i], place = start[2 * s->kind[row] + 1]++;
         const void *features = (const char *)s->X + row * row_size;
-        s->y[place] = s->place[row].label;
-        s->w[place] = s->weight ? s->weight[row] : 1;
+        if (s->weight) s->row_weight[place] = s->weight[row];
         s->row[place] = row == last ? s->last : features;
         if (s->is_direct) continue;
         s->row[place] = (char *)s->x + place * copy_size;
@@ -571,144 +413,54 @@ INLINE double gather_any(Models *s, const int64_t *rows, int64_t n) {
     for (int64_t c = 0; c < s->n_present; c++) {
         int64_t k = s->present[c];
         for (int64_t i = start[2 * k]; s->weight && i < start[2 * k + 1]; i++)
-            s->mass[c] += s->w[i];
+            s->mass[c] += s->row_weight[i];
         total += s->mass[c];
     }
     return total;
 }
-VERSIONS(double, gather, (Models *s, const int64_t *rows, int64_t n), (s, rows, n))
 
-/* Multiplies a number of each row at hand by its weight and that of its cell, over the total. */
-INLINE int weigh_rows_any(const Models *s, const double *weights, double total, int64_t n,
-                          double *z) {
-    for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c], end = s->start[2 * k + 1];
-        double scale = (weights ? weights[k] : 1) / total;
-        for (int64_t i = s->start[2 * k]; i < end; i++) z[i] *= scale;
-    }
-    for (int64_t i = 0; s->weight && i < n; i++) z[i] *= s->w[i];
-    return 0;
-}
-VERSIONS(int, weigh_rows, (const Models *s, const double *weights, double total, int64_t n,
-                           double *z), (s, weights, total, n, z))
-
-/* Scores of the rows at hand, by models of which `first` is the first. */
-static void score(Models *s, int64_t first, int64_t m, int64_t n) {
-    int64_t d = s->n_inputs, n_features = s->n_features;
-    for (int64_t j = 0; j < m; j++) { /* theta ((x - offset) factor) = (theta factor) x - ... */
-        const double *theta = s->theta + (first + j) * d;
-        double bias = theta[n_features], *folded = (double *)s->folded + j * d;
-        float *single = (float *)s->folded + j * d;
-        for (int64_t k = 0; k < n_features; k++) {
-            double weight = s->is_direct ? theta[k] * s->factor[k] : theta[k];
-            if (s->is_single) weight = single[k] = (float)weight;
-            else folded[k] = weight;
-            if (s->is_direct) bias -= weight * s->offset[k];
-        }
-        s->bias[j] = bias;
-    }
-    for (int64_t i = 0; i < n; i += TILE) {
-        find_scores(s->is_single, m, MIN(TILE, n - i), n, d, s->folded, s->bias, s->row + i, s->z + i);
-        ask_ahead(s, i);
-    }
-}
-
-/* The gradient by the weights, from that by the scores, which stands in z. */
-static void pull(Models *s, int64_t m, int64_t n) {
-    int64_t d = s->n_inputs, n_features = s->n_features;
-    memset(s->gradient, 0, m * d * sizeof(double));
-    for (int64_t i = 0; i < n; i += TILE)
-        add_gradient(s->is_single, m, MIN(TILE, n - i), n, d, s->z + i, s->row + i, s->gradient);
-    for (int64_t j = 0; j < m; j++) {
-        double *g = s->gradient + j * d, sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += s->z[j * n + i];
-        for (int64_t k = n_features; k < d; k++) g[k] = 0;
-        g[n_features] = sum;
-        for (int64_t k = 0; s->is_direct && k < n_features; k++)
-            g[k] = (g[k] - s->offset[k] * sum) * s->factor[k];
-    }
-}
-
-static void forget(Models *s) { /* what `gather` noted of the cells */
+static void forget(Models *s) { /* what `gather` noted of the kinds */
     for (int64_t c = 0; c < s->n_present; c++) s->start[2 * s->present[c] + 1] = 0;
 }
 
-/* The sum of log(1 + e) + max(z, 0) - y z: of the logs, as the log of a product of few factors. */
-INLINE double margin_losses(int64_t n, const double *z, const double *e, const double *y) {
-    double products[LANES], sums[LANES] = {0}, sum = 0;
-    for (int u = 0; u < LANES; u++) products[u] = 1;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int u = 0; u < LANES; u++) {
-            products[u] *= 1 + e[i + u];
-            sums[u] += (z[i + u] > 0 ? z[i + u] : 0) - y[i + u] * z[i + u];
+static int64_t gradient_size(const Models *s) { /* of one kind of rows */
+    return s->n_outputs * (s->is_beside ? s->n_features * s->stride : s->n_members * s->width);
+}
+
+/* Goes over the rows at hand, block by block. Sums of the rows of the c-th kind that is present stand
+   at c. */
+static void go_over(Models *s, int64_t n_rows, int is_trained, int is_judged) {
+    int64_t stride = s->stride, n_bias = s->n_outputs * stride;
+    int64_t size = gradient_size(s) * (s->is_single ? sizeof(float) : sizeof(double));
+    double *shown_wrong = s->kind_wrong + s->n_present * stride;
+    memset(s->kind_wrong, 0, 2 * s->n_present * stride * sizeof(double));
+    memset(s->loss, 0, stride * sizeof(double));
+    if (is_trained) {
+        memset(s->by_bias, 0, s->n_present * n_bias * sizeof(double));
+        memset(s->gradient, 0, s->n_present * size);
+    }
+    for (int64_t c = 0; c < s->n_present; c++) {
+        int64_t k = s->present[c], end = s->start[2 * k + 1];
+        for (int64_t i = s->start[2 * k]; i < end; i += s->tile) {
+            int64_t n = MIN(s->tile, end - i);
+            Block block = {n, k / s->n_groups, s->row + i, s->weight ? s->row_weight + i : NULL,
+                           is_trained ? s->kind_wrong + c * stride : NULL,
+                           is_judged ? shown_wrong + c * stride : NULL,
+                           s->by_bias + c * n_bias, (char *)s->gradient + c * size};
+            work(s, &block);
+            ask_ahead(s, i, i + n, n_rows);
         }
-    for (; i < n; i++) sum += log1p(e[i]) + (z[i] > 0 ? z[i] : 0) - y[i] * z[i];
-    for (int u = 0; u < LANES; u++) sum += log(products[u]) + sums[u];
-    return sum;
-}
-
-/* Of one member's margins: which rows are wrong; and their loss, or in place of the margins p - y. */
-INLINE int judge_margins_any(Models *s, double *restrict z, int64_t n, double *loss) {
-    double *restrict e = s->e, *restrict wrong = s->wrong;
-    const double *restrict y = s->y;
-    for (int64_t i = 0; i < n; i++) wrong[i] = fabs((z[i] > 0 ? 1 : 0) - y[i]);
-    for (int64_t i = 0; loss && i < n; i++) e[i] = exp_of_minus(fabs(z[i]));
-    for (int64_t i = 0; !loss && i < n; i++) {
-        double odds = exp_of_minus(fabs(z[i]));
-        z[i] = (z[i] > 0 ? 1 : odds) / (1 + odds) - y[i];
     }
-    if (loss && s->weight) {
-        for (int64_t i = 0; i < n; i++)
-            *loss += s->w[i] * (log1p(e[i]) + (z[i] > 0 ? z[i] : 0) - y[i] * z[i]);
-    }
-    for (int64_t i = 0; loss && !s->weight && i < n; i += PIECE)
-        *loss += margin_losses(MIN(PIECE, n - i), z + i, e + i, y + i);
-    return 0;
-}
-VERSIONS(int, judge_margins, (Models *s, double *z, int64_t n, double *loss), (s, z, n, loss))
-
-/* The same of logits (outputs x n). */
-INLINE int judge_logits_any(Models *s, double *z, int64_t n, double *loss) {
-    double *best = s->e;
-    int64_t n_outputs = s->n_outputs;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t label = (int64_t)s->y[i], highest = 0;
-        for (int64_t o = 1; o < n_outputs; o++)
-            if (z[o * n + i] > z[highest * n + i]) highest = o;
-        s->wrong[i] = highest != label;
-        best[i] = z[highest * n + i];
-        if (loss) *loss += s->w[i] * (best[i] - z[label * n + i]);
-    }
-    double *sum = s->e + n;
-    memset(sum, 0, n * sizeof(double));
-    for (int64_t o = 0; o < n_outputs; o++) {
-        for (int64_t i = 0; i < n; i++) z[o * n + i] = exp_of_minus(best[i] - z[o * n + i]);
-        for (int64_t i = 0; i < n; i++) sum[i] += z[o * n + i];
-    }
-    for (int64_t i = 0; loss && i < n; i++) *loss += s->w[i] * log(sum[i]);
-    for (int64_t o = 0; o < n_outputs; o++)
-        for (int64_t i = 0; i < n; i++) z[o * n + i] = z[o * n + i] / sum[i] - (s->y[i] == o);
-    return 0;
-}
-VERSIONS(int, judge_logits, (Models *s, double *z, int64_t n, double *loss), (s, z, n, loss))
-
-static void judge(Models *s, double *z, int64_t n, double *loss) {
-    if (s->n_outputs == 1) judge_margins(s, z, n, loss);
-    else judge_logits(s, z, n, loss);
 }
 
 /* Adds the rows of a member that are right, and wrong, to those of its cells. */
-INLINE int count_any(Models *s, double *right, double *wrong) {
+static void count(const Models *s, const double *kind_wrong, double *right, double *wrong) {
     for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c], first = s->start[2 * k], n = s->start[2 * k + 1] - first;
-        double bad = dot(n, s->wrong + first, s->w + first);
-        right[k] += s->mass[c] - bad;
-        wrong[k] += bad;
+        int64_t cell = s->present[c] % s->n_cells; /* cells are kinds, or groups of any label */
+        right[cell] += s->mass[c] - kind_wrong[c * s->stride];
+        wrong[cell] += kind_wrong[c * s->stride];
     }
-    return 0;
 }
-VERSIONS(int, count, (Models *s, double *right, double *wrong), (s, right, wrong))
 
 static void pool_labels(Models *s, double *counts) { /* cells hold the rows of every label */
     for (int64_t g = 0; g < s->n_groups; g++) {
@@ -718,55 +470,80 @@ static void pool_labels(Models *s, double *counts) { /* cells hold the rows of e
     }
 }
 
-/* Counts and losses of the models as they are shown, from their scores of the rows at hand. */
-static void take_in(Models *s, double *z, int64_t n, int64_t place) {
+/* Counts and losses of the models as they are shown, on the rows at hand. */
+static void take_in(Models *s, int64_t place) {
     int64_t size = 2 * s->n_cells;
+    const double *wrong = s->kind_wrong + s->n_present * s->stride;
     double *counts = s->judged_counts + place * s->n_members * size;
-    double *loss = s->judged_loss + place * s->n_members;
     for (int64_t m = 0; m < s->n_members; m++, counts += size) {
-        judge(s, z + m * s->n_outputs * n, n, loss + m);
-        count(s, counts, counts + s->n_cells);
+        s->judged_loss[place * s->n_members + m] += s->loss[m];
+        count(s, wrong + m, counts, counts + s->n_cells);
     }
+}
+
+/* The gradient of all rows at hand, from those of each kind: by the weights of the cells over the
+   total. */
+static void blend_kinds(Models *s, double total) {
+    int64_t stride = s->stride, n_bias = s->n_outputs * stride;
+    for (int64_t c = 0; c < s->n_present; c++) {
+        double *blend = s->blend + c * stride;
+        int64_t cell = s->present[c] % s->n_cells;
+        for (int64_t m = 0; m < s->n_members; m++)
+            blend[m] = (s->is_active ? s->weights[m * s->n_cells + cell] : 1) / total;
+        for (int64_t i = 0; i < n_bias; i++) {
+            double before = c ? s->by_bias[i] : 0;
+            s->by_bias[i] = before + blend[i % stride] * s->by_bias[c * n_bias + i];
+        }
+    }
+    if (s->is_single) single_blend(s, s->n_present);
+    else double_blend(s, s->n_present);
+}
+
+/* Moves one member along its gradient. */
+static void descend(Models *s, int64_t m, double factor) {
+    int64_t d = s->n_features, size = s->n_outputs * (d + 1), apart = s->is_beside ? s->stride : 1;
+    double *theta = s->theta + m * size, *g = s->counts, shorter = 1;
+    double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
+    for (int64_t o = 0; o < s->n_outputs; o++) {
+        const double *own = s->by_weight + (s->is_beside ? o * d * s->stride + m
+                                                         : (o * s->n_members + m) * s->width);
+        double *to = g + o * (d + 1), by_bias = s->by_bias[o * s->stride + m];
+        for (int64_t k = 0; k < d; k++) {
+            double by_weight = own[k * apart];
+            to[k] = s->is_direct ? (by_weight - s->offset[k] * by_bias) * s->factor[k] : by_weight;
+        }
+        to[d] = by_bias;
+    }
+    if (s->clip[m] < INFINITY) {
+        double norm = 0;
+        for (int64_t i = 0; i < size; i++) norm += g[i] * g[i];
+        double allowed = s->clip[m] / (sqrt(norm * *s->gain) + 1e-6);
+        shorter = MIN(allowed, 1);
+    }
+    for (int64_t i = 0; i < size; i++) theta[i] += step * (shorter * g[i] + decay * theta[i]);
 }
 
 /* One step; if `place` is not negative, the models shown are judged by these rows on the way. */
 static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, int64_t place) {
-    int64_t n_all = s->n_members * s->n_cells, size = s->n_outputs * s->n_inputs;
-    int64_t n_scores = s->n_members * s->n_outputs;
+    int64_t n_all = s->n_members * s->n_cells;
     double total = gather(s, rows, n), *counts = s->counts;
-    score(s, 0, (place < 0 ? 1 : 2) * n_scores, n);
-    if (place >= 0) take_in(s, s->z + n_scores * n, n, place);
-    memset(counts, 0, 2 * n_all * sizeof(double));
-    for (int64_t m = 0; m < s->n_members; m++) {
-        double *right = counts + m * s->n_cells, *wrong = right + n_all;
-        judge(s, s->z + m * s->n_outputs * n, n, NULL);
-        if (!s->is_active) continue;
-        count(s, right, wrong);
-        if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
-    }
+    fold(s, 0);
+    go_over(s, n, 1, place >= 0);
+    if (place >= 0) take_in(s, place);
     if (s->is_active) {
+        memset(counts, 0, 2 * n_all * sizeof(double));
+        for (int64_t m = 0; m < s->n_members; m++) {
+            double *right = counts + m * s->n_cells, *wrong = right + n_all;
+            count(s, s->kind_wrong + m, right, wrong);
+            if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
+        }
         estimate_errors(s->problem, counts, s->rows, s->errors);
         find_levels(s->problem, s->errors);
         ascend(s->problem, s->multipliers, 1);
         weigh(s->problem, s->weights);
     }
-    if (total < 1e-30) total = 1e-30;
-    for (int64_t r = 0; r < n_scores; r++) {
-        const double *weights = s->weights + r / s->n_outputs * s->n_cells;
-        weigh_rows(s, s->is_active ? weights : NULL, total, n, s->z + r * n);
-    }
-    pull(s, n_scores, n);
-    for (int64_t m = 0; m < s->n_members; m++) {
-        double *theta = s->theta + m * size, *g = s->gradient + m * size, shorter = 1;
-        double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
-        if (s->clip[m] < INFINITY) {
-            double norm = 0;
-            for (int64_t i = 0; i < size; i++) norm += g[i] * g[i];
-            double allowed = s->clip[m] / (sqrt(norm * *s->gain) + 1e-6);
-            shorter = MIN(allowed, 1);
-        }
-        for (int64_t i = 0; i < size; i++) theta[i] += step * (shorter * g[i] + decay * theta[i]);
-    }
+    blend_kinds(s, MAX(total, 1e-30));
+    for (int64_t m = 0; m < s->n_members; m++) descend(s, m, factor);
     forget(s);
 }
 
@@ -778,13 +555,13 @@ static int are_finite(int64_t n, const double *numbers, double largest) {
 
 /* Judges the models shown by the rows that are there for it. */
 static int judge_shown(Models *s, int64_t place) {
-    int64_t n_scores = s->n_members * s->n_outputs;
+    fold(s, 1);
     for (int64_t first = 0; first < s->n_judged; first += PIECE) {
         int64_t n = MIN(PIECE, s->n_judged - first);
         gather(s, s->judged + first, n);
         s->next = s->judged + first + n, s->n_next = MIN(PIECE, s->n_judged - first - n);
-        score(s, n_scores, n_scores, n);
-        take_in(s, s->z, n, place);
+        go_over(s, n, 0, 1);
+        take_in(s, place);
         forget(s);
     }
     return are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
@@ -792,7 +569,7 @@ static int judge_shown(Models *s, int64_t place) {
 
 /* All the state of an epoch's end goes into one of the slots, in turn. */
 static int keep_epoch(Models *s, int64_t epoch) {
-    int64_t n_theta = s->n_members * s->n_outputs * s->n_inputs, n_cells = s->n_members * s->n_cells;
+    int64_t n_theta = s->n_members * s->n_outputs * (s->n_features + 1), n_cells = s->n_members * s->n_cells;
     int64_t n_multipliers = s->problem->n_sides * s->problem->n_levels;
     double *slot = s->slots + epoch % s->n_slots * s->n_state, *to = slot;
     const double *parts[] = {s->theta + n_theta, s->rows, s->errors, s->multipliers, s->weights};
@@ -803,7 +580,8 @@ static int keep_epoch(Models *s, int64_t epoch) {
 
 static int run_epoch(Models *s, int64_t epoch, int64_t place, const int64_t *rows, int64_t n,
                      const double *factors) {
-    int64_t n_theta = s->n_members * s->n_outputs * s->n_inputs;
+    int64_t n_theta = s->n_members * s->n_outputs * (s->n_features + 1);
+    if (place >= 0) fold(s, 1);
     for (int64_t step = 0; step < s->n_steps; step++) {
         int64_t first = step * s->batch_size, left = n - first;
         s->n_next = MAX(0, MIN(left - s->batch_size, s->batch_size));
@@ -822,10 +600,40 @@ static int run_epoch(Models *s, int64_t epoch, int64_t place, const int64_t *row
 
 static void free_models(PyObject *capsule) {
     Models *s = PyCapsule_GetPointer(capsule, NULL);
-    free(s->x);
-    free(s->start);
-    free(s->row);
+    free(s->memory);
     free(s);
+}
+
+/* Room for so many numbers of this size, zeros, in one piece of memory: first counted, then given. */
+static void *room(Models *s, int64_t n, int64_t size) {
+    char *place = s->memory ? (char *)s->memory + s->used : NULL;
+    s->used += (n * size + 63) / 64 * 64;
+    return place;
+}
+
+static void lay_out(Models *s) {
+    int64_t number = s->is_single ? sizeof(float) : sizeof(double), d = s->n_features;
+    int64_t b = MAX(s->batch_size, PIECE), kinds = MIN(s->n_kinds, b), models = 2 * s->n_outputs * s->stride;
+    int64_t n_numbers = MAX(2 * s->n_members * s->n_cells, s->n_outputs * (d + 1));
+    s->used = 0;
+    s->x = room(s, s->is_direct ? 0 : b * s->width, number);
+    s->last = room(s, s->width, number); /* with zeros after it, where the table has no more memory */
+    s->folded = room(s, models * (s->is_beside ? d : s->width), number);
+    s->bias = room(s, models, number);
+    s->z = room(s, s->tile * models, number);
+    s->wrong = room(s, 3 * s->tile * s->stride, number);
+    s->row = room(s, b, sizeof(void *));
+    s->row_weight = room(s, s->weight ? b : 0, sizeof(double));
+    s->start = room(s, 2 * s->n_kinds, sizeof(int64_t));
+    s->present = room(s, kinds, sizeof(int64_t));
+    s->mass = room(s, kinds, sizeof(double));
+    s->loss = room(s, s->stride, sizeof(double));
+    s->blend = room(s, kinds * s->stride, sizeof(double));
+    s->kind_wrong = room(s, 2 * kinds * s->stride, sizeof(double));
+    s->by_bias = room(s, kinds * s->n_outputs * s->stride, sizeof(double));
+    s->gradient = room(s, kinds * gradient_size(s), number);
+    s->by_weight = room(s, gradient_size(s), sizeof(double));
+    s->counts = room(s, n_numbers, sizeof(double)); /* or the gradient of one member */
 }
 
 /* (problem, sizes, pointers) -> linear models. Sizes and pointers in the order below. */
@@ -834,11 +642,12 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     Models *s = calloc(1, sizeof(Models));
     if (!s) return PyErr_NoMemory();
     s->problem = PyCapsule_GetPointer(args[0], NULL);
-    int64_t *sizes[] = {&s->n_features, &s->n_inputs, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
-                        &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots, &s->first_averaged,
-                        &s->is_single, &s->is_active, &s->n_state, &s->is_direct, &s->n_rows};
+    int64_t *sizes[] = {&s->n_features, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
+                        &s->n_judged, &s->n_cells, &s->n_groups, &s->n_kinds, &s->n_slots,
+                        &s->first_averaged, &s->is_single, &s->is_active, &s->n_state,
+                        &s->is_direct, &s->n_rows};
     for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
-    void **pointers[] = {(void **)&s->X, (void **)&s->place, (void **)&s->judged,
+    void **pointers[] = {(void **)&s->X, (void **)&s->kind, (void **)&s->judged,
                          (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
                          (void **)&s->rate, (void **)&s->decay,
                          (void **)&s->clip, (void **)&s->gain, (void **)&s->ignores_labels,
@@ -847,34 +656,24 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
                          (void **)&s->judged_counts, (void **)&s->judged_loss,
                          (void **)&s->slots};
     for (int i = 0; i < 20; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    int64_t b = MAX(s->batch_size, PIECE), outputs = s->n_members * s->n_outputs;
-    int64_t copied = (s->is_direct ? 0 : b) * s->n_inputs;
-    s->x = calloc(copied + s->n_inputs + 2 * b * outputs + 3 * outputs * s->n_inputs + 2 * outputs +
-                   5 * b + s->n_cells + 2 * s->n_members * s->n_cells, sizeof(double));
-    s->start = calloc(3 * s->n_cells, sizeof(int64_t));
-    s->row = malloc(b * sizeof(void *));
-    if (PyErr_Occurred() || !s->x || !s->start || !s->row) {
-        free(s->x);
-        free(s->start);
-        free(s->row);
+    int64_t number = s->is_single ? sizeof(float) : sizeof(double), lanes = 32 / number;
+    int64_t filled = (s->n_members + lanes - 1) / lanes * lanes, d = s->n_features;
+    s->width = (d + lanes - 1) / lanes * lanes;
+    s->is_beside = filled * d <= s->n_members * (s->width + ALONG);
+    s->stride = s->is_beside ? filled : s->n_members;
+    s->row_size = d * number;
+    s->tile = s->is_beside ? TILE : MAX(8, MIN(TILE, FIRST_CACHE / MAX(1, s->row_size) / 8 * 8));
+    s->ahead = s->batch_size; /* rows that are copied are asked for a batch ahead */
+    if (s->is_direct) s->ahead = MAX(1, MIN(s->ahead, SECOND_CACHE / MAX(1, s->row_size)));
+    lay_out(s);
+    s->memory = PyErr_Occurred() ? NULL : calloc(1, s->used);
+    if (!s->memory) {
         free(s);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    s->row_size = s->n_features * (s->is_single ? sizeof(float) : sizeof(double));
-    s->last = s->x + copied; /* with zeros after it, where the table has no more memory */
+    lay_out(s);
     if (s->n_rows > 0)
         memcpy(s->last, (const char *)s->X + (s->n_rows - 1) * s->row_size, s->row_size);
-    s->z = s->last + s->n_inputs;
-    s->gradient = s->z + 2 * b * outputs;
-    s->folded = s->gradient + outputs * s->n_inputs;
-    s->bias = s->gradient + 3 * outputs * s->n_inputs;
-    s->e = s->bias + 2 * outputs;
-    s->y = s->e + 2 * b;
-    s->w = s->y + b;
-    s->wrong = s->w + b;
-    s->mass = s->wrong + b;
-    s->counts = s->mass + s->n_cells;
-    s->present = s->start + 2 * s->n_cells;
     return PyCapsule_New(s, NULL, free_models);
 }
 
@@ -908,6 +707,21 @@ static PyObject *judge_models(PyObject *module, PyObject *const *args, Py_ssize_
     return PyBool_FromLong(is_finite);
 }
 
+/* (rows, columns, whether single precision, table, weights of rows or 0, mean, variance, scratch). */
+static PyObject *moments(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 8) return PyErr_Format(PyExc_TypeError, "expected 8 arguments, got %zd", n_args);
+    int64_t n = PyLong_AsLongLong(args[0]), d = PyLong_AsLongLong(args[1]);
+    int is_single = PyObject_IsTrue(args[2]);
+    const void *table = PyLong_AsVoidPtr(args[3]);
+    const double *weight = POINTER(const double, args[4]);
+    double *mean = POINTER(double, args[5]), *variance = POINTER(double, args[6]);
+    double *scratch = POINTER(double, args[7]);
+    if (PyErr_Occurred()) return NULL;
+    if (is_single) single_moments(n, d, table, weight, mean, variance, scratch);
+    else double_moments(n, d, table, weight, mean, variance, scratch);
+    Py_RETURN_NONE;
+}
+
 /* -- hidden layers of stacks ----------------------------------------------------------------- */
 
 typedef struct { /* of one layer: M members, each with units, each with a number for every row */
@@ -917,6 +731,8 @@ typedef struct { /* of one layer: M members, each with units, each with a number
     float *mean, *variance, *centred, *h, *inverse, *slope;
     double kept, momentum, eps; /* kept: 1 / share of the units that are kept */
 } Layer;
+
+#define LANES 8 /* sums that are independent of each other, so that compilers vectorise */
 
 INLINE float sum_of(int64_t n, const float *a) {
     float sums[2 * LANES] = {0}, sum = 0;
@@ -1025,6 +841,7 @@ static PyMethodDef methods[] = {
     {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
     {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
     {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},
+    {"moments", (PyCFunction)(void (*)(void))moments, METH_FASTCALL, "Mean and variance of columns."},
     {"activate", (PyCFunction)(void (*)(void))activate, METH_FASTCALL, "A hidden layer."},
     {"deactivate", (PyCFunction)(void (*)(void))deactivate, METH_FASTCALL, "The way back."},
     {NULL, NULL, 0, NULL}};

@@ -29,7 +29,8 @@ def is_built_from(module: Any, source: Path) -> bool:
     """
     if not source.is_file():
         return True
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    parts = [part for part in (source, source.with_name("_linear.h")) if part.is_file()]
+    digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
     return bool(getattr(module, "BUILT_FROM", None) == digest)
 
 
@@ -225,6 +226,21 @@ def judge_models(models: tuple[Any, ...], place: int) -> bool:
     """Writes to a place how good the models are after the last epoch; whether that is finite."""
     finite: bool = _step.judge_models(models[0], place)
     return finite
+
+
+def column_moments(X: Any, weight: Any) -> tuple[Any, Any]:
+    """Mean and variance of each column of an array, in double precision.
+
+    Args:
+        X: (n, d) NumPy array in single or double precision, of rows that lie one after the other.
+        weight: (n,) array in double precision, or None.
+    """
+    n, d = X.shape
+    found = torch.empty(4, d, dtype=torch.float64)  # the last two are scratch
+    address = 0 if weight is None else weight.ctypes.data
+    places = [part.data_ptr() for part in found[:3]]
+    _step.moments(n, d, X.dtype.itemsize == 4, X.ctypes.data, address, *places)
+    return found[0].numpy(), found[1].numpy()
 
 
 class CompiledLayer:

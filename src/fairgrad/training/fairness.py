@@ -18,6 +18,7 @@ in a stack with measures of errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -482,12 +483,17 @@ class StackCells:
         self.code = table.label * n_groups + table.group if by_label else table.group
         self.weight, self.label, self.dtype = table.weight, table.label, table.dtype
         self.is_dense = self.n_cells <= max_dense
-        if self.is_dense:
-            membership = self.code[:, None] == torch.arange(self.n_cells)
-            ones = 1.0 if self.weight is None else self.weight[:, None]
-            # The labels stand beside, so that one look-up gives both.
-            label = self.label[:, None].to(self.dtype)
-            self.membership_and_label = torch.cat([membership.to(self.dtype) * ones, label], dim=1)
+
+    @cached_property
+    def membership_and_label(self) -> Tensor:
+        """(n, K + 1) the weight of each row in its cell; labels beside, so one look-up gives both.
+
+        Made when first needed: compiled epochs do not.
+        """
+        membership = self.code[:, None] == torch.arange(self.n_cells)
+        ones = 1.0 if self.weight is None else self.weight[:, None]
+        label = self.label[:, None].to(self.dtype)
+        return torch.cat([membership.to(self.dtype) * ones, label], dim=1)
 
     def take(self, index: Tensor, valid: Tensor | None) -> CellBatch:
         """The cells of some rows, index (S, B); entries that are not valid weigh nothing."""

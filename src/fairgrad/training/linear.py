@@ -2,8 +2,8 @@
 
 What a step of a linear model computes is so little that starting its operations costs most of the
 time. Here one call trains all members of a stream for one epoch and judges them. It gives what
-`fairgrad.training.trainer` gives by single steps, up to rounding: products of rows and weights are
-in the precision of the features, sums over rows and all state in double precision.
+`fairgrad.training.trainer` gives by single steps, up to rounding: scores, and gradients of a step,
+are in the precision of the features, counts and all state in double precision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairgrad import dual
 from fairgrad.torch.compiled import (
@@ -25,6 +24,7 @@ from fairgrad.torch.compiled import (
 )
 from fairgrad.training.networks import LinearStack
 from fairgrad.training.optimizers import Sgd
+from fairgrad.training.plan import can_fold
 from fairgrad.training.table import Streams
 
 if TYPE_CHECKING:
@@ -37,16 +37,7 @@ MAX_COUNTS = 2**20
 """So many numbers are counted before they become a history."""
 
 VECTOR = {torch.float32: 8, torch.float64: 4}
-"""The inputs of a model are filled up with zeros to a multiple of this."""
-
-MOST_DIRECT = 5
-"""So few models, or outputs of models, read rows where they are; for more, rows are copied."""
-
-LARGEST_OFFSET = {torch.float32: 10.0, torch.float64: 1e4}
-"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
-
-LARGEST_SCALE = 1e30
-"""Scales of features beyond it, or below its inverse, are not multiplied into weights either."""
+"""Features are read as if there were a multiple of so many."""
 
 ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights")
 """The state of linear models, in the order in which it is kept."""
@@ -156,7 +147,6 @@ class LinearStream:
         n_cells = fairness.cells.n_cells
         judged = stack.evaluation.streams.rows[stream]
         self.is_judged_later = torch.equal(judged, self.batches.rows[stream])
-        self.width = VECTOR[table.dtype]
         start = {"parameters": self._joined(network.parameters[own].double())}
         start |= {name: fairness.state[name][own].clone() for name in ARRAYS[1:]}
         start["multipliers"] = self._by_side(start["multipliers"])
@@ -180,7 +170,6 @@ class LinearStream:
         self.multipliers_now = start["multipliers"].numpy()
         sizes = (
             self.n_features,
-            self.shapes["parameters"][2],
             self.n_outputs,
             self.n_members,
             self.batches.batch_size,
@@ -188,6 +177,7 @@ class LinearStream:
             len(judged),
             n_cells,
             fairness.n_groups,
+            fairness.n_groups * table.n_labels,
             n_slots,
             first_averaged,
             table.dtype == torch.float32,
@@ -198,7 +188,7 @@ class LinearStream:
         )
         arrays = (
             table.raw,
-            torch.stack([fairness.cells.code, table.label], dim=1).int(),
+            (table.label * fairness.n_groups + table.group).int(),
             judged,
             None if weight is None else weight.double(),
             offset,
@@ -218,16 +208,13 @@ class LinearStream:
     def _reads_directly(self, table: TrainingTable) -> bool:
         """Whether rows are read where they are, and scaled by way of the weights.
 
-        Inputs are read as if all had as many as a model, into the next row; only the last row of
-        the table has a copy with room after it.
+        Rows are read up to a whole number of vectors, into the next row; only the last row of the
+        table has a copy with room after it.
         """
-        offset, scale = table.scaling
-        is_exact = ((offset / scale).abs() <= LARGEST_OFFSET[table.dtype]).all()
-        is_usual = ((scale <= LARGEST_SCALE) & (scale >= 1 / LARGEST_SCALE)).all()
-        n_inputs = self.shapes["parameters"][2]
-        has_room = n_inputs <= 2 * self.n_features
-        few = self.n_members * self.n_outputs <= MOST_DIRECT
-        return few and has_room and bool(is_exact) and bool(is_usual)
+        offset, scale = (part.numpy() for part in table.scaling)
+        n_read = self.n_features + -self.n_features % VECTOR[table.dtype]
+        dtype = str(table.dtype).removeprefix("torch.")
+        return n_read <= 2 * self.n_features and can_fold(offset, scale, dtype)
 
     def epoch(self, epoch: int, place: int, factors: Tensor) -> bool:
         """Trains one epoch; the one before is judged into this place, unless it is negative."""
@@ -273,11 +260,9 @@ class LinearStream:
         return by_member.transpose(0, 1).reshape(self.n_sides, -1).clone()
 
     def _joined(self, parameters: Tensor) -> Tensor:
-        """(T, outputs, inputs): the bias of each output beside its weights, then zeros."""
+        """(T, outputs, features + 1): the bias of each output beside its weights."""
         weight = parameters[:, : -self.n_outputs].view(self.n_members, self.n_outputs, -1)
-        n_zeros = -(self.n_features + 1) % self.width
-        joined = torch.cat([weight, parameters[:, -self.n_outputs :, None]], dim=2)
-        return functional.pad(joined, (0, n_zeros))
+        return torch.cat([weight, parameters[:, -self.n_outputs :, None]], dim=2)
 
     def _parted(self, joined: Tensor) -> Tensor:
         """(T, P): the weights of all outputs, then their biases."""

@@ -20,11 +20,27 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from fairgrad.groups import Groups, Ints
+    from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.training.table import TrainingTable
 
 SOLVERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
+
+LARGEST_OFFSET = {"float32": 10.0, "float64": 1e4}
+"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
+
+LARGEST_SCALE = 1e30
+"""Scales of features beyond it, or below its inverse, are not multiplied into weights either."""
+
+
+def can_fold(offset: Floats, scale: Floats, dtype: Any) -> bool:
+    """Whether weights can take over the scaling, ``(X - offset) / scale``, of features as they are.
+
+    Then no scaled copy of the features is needed, and little precision of this type is lost.
+    """
+    largest = LARGEST_OFFSET.get(str(dtype), 0.0)
+    is_usual = (scale <= LARGEST_SCALE) & (scale >= 1 / LARGEST_SCALE)
+    return bool(is_usual.all() and (np.abs(offset) <= largest * scale).all())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,57 @@
+"""Means and standard deviations of features, against NumPy's."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairgrad.sklearn.rows import moments
+from fairgrad.torch import compiled
+from fairgrad.training.plan import can_fold
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "not compiled"])
+def way(request, monkeypatch):
+    if request.param and not compiled.is_compiled:
+        pytest.skip("no compiler when it was installed")
+    monkeypatch.setattr(compiled, "is_compiled", request.param)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (3000, 1), (2500, 17), (40, 700)])
+@pytest.mark.usefixtures("way")
+def test_moments_are_those_of_numpy(n, d, weighted, dtype):
+    rng = np.random.default_rng(n + d)
+    X = (rng.normal(size=(n, d)) * rng.uniform(0.1, 9, d) + 100 * rng.normal(size=d)).astype(dtype)
+    weight = rng.random(n) if weighted else None
+    if weighted and n > 1000:
+        weight[: n // 2] = 0.0
+    mean, variance = moments(X, weight)
+    exact = X.astype(np.float64)
+    expected = np.average(exact, axis=0, weights=weight)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12 if dtype == np.float64 else 1e-6)
+    squares = np.average((exact - expected) ** 2, axis=0, weights=weight)
+    np.testing.assert_allclose(variance, squares, rtol=1e-5, atol=1e-10)
+
+
+def test_rows_that_do_not_lie_one_after_the_other():
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(50, 4)))
+    mean, variance = moments(X, None)
+    np.testing.assert_allclose(mean, X.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(variance, X.var(0), rtol=1e-12)
+
+
+@given(st.floats(-50, 50), st.floats(0.1, 10))
+def test_weights_that_take_over_the_scaling_give_the_same_scores(offset, scale):
+    rng = np.random.default_rng(0)
+    offsets, scales = np.array([offset, 0.0]), np.array([scale, 1.0])
+    X = (rng.normal(size=(100, 2)) * scales + offsets).astype(np.float32)
+    if not can_fold(offsets, scales, X.dtype):
+        assert abs(offset) > 10 * scale
+        return
+    weight = np.array([2.0, -1.0])
+    expected = ((X - offsets) / scales) @ weight
+    folded = (weight / scales).astype(np.float32)
+    found = X @ folded - folded.astype(np.float64) @ offsets
+    np.testing.assert_allclose(found, expected, atol=1e-4)
