@@ -76,9 +76,9 @@ bench-smoke: .venv/dev
 	$(BIN)/fairgrad-bench run --plan smoke --jobs 2 --records build/bench-smoke/records
 	$(BIN)/fairgrad-bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
 
-# Odd inputs, killed processes, full disks: is it as promised?
+# Odd inputs, killed processes, full disks: is it as promised? About ten minutes.
 reliability: .venv/dev
-	$(BIN)/python -m reliability fuzz faults
+	$(BIN)/python -m reliability fuzz faults --trials 10
 
 # The pictures in the README, from the demo's report.
 pictures: .venv/dev

@@ -11,7 +11,8 @@ like, or delete rows to redo them.
 `summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
 how often another method with the same inputs and the same kind of model is better in both figures.
 
-What fairlearn's reduction and threshold optimiser predict is random; drawn with seed 0.
+What fairlearn's reduction and threshold optimiser predict is random. Their figures are those to be
+expected: accuracy and levels of the chances, not of one draw.
 """
 
 from __future__ import annotations
@@ -116,10 +117,18 @@ class FittingProblem:
 
 @dataclass(frozen=True, eq=False)
 class FittedMethod:
-    """How it predicts, and the worst level it says it has on the rows it was made fair on."""
+    """How it predicts, and the worst level it says it has on the rows it was made fair on.
+
+    Attributes:
+        predict: the labels of rows; of a method whose predictions are random, the chance that each
+            row gets label 1.
+        own_max: that level.
+        is_random: whether its predictions are random.
+    """
 
     predict: Callable[[StrangerTable], NDArray[Any]]
     own_max: float = np.nan
+    is_random: bool = False
 
 
 def _learner(kind: str, seed: int = 0) -> Any:
@@ -135,8 +144,10 @@ def fit_ours(problem: FittingProblem, model: Any) -> FittedMethod:
     rows = problem.train
     model.fit(rows.X, rows.y, sensitive_features=rows.s)
     values = (lambda own: {"sensitive_features": own.s}) if problem.aware else (lambda _: {})
+    levels = getattr(model, "levels_cross_fitted_", None)  # what trees are to keep epsilon on
+    levels = model.levels_ if levels is None else levels
     return FittedMethod(
-        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(model.levels_)))
+        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(levels)))
     )
 
 
@@ -197,7 +208,12 @@ def reduction(
         return scaling.transform(problem.inputs(own))
 
     model.fit(scaled(rows), rows.y.astype(int), sensitive_features=rows.group)
-    return FittedMethod(lambda own: np.asarray(model.predict(scaled(own), random_state=0)))
+
+    def chance(own: StrangerTable) -> NDArray[Any]:
+        found = model._pmf_predict(scaled(own))  # noqa: SLF001 - the chances have no public name
+        return np.asarray(found)[:, 1]
+
+    return FittedMethod(chance, is_random=True)
 
 
 def threshold(
@@ -216,11 +232,13 @@ def threshold(
         tol=None if measure == "equalized_odds" else epsilon or None,
     )
     optimizer.fit(problem.inputs(rows), rows.y.astype(int), sensitive_features=rows.group)
-    return FittedMethod(
-        lambda own: np.asarray(
-            optimizer.predict(problem.inputs(own), sensitive_features=own.group, random_state=0)
-        )
-    )
+
+    def chance(own: StrangerTable) -> NDArray[Any]:
+        values = {"sensitive_features": own.group}
+        found = optimizer._pmf_predict(problem.inputs(own), **values)  # noqa: SLF001 - as above
+        return np.asarray(found)[:, 1]
+
+    return FittedMethod(chance, is_random=True)
 
 
 def plug_in(
@@ -293,14 +311,26 @@ class ResultFile:
         write_whole(self.path, pd.DataFrame([*self.rows.values()]).to_csv(index=False))
 
 
-def figures(rows: StrangerTable, predicted: Any, measure: str) -> tuple[float, float, float]:
-    """Accuracy, mean and largest gap of the groups that are large enough to be judged."""
+def figures(
+    rows: StrangerTable, predicted: NDArray[Any], measure: str, *, is_random: bool = False
+) -> tuple[float, float, float]:
+    """Accuracy, mean and largest gap of the groups that are large enough to be judged.
+
+    Those of chances are the figures of rows that get label 1 with such a weight, and else label 0.
+    """
     own = group_rows(rows.y, rows.s)
     size = np.bincount(own.group, minlength=own.groups.n_groups)
     large = judged_groups(size)[own.group]
-    s = rows.s.where(pd.Series(large), None)
-    levels = fairness_levels(rows.y, predicted, s, measure, y_desirable=rows.y_desirable)
-    accuracy = float(np.mean(np.asarray(predicted) == rows.y))
+    y, s, weight = rows.y, rows.s.where(pd.Series(large), None), None
+    if is_random:
+        predicted = np.clip(predicted, 0.0, 1.0)  # fairlearn's sums are off by rounding
+        weight = np.concatenate([predicted, 1.0 - predicted])
+        predicted = np.repeat([1, 0], len(y))
+        y, s = np.concatenate([y, y]), pd.concat([s, s], ignore_index=True)
+    levels = fairness_levels(
+        y, predicted, s, measure, y_desirable=rows.y_desirable, sample_weight=weight
+    )
+    accuracy = float(np.average(predicted == y, weights=weight))
     return accuracy, levels.unfairness, float(np.nanmax(levels.gaps))
 
 
@@ -320,7 +350,10 @@ def judged_fit(
         except Exception as error:  # noqa: BLE001 - what fails is a result, too
             return {"error": f"{type(error).__name__}: {error}"[:200]}
     own = [str(one.message) for one in caught if _is_ours(one.category, str(one.message))]
-    fit, test = (figures(rows, predicted, measure) for rows, predicted in found)
+    fit, test = (
+        figures(rows, np.asarray(predicted), measure, is_random=fitted.is_random)
+        for rows, predicted in found
+    )
     counts = pd.Series(problem.train.y).value_counts()
     return {
         "fit_accuracy": round(fit[0], 4),

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
-USED = ("cli.training", "cli.streamed", "cli.card", "cli.terminal", "report", "frontier", "audit")
+USED = (
+    "fairgrad.cli.outcome", "fairgrad.cli.streamed", "fairgrad.cli.counted", "fairgrad.cli.subject",
+    "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
+    "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.matching", "duckdb", "pooch",
+    "skops.io", "vl_convert",
+)  # fmt: skip
+"""What the program imports when it is needed."""
 
 
 @dataclass
@@ -72,10 +78,15 @@ class Forked:
     pid: int
     errors: Any
 
-    def end(self, number: int = 0) -> tuple[int, str]:
-        """Sends a signal, if one is given, and waits: exit code (minus a signal's number), text."""
+    def end(self, number: int = 0, *, everyone: bool = False) -> tuple[int, str]:
+        """Sends a signal, if one is given, and waits: exit code (minus a signal's number), text.
+
+        Args:
+            number: of the signal.
+            everyone: whether the processes that it has started get it, too.
+        """
         if number:
-            os.kill(self.pid, number)
+            (os.killpg if everyone else os.kill)(self.pid, number)
         with self.errors:
             said = self.errors.read()
         _, status = os.waitpid(self.pid, 0)
@@ -87,7 +98,7 @@ def start(
 ) -> Forked:
     """Runs something in a process of its own; files beyond `most_bytes` have no room."""
     for name in USED:
-        importlib.import_module(f"fairgrad.{name}")
+        importlib.import_module(name)
     reading, writing = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -192,6 +203,8 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
             running.end(signal.SIGKILL)
             # It was there before, so it is there now, the old one or the new one.
             found.check(kind, lambda is_whole=is_whole, kind=kind: is_whole(folder / kind) is True)
+        code, said = start(work).end()  # the next run starts clean
+        found.check(f"{kind}, the last run: {said[-200:]}", lambda code=code: code == 0)
         found.leaves_nothing(folder, {table.name, *kinds}, hidden=True)
         results[f"{kind}, kill -9"] = found
     return results
@@ -241,8 +254,8 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
             # Before our first line has run, a signal ends the process as it does any other.
             time.sleep(chance.uniform(min(0.1, took / 5), took))
             code, said = running.end(number)
-            ends = {0: out.exists(), STOPPED: not out.exists() and "Traceback" not in said}
-            whole = ends.get(code, False)
+            is_stopped = code == STOPPED and not out.exists() and "Traceback" not in said
+            whole = None if is_stopped else code == 0 and out.exists()
             found.check(f"{name}: {code} {said[-200:]}", lambda whole=whole: whole)
             remove(out)
         found.leaves_nothing(folder, {table.name}, hidden=False)

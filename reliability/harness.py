@@ -2,11 +2,16 @@
 
     python -m reliability [fuzz] [faults] [load] [supply] [--inputs 20000] [--trials 50]
                           [--only WORD] [--largest] [--jobs 2] [--out results]
+                          [--records FILE]
+    python -m reliability --again build/reliability/Audit-1.txt
 
 Without names odd inputs and faults are tried. The exit code is 1 if anything ended otherwise than
 promised. With --out the tables are also written there: reliability.csv, load.csv, supply.csv. With
 --only those targets and faults are tried whose name holds a word. If not all are tried, their rows
-in reliability.csv are replaced and all others stay.
+in reliability.csv are replaced and all others stay. Rows are written as they are finished.
+
+Every odd input that breaks something is kept in build/reliability, with its traceback; --again
+tries one of them again. Loads that are done are kept in the file of --records, and not done twice.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import argparse
 import multiprocessing
 import tempfile
 import time
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +32,12 @@ from rich.table import Table
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 KINDS = ("fuzz", "faults", "load", "supply")
+BROKEN = Path("build", "reliability")
+"""Where inputs that break something are kept."""
+
 COLUMNS = ["what", "tried on", "trials", "completed", "refused or none", "broken", "seconds"]
 
 
@@ -39,7 +48,13 @@ def try_inputs(name: str, inputs: int) -> tuple[list[list[Any]], list[str]]:
     began, tally = time.process_time(), fuzz.fuzz(name, fuzz.share_of(name, inputs))
     took = round(time.process_time() - began, 1)
     row = ["odd inputs", name, tally.inputs, tally.accepted, tally.refused, len(tally.faults), took]
-    return [row], [f"{name}: {fault}" for fault in tally.faults]
+    wrong = []
+    for i, fault in enumerate(tally.faults, start=1):
+        path = BROKEN / f"{name.replace(', ', '-').replace(' ', '-')}-{i}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, fault.to_text(name))
+        wrong.append(f"{name}: {fault.said} ({path})")
+    return [row], wrong
 
 
 def try_faults(place: int, trials: int) -> tuple[list[list[Any]], list[str]]:
@@ -59,16 +74,22 @@ def try_faults(place: int, trials: int) -> tuple[list[list[Any]], list[str]]:
     return rows, [fault for own in found.values() for fault in own.faults]
 
 
-def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> tuple[list[list[Any]], list[str]]:
-    """Everything, in several processes."""
-    rows: list[list[Any]] = []
-    wrong: list[str] = []
+def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[Any, Any]]:
+    """Rows of the table and what is wrong, of each as it is finished in some process."""
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         for done in as_completed([pool.submit(*one) for one in work]):
-            found, faulty = done.result()
-            rows += found
-            wrong += faulty
-    return rows, wrong
+            try:
+                yield done.result()
+            except Exception as error:  # noqa: BLE001, PERF203 - the others go on
+                yield [], ["".join(traceback.format_exception(error))]
+
+
+def with_rows(old: pd.DataFrame, rows: list[list[Any]]) -> pd.DataFrame:
+    """The table with some rows in place of those of the same name."""
+    new = pd.DataFrame(rows, columns=COLUMNS)
+    both = pd.concat([new, old]) if len(old) else new
+    both = both.drop_duplicates(["what", "tried on"])
+    return both.sort_values(["what", "tried on"], ignore_index=True)
 
 
 def _chosen(kinds: Sequence[str], given: argparse.Namespace) -> list[tuple[Any, ...]]:
@@ -87,6 +108,46 @@ def _chosen(kinds: Sequence[str], given: argparse.Namespace) -> list[tuple[Any, 
     return work
 
 
+def _tables(
+    kinds: Sequence[str], given: argparse.Namespace
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Everything that was asked for, tried; and what is wrong."""
+    tables: dict[str, pd.DataFrame] = {}
+    wrong: list[str] = []
+    kept = given.out and given.out / "reliability.csv"
+    is_part = given.only or not {"fuzz", "faults"} <= set(kinds)
+    frame = pd.DataFrame()
+    for rows, faulty in all_tried(_chosen(kinds, given), given.jobs):
+        if is_part and kept and kept.is_file():  # which others may have written in the meantime
+            frame = pd.read_csv(kept)
+        frame = with_rows(frame, rows)
+        wrong += faulty
+        if kept:
+            write_whole(kept, frame.to_csv(index=False))
+        tables["reliability"] = frame
+    if "load" in kinds:
+        from reliability.load import load  # noqa: PLC0415 - as above
+
+        tables["load"] = load(largest=given.largest, records=given.records)
+    if "supply" in kinds:
+        from reliability.supply import supply  # noqa: PLC0415 - as above
+
+        tables["supply"] = supply()
+    return tables, wrong
+
+
+def _tried_again(path: Path, console: Console) -> int:
+    """One input that broke something, tried again."""
+    from reliability import fuzz  # noqa: PLC0415 - as above
+
+    tally = fuzz.again(path.read_text(encoding="utf-8"))
+    for fault in tally.faults:
+        console.print(fault.trace, fault.said, markup=False)
+    if not tally.faults:
+        console.print("accepted" if tally.accepted else next(iter(tally.sentences)), markup=False)
+    return int(bool(tally.faults))
+
+
 def main() -> int:
     """Runs the harness."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,28 +158,16 @@ def main() -> int:
     parser.add_argument("--largest", action="store_true", help="loads that take minutes, too")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--records", type=Path, metavar="FILE", help="keeps loads that are done")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="an input that broke something")
     given = parser.parse_args()
     kinds = given.kinds or KINDS[:2]
     if not set(kinds) <= set(KINDS):
         parser.error(f"kind: expected {' or '.join(KINDS)}, got {' '.join(kinds)}")
-    tables = {}
-    rows, wrong = all_tried(_chosen(kinds, given), given.jobs)
-    if rows:
-        frame = pd.DataFrame(rows, columns=COLUMNS)
-        is_part = given.only or not {"fuzz", "faults"} <= set(kinds)
-        if is_part and given.out and (given.out / "reliability.csv").is_file():
-            frame = pd.concat([frame, pd.read_csv(given.out / "reliability.csv")])
-            frame = frame.drop_duplicates(["what", "tried on"])
-        tables["reliability"] = frame.sort_values(["what", "tried on"], ignore_index=True)
-    if "load" in kinds:
-        from reliability.load import load  # noqa: PLC0415 - as above
-
-        tables["load"] = load(largest=given.largest)
-    if "supply" in kinds:
-        from reliability.supply import supply  # noqa: PLC0415 - as above
-
-        tables["supply"] = supply()
     console = Console(width=110)
+    if given.again is not None:
+        return _tried_again(given.again, console)
+    tables, wrong = _tables(kinds, given)
     for name, table in tables.items():
         shown = Table(*table.columns, title=name)
         for row in table.astype(object).where(table.notna(), "").itertuples(index=False):

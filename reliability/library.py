@@ -19,6 +19,7 @@ from fairgrad.constraints import Constraints
 from fairgrad.evaluate import fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.groups import Groups
+from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.measures import constraints_of
 from fairgrad.report import Report
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
@@ -273,6 +274,24 @@ def use_decision(data: Any) -> list[Any]:
         tune_on=odd.pick(data, ["auto", "training", "held_out"] * 4 + ["x"]),
         use_sensitive=data.draw(st.booleans()),
         cost_matrix=odd.costs(data),
+        random_state=0,
+    )
+    return _fitted(model, data)
+
+
+def use_trees(data: Any) -> list[Any]:
+    """`FairGradLGBMClassifier`, of two trees."""
+    model = FairGradLGBMClassifier(
+        odd.measure(data),
+        epsilon=odd.number(data),
+        validation_fraction=odd.pick(data, [0.0] * 8 + [0.3, 1.5]),
+        use_sensitive=data.draw(st.booleans()),
+        cost_matrix=odd.costs(data),
+        n_folds=odd.pick(data, ["auto", "auto", 0, 2, 1, "x"]),
+        n_estimators=2,
+        min_child_samples=2,
+        n_jobs=1,
+        verbose=-1,
         random_state=0,
     )
     return _fitted(model, data)

@@ -15,19 +15,24 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import torch
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend.context import set_start_method
 
 from fairgrad_bench import ExperimentPlan, read_records, run
-from reliability.faults import Trials
+from fairgrad_bench.program import main
+from reliability.faults import Forked, Trials, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-UNITS = ("--datasets", "german", "--models", "linear", "--methods", "constant,unconstrained",
-         "--seeds", "10", "--grid", "quick", "--epochs", "2")  # fmt: skip
 PLAN = ExperimentPlan(
-    datasets=("german",), models=("linear",), methods=("constant", "unconstrained"), seeds=(10,),
-    grid="quick", epochs=2,
+    datasets=("german",), models=("nonlinear",), methods=("constant", "unconstrained", "fairgrad"),
+    seeds=(10,), grid="quick", epochs=10,
+)  # fmt: skip
+UNITS = (
+    "--datasets", *PLAN.datasets, "--models", *PLAN.models, "--methods", ",".join(PLAN.methods),
+    "--seeds", "10", "--grid", "quick", "--epochs", "10",
 )  # fmt: skip
 SECONDS = 120
 """After which those who wait for a dead process are said to hang."""
@@ -52,17 +57,18 @@ for step in range(10_000):
 """
 
 
-def bench(folder: Path) -> subprocess.Popen[str]:
-    """`fairgrad-bench run --jobs 2`, in a session of its own."""
-    code = "from fairgrad_bench.program import main; main()"
-    return subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", code, "run", *UNITS, "--jobs", "2", "--records", str(folder)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-    )
+def bench(folder: Path) -> Forked:
+    """`fairgrad-bench run --jobs 2`. Its workers are forked, too, and spend no time on imports."""
+
+    def work() -> None:
+        set_start_method("fork", force=True)
+        sys.argv[1:] = ["run", *UNITS, "--jobs", "2", "--records", str(folder)]
+        try:
+            main()
+        finally:  # a forked process skips what Python does at its end
+            get_reusable_executor().shutdown(wait=True)
+
+    return start(work)
 
 
 def finished(folder: Path) -> dict[str, str]:
@@ -76,16 +82,14 @@ def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
     """The benchmark with two workers, killed with all of them; the next run goes on."""
     found, chance = Trials(), random.Random(2)  # noqa: S311 - moments, not secrets
     began = time.monotonic()
-    whole = bench(folder / "whole")
-    said = whole.communicate()[1]
+    code, said = bench(folder / "whole").end()
     took, everything = time.monotonic() - began, finished(folder / "whole")
-    found.check(f"a run: {said[-200:]}", lambda: whole.returncode == 0 and len(everything) > 0)
+    found.check(f"a run: {said[-200:]}", lambda: code == 0 and len(everything) > 0)
     place, before = folder / "records", dict[str, str]()
     for i in range(n):
         running = bench(place)
-        time.sleep(chance.uniform(0.4, 1.1) * took)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
+        time.sleep(chance.uniform(0, took))
+        running.end(signal.SIGKILL, everyone=True)
 
         def kept(before: dict[str, str] = before, place: Path = place) -> bool | None:
             now = finished(place)
@@ -95,8 +99,8 @@ def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
         before = finished(place)
         if before.keys() == everything.keys():  # all is done: from the start, elsewhere
             place, before = folder / f"records {i}", {}
-    last = bench(place).wait()
-    found.check("the last run", lambda: last == 0 and finished(place) == everything)
+    last, said = bench(place).end()
+    found.check(f"the last run: {said[-200:]}", lambda: last == 0 and finished(place) == everything)
     return {"bench run --jobs 2, kill -9": found}
 
 
@@ -106,20 +110,18 @@ def one_store(folder: Path, n: int) -> dict[str, Trials]:
     for i in range(n):
         place = folder / f"store {i}"
         running = [bench(place), bench(place)]
-        said = [process.communicate()[1] for process in running]
-        codes = [process.returncode for process in running]
+        codes, said = zip(*(process.end() for process in running), strict=True)
         statuses = set(finished(place).values())
-        is_done = codes == [0, 0] and bool(statuses)
+        is_done = codes == (0, 0) and bool(statuses)
         both.check(f"two at once: {codes} {said}"[:300], lambda is_done=is_done: is_done)
         record = sorted(place.glob("*.json"))[i % len(list(place.glob("*.json")))]
         content = record.read_bytes()
         record.write_bytes(content[: len(content) // 2])
-        again = bench(place)
-        error = again.communicate()[1]
+        code, error = bench(place).end()
         damaged.check(
-            f"half a record: {again.returncode} {error[-200:]}",
-            lambda again=again, place=place, statuses=statuses: (
-                again.returncode == 0 and set(finished(place).values()) == statuses
+            f"half a record: {code} {error[-200:]}",
+            lambda code=code, place=place, statuses=statuses: (
+                code == 0 and set(finished(place).values()) == statuses
             ),
         )
     return {"two benchmarks, one store": both, "a damaged record": damaged}

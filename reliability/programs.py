@@ -14,8 +14,8 @@ import pandas as pd
 
 from fairgrad.cli import main
 from reliability import odd
+from reliability.fuzz import REFUSED
 
-REFUSED = "refused by the program"
 UNSEEN = set("\x1b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 """What must not reach a terminal: escapes, and what turns the direction of the text around."""
 

@@ -3,8 +3,9 @@
     python scripts/lowest_versions.py ENVIRONMENT [--newest] [tests ...]
 
 Makes the environment, installs this tree with every dependency at its lowest version (or, with
---newest, at the newest there is), and runs tests there. PyTorch is what constraints.txt pins in
-both: older builds without the libraries of a GPU are in no index that pip searches by itself.
+--newest, at the newest there is), and runs the program's demo and tests there. PyTorch is what
+constraints.txt pins in both: older builds without the libraries of a GPU are in no index that pip
+searches by itself.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ def main() -> int:
     environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
     environment["OMP_NUM_THREADS"] = "1"
     install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", *TOOLS, *pins]
+    demo = str(given.environment / "demo")
     commands = [
         [sys.executable, "-m", "venv", str(given.environment)],
         [*install, "--editable", str(ROOT)],
         [str(python), "-m", "pip", "check"],
+        [str(python), "-m", "fairgrad", "demo", "--force", "--out", demo],
         [str(python), "-m", "pytest", "-q", *given.tests],
     ]
     for command in commands:

@@ -144,6 +144,10 @@ def test_own_rows_are_on_the_front_together():
     better = cell | dict(zip(keys, ("decision", 0.79, 0.0, False), strict=True))
     assert together(pd.concat([rows, pd.DataFrame([better])])).endswith("in 1 of 1 cells.")
     assert together(rows[rows["method"] == "other"]) is None
+    assert together(rows, trees=True) is None
+    of_trees = rows.assign(model="lightgbm")
+    assert together(of_trees) is None
+    assert together(of_trees, trees=True).startswith("With boosted trees, FairGrad")
 
 
 def test_the_tally_counts_cells():

@@ -17,6 +17,7 @@ LOOKS = {
     "fairgrad_epsilon": ("#5aa0ff", "square"),
     "fairgrad_stable": ("#003a9e", "diamond"),
     "fairgrad_clipped": ("#9cc4ff", "cross"),
+    "fairgrad_frontier": ("#2f6fd6", "triangle-right"),
     "fairgrad_aware": ("#7da7ff", "diamond"),
     "decision": ("#00a6d6", "triangle-up"),
     "decision_aware": ("#5fd0ee", "triangle-down"),

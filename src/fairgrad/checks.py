@@ -1,11 +1,37 @@
-"""Numbers given by the user: refused, with the argument's name, if they are not allowed."""
+"""What users give, refused with the argument's name if it is not allowed."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def naming_rows(argument: str = "X, y") -> Iterator[None]:
+    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows.
+
+    Example:
+        >>> with naming_rows("X"):
+        ...     float("a")
+        Traceback (most recent call last):
+            ...
+        ValueError: X: could not convert string to float: 'a'
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as wrong:
+        # An AttributeError, too, is scikit-learn's NotFittedError.
+        if isinstance(wrong, AttributeError) or re.search(r"\b[Xy]\b", str(wrong)):
+            raise
+        kind = TypeError if isinstance(wrong, TypeError) else ValueError
+        raise kind(f"{argument}: {wrong}") from wrong
 
 
 def check_number(

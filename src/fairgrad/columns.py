@@ -162,7 +162,7 @@ def sensitive_columns(
     """Named columns of sensitive values, one value per row. A single unnamed one is called "s".
 
     Raises:
-        ValueError: if a column has another number of rows.
+        ValueError: if a column has another number of rows, or is no column.
 
     Example:
         >>> sensitive_columns(["F", "M"], 2)
@@ -170,9 +170,11 @@ def sensitive_columns(
     """
     columns = as_columns(sensitive_features, argument)
     for name, column in columns.items():
-        if len(column) != n_rows:
+        shape = tuple(column.shape if hasattr(column, "shape") else as_array(column).shape)
+        if shape != (n_rows,):
+            got = f"shape {shape}" if shape[1:] else shape[0] if shape else repr(column)
             raise ValueError(
-                f"{argument}: expected one value per row of {other} ({n_rows}), got {len(column)} "
+                f"{argument}: expected one value per row of {other} ({n_rows}), got {got} "
                 f"in {name!r}."
             )
     return {"s": columns[argument]} if list(columns) == [argument] else columns

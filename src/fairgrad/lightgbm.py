@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lightgbm import Booster, LGBMClassifier
+from lightgbm import Booster, Dataset, LGBMClassifier, train
 from lightgbm.basic import LightGBMError
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
+    MOST_ROUNDS,
     FairBoostingMixin,
     fairness_file,
     read_model,
+    uneven_weights,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -25,6 +27,7 @@ from fairgrad.boosting.evaluation import (
     list_metrics,
 )
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
@@ -45,6 +48,20 @@ METRICS = {
     **{name: name for name in FAIRNESS_METRICS},
 }
 """Metrics computed here, as LightGBM cannot tell that the scores of our objective are logits."""
+
+EXACT_TREES: dict[str, Any] = {
+    "learning_rate": 1.0,
+    "lambda_l1": 0.0,
+    "lambda_l2": 0.0,
+    "min_data_in_leaf": 1,
+    "min_data_in_bin": 1,
+    "min_sum_hessian_in_leaf": 0.0,
+    "feature_pre_filter": False,
+    "boost_from_average": False,
+    "num_threads": 1,
+    "verbosity": -1,
+}
+"""With which a tree tells few rows apart, and fits them as they are."""
 
 RANKING_METRICS = ("auc", "average_precision", "auc_mu")
 """LightGBM's own metrics that look at the order of the scores only."""
@@ -183,7 +200,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                 "eval_y": tuple(labels) or None,
             }
             options = {"eval_metric": eval_metric, **evaluation, **fit_options}
-            super().fit(features, y, sample_weight, **options)
+            with naming_rows("X"):
+                super().fit(features, y, sample_weight, **options)
             self._set_fitted(None, encoder, X)
             return self
 
@@ -201,9 +219,10 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             }
             self._fair_objective = objective
             try:
-                super(FairGradLGBMClassifier, self).fit(
-                    features, y, sample_weight, **evaluation, **fit_options
-                )
+                with naming_rows("X"):
+                    super(FairGradLGBMClassifier, self).fit(
+                        features, y, sample_weight, **evaluation, **fit_options
+                    )
             except LightGBMError as error:
                 raise _explain(error) from error
             finally:
@@ -218,6 +237,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         )
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
         self._Booster = _name_objective(self.booster_, self._n_classes, kept)
+        self._shift_groups(objective, encoder, X)
         self._set_fitted(objective, encoder, X)
         is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
         self._warn_of_fault(objective, features if is_whole else None)
@@ -226,8 +246,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     def _n_rounds(self) -> int:
         return int(self.booster_.current_iteration())
 
-    def _staged_labels(self, X: Any, values: Any, stages: Ints) -> Iterator[Ints]:
-        """(n,) the index of the label predicted by the first rounds, for each number of rounds."""
+    def _staged_scores(self, X: Any, values: Any, stages: Ints) -> Iterator[Floats]:
+        """(n,) margins or (n, L) scores by the first rounds, for each number of rounds."""
         features = self._features(X, values if self.use_sensitive else None)
         scores: Any = 0.0
         before, last = 0, self._n_rounds()
@@ -238,7 +258,22 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                     features, raw_score=True, **window
                 )
             before = n_rounds
-            yield predicted_labels(np.asarray(scores))
+            yield np.array(scores)
+
+    def _add_rounds(self, features: Any, scores: Floats) -> None:
+        """Adds rounds of trees that give some rows these scores, (n,) or (n, L)."""
+        n_labels = 1 if scores.ndim == 1 else scores.shape[1]
+        weight = uneven_weights(scores)
+
+        def objective(found: Any, _: Any) -> tuple[Floats, Floats]:
+            return weight * (found - scores), weight
+
+        fitting = {**EXACT_TREES, "num_leaves": max(2, len(scores)), "num_class": n_labels}
+        rows = Dataset(features, label=np.zeros(len(scores)), free_raw_data=False)
+        booster = train(
+            {**fitting, "objective": objective}, rows, MOST_ROUNDS, init_model=self.booster_
+        )
+        self._Booster = _name_objective(booster, self._n_classes)
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's parameters: without ours, and in a fair fit with our objective."""

@@ -405,6 +405,21 @@ class On:
         return (self.given,) if isinstance(self.given, str) else tuple(self.given)
 
 
+def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
+    """Every part of a measure with the attributes it speaks of: by default all of them, crossed.
+
+    Args:
+        measure: one, or a list of several.
+        attributes: names of all sensitive attributes.
+
+    Example:
+        >>> on_groups("accuracy_parity", ["sex", "race"])[0].compared
+        ('sex', 'race')
+    """
+    parts = measure if isinstance(measure, list) else [measure]
+    return [part if isinstance(part, On) else On(tuple(attributes), part) for part in parts]
+
+
 @dataclass(frozen=True, eq=False)
 class LargeGroups:
     """A measure among the groups that have enough rows; the others are in no constraint.

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from xgboost import XGBClassifier, collective
+from xgboost import DMatrix, XGBClassifier, collective, train
 
 from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
+    MOST_ROUNDS,
     FairBoostingMixin,
     fairness_file,
     read_model,
+    uneven_weights,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -34,7 +36,7 @@ from fairgrad.boosting.objective import (
     weigh,
 )
 from fairgrad.boosting.rounds import Rounds
-from fairgrad.checks import check_number
+from fairgrad.checks import check_number, naming_rows
 from fairgrad.columns import as_column, as_pandas
 from fairgrad.measures import check_several_groups, constraints_of
 
@@ -46,6 +48,23 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Groups, Ints
 
 __all__ = ["FairGradXGBClassifier", "SharedXGBoostObjective", "XGBoostObjective", "load", "save"]
+
+EXACT_TREES: dict[str, Any] = {
+    "learning_rate": 1.0,
+    "reg_alpha": 0.0,
+    "reg_lambda": 0.0,
+    "gamma": 0.0,
+    "min_child_weight": 0.0,
+    "max_delta_step": 0.0,
+    "max_leaves": 0,
+    "subsample": 1.0,
+    "colsample_bytree": 1.0,
+    "colsample_bylevel": 1.0,
+    "colsample_bynode": 1.0,
+    "num_parallel_tree": 1,
+    "tree_method": "hist",
+}
+"""With which a tree tells few rows apart, and fits them as they are."""
 
 
 class XGBoostObjective(BoostingObjective):
@@ -274,7 +293,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         }
         if self.fairness_measure is None:
             self._refuse_costs()
-            super().fit(features, y, **options)
+            with naming_rows("X"):
+                super().fit(features, y, **options)
             self._set_fitted(None, encoder, X)
             return self
 
@@ -285,7 +305,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
         def fit(objective: XGBoostObjective) -> None:
             sets = EvalSets(self, objective, labels, eval_sensitive_features)
-            with self._fair_training(objective, *self._metrics(sets)):
+            with self._fair_training(objective, *self._metrics(sets)), naming_rows("X"):
                 super(FairGradXGBClassifier, self).fit(features, y, **options)
 
         of_rows = fit_options.get("base_margin") is not None  # there is one fit only then
@@ -297,6 +317,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         )
         if kept is not None:
             self._Booster = self.get_booster()[:kept]
+        self._shift_groups(objective, encoder, X)
         self._set_fitted(objective, encoder, X)
         self._warn_of_fault(objective, None if of_rows else features)
         return self
@@ -304,11 +325,30 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     def _n_rounds(self) -> int:
         return int(self.get_booster().num_boosted_rounds())
 
-    def _staged_labels(self, X: Any, values: Any, stages: Ints) -> Iterator[Ints]:
-        """(n,) the index of the label predicted by the first rounds, for each number of rounds."""
+    def _staged_scores(self, X: Any, values: Any, stages: Ints) -> Iterator[Floats]:
+        """(n,) margins or (n, L) scores by the first rounds, for each number of rounds."""
         features, last = self._features(X, values if self.use_sensitive else None), self._n_rounds()
         for n_rounds in np.minimum(stages, last).tolist():
-            yield super(FairBoostingMixin, self).predict(features, iteration_range=(0, n_rounds))
+            yield super(FairBoostingMixin, self).predict(
+                features, output_margin=True, iteration_range=(0, n_rounds)
+            )
+
+    def _add_rounds(self, features: Any, scores: Floats) -> None:
+        """Adds rounds of trees that give some rows these scores, (n,) or (n, L)."""
+        weight = uneven_weights(scores)
+
+        def objective(found: Any, _: Any) -> tuple[Floats, Floats]:
+            return weight * (found.reshape(scores.shape) - scores), weight
+
+        rows = DMatrix(
+            features,
+            label=np.zeros(len(scores)),
+            missing=self.missing,
+            enable_categorical=self.enable_categorical,
+        )
+        fitting = {**EXACT_TREES, "max_depth": max(2, len(scores))}
+        booster = self.get_booster()
+        self._Booster = train(fitting, rows, MOST_ROUNDS, xgb_model=booster, obj=objective)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that XGBoost's own code does not know."""

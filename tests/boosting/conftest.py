@@ -1,5 +1,6 @@
 """Tables on which groups differ, with a third attribute to be unknown in places."""
 
+import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,28 @@ def draw(n, seed=0):
         race=race,
         train=np.arange(n) < 2 * n // 3,
     )
+
+
+CLASSIFIERS = {
+    "lightgbm": ("FairGradLGBMClassifier", {"verbose": -1}),
+    "xgboost": ("FairGradXGBClassifier", {"max_depth": 4}),
+}
+
+
+@pytest.fixture(params=CLASSIFIERS)
+def make(request):
+    """Makes classifiers of both libraries, with the ``SETTINGS`` of the module that asks."""
+    pytest.importorskip(request.param)
+    library = importlib.import_module(f"fairgrad.{request.param}")
+    name, quiet = CLASSIFIERS[request.param]
+    shared = {"n_estimators": 40, "n_jobs": 1, "random_state": 0, **quiet}
+    shared |= getattr(request.module, "SETTINGS", {})
+
+    def made(measure="demographic_parity", **changed):
+        return getattr(library, name)(measure, **{**shared, **changed})
+
+    made.library = library
+    return made
 
 
 @pytest.fixture(scope="session")

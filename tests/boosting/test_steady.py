@@ -17,7 +17,6 @@ pytest.importorskip("xgboost")
 # ruff: noqa: E402 - the leaves need these libraries
 from fairgrad import FairnessWarning
 from fairgrad import lightgbm as fair_lightgbm
-from fairgrad import xgboost as fair_xgboost
 from fairgrad.boosting import BoostingObjective, Rounds
 from fairgrad.boosting.objective import OutOfBag
 from fairgrad.boosting.rounds import MOST_WEIGHT
@@ -25,23 +24,8 @@ from fairgrad.evaluate import fairness_levels
 from fairgrad.groups import group_rows
 from fairgrad.measures import constraints_of
 
-LIBRARIES = {
-    "lightgbm": (fair_lightgbm, fair_lightgbm.FairGradLGBMClassifier, {"verbose": -1}),
-    "xgboost": (fair_xgboost, fair_xgboost.FairGradXGBClassifier, {"max_depth": 4}),
-}
-
-
-@pytest.fixture(params=LIBRARIES)
-def make(request):
-    _, kind, quiet = LIBRARIES[request.param]
-
-    def made(measure="demographic_parity", **changed):
-        settings = {"n_estimators": 40, "n_jobs": 1, "random_state": 0, "n_folds": 0, **quiet}
-        settings |= changed
-        return kind(measure, **settings)
-
-    made.library = LIBRARIES[request.param][0]
-    return made
+SETTINGS = {"n_folds": 0}
+"""Of the models that `make` makes here."""
 
 
 @pytest.fixture(scope="module")

@@ -9,26 +9,10 @@ pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
 
 from fairgrad import FairnessWarning
-from fairgrad import lightgbm as fair_lightgbm
-from fairgrad import xgboost as fair_xgboost
 from fairgrad.evaluate import fairness_levels
 
-LIBRARIES = {
-    "lightgbm": (fair_lightgbm, fair_lightgbm.FairGradLGBMClassifier, {"verbose": -1}),
-    "xgboost": (fair_xgboost, fair_xgboost.FairGradXGBClassifier, {"max_depth": 4}),
-}
-
-
-@pytest.fixture(params=LIBRARIES)
-def make(request):
-    library, kind, quiet = LIBRARIES[request.param]
-
-    def made(measure="demographic_parity", **changed):
-        own = {"n_estimators": 20, "n_jobs": 1, "random_state": 0, "n_folds": 0, **quiet}
-        return kind(measure, **{**own, **changed})
-
-    made.library = library
-    return made
+SETTINGS = {"n_estimators": 20, "n_folds": 0}
+"""Of the models that `make` makes here."""
 
 
 def fitted(model, X, y, s):

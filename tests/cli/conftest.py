@@ -52,23 +52,34 @@ class Ran:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    """Runs the program; an optional folder to run it in."""
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    """Runs the program; an optional folder to run it in. See served.py."""
+    elsewhere, outputs = (tmp_path_factory.mktemp(name) for name in ("elsewhere", "outputs"))
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "FAIRGRAD_CACHE": str(tmp_path_factory.mktemp("cache")),
         "PYTHONWARNINGS": "error",
     }
+    files = {name: outputs / name for name in ("out", "err")}
+    server = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("served.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
 
     def run(*arguments, cwd=elsewhere):
-        command = [sys.executable, "-m", "fairgrad.cli", *map(str, arguments)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, cwd=cwd, env=environment, check=False
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        request = {"arguments": [*map(str, arguments)], "cwd": str(cwd)}
+        request |= {name: str(path) for name, path in files.items()}
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        code = int(server.stdout.readline())
+        return Ran(code, *(path.read_text(encoding="utf-8") for path in files.values()))
 
-    return run
+    with server:
+        yield run
+        server.stdin.close()
 
 
 @pytest.fixture(scope="session")

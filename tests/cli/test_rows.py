@@ -6,8 +6,10 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
+from fairgrad.cli.outcome import audit_models
+from fairgrad.cli.prepared import prepare
 from fairgrad.cli.request import ModelSettings
-from fairgrad.cli.training import audit_models, prepare, train
+from fairgrad.cli.training import train
 from fairgrad.tables.roles import ColumnRoles
 
 COLUMNS = ColumnRoles("income", ("sex",))

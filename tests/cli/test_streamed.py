@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairgrad import persistence
+from fairgrad import fairness_levels, persistence
 from fairgrad.datasets import load
 from fairgrad.splitting import hashed_parts, row_key
 
@@ -97,6 +97,39 @@ def test_a_table_that_fits_gives_what_the_fit_in_memory_gives(program, people, t
         assert asked[0]["unfairness"] < 0.03
     plain = [one for one in streamed["audit"]["baseline_verdicts"] if one["asked"]]
     assert plain[0]["unfairness"] > 0.03
+
+
+def test_what_nobody_wants_is_said_first(program, tmp_path):
+    """The worst level of the validation rows, found again by an independent hand; small groups."""
+    rng = np.random.default_rng(0)
+    s = rng.choice(["a", "b"], 4_000).astype(object)
+    s[:12] = "c"
+    x = (s == "b") + 0.4 * rng.normal(size=4_000)
+    y = np.where(x + 0.3 * rng.normal(size=4_000) > 0.5, "yes", "no")
+    table = in_files(pd.DataFrame({"x": x, "s": s, "y": y}), tmp_path / "people")
+    out = tmp_path / "model"
+    asked = ("--target", "y", "--sensitive", "s", "--stream", "--epochs", "1", "-o", out)
+    said = program("fit", table, *asked, "--json").check().json["faults"]
+    assert "people are in groups of too few rows" in said[0]  # those of the training rows
+    assert "--min-group 0 includes them" in said[0]
+    predicted = tmp_path / "predicted"
+    program("predict", out, table, "-o", f"{predicted}/").check()
+    rows = []
+    for file in sorted(predicted.glob("*.parquet")):
+        own = pd.read_parquet(file)
+        rows.append(own[hashed_parts(row_key(file.name, 0), 0, len(own)) == 1])
+    held = pd.concat(rows)
+    held = held[held["s"] != "c"]
+    levels = fairness_levels(held["y"], held["prediction"], held["s"], "equalized_odds")
+    worst = np.abs(levels.values).max()
+    assert worst > 0.01
+    assert said[1].startswith("--epsilon 0 is not kept: on the validation rows the worst level")
+    shown = float(said[1].split("(max |F| ")[1].split(")")[0])
+    assert shown == pytest.approx(worst, abs=6e-5)
+    card = " ".join((out / "MODEL_CARD.md").read_text().split())
+    assert card.index("is not kept") < card.index("## ")
+    shown = program("fit", table, *asked, "--force").check().out
+    assert "not kept" in " ".join(shown.split())[:900]
 
 
 def started(folder, out, *more, processes=1, resume=False):

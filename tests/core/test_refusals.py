@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from fairgrad.audit import Audit, ImpactTable
+from fairgrad.frontier import Frontier
 from fairgrad.groups import Groups
 from fairgrad.measures import On
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
@@ -87,3 +89,56 @@ def test_what_it_refuses_to_predict_is_named_too(features, measure):
     for one in (model, quick.fit(X, Y, sensitive_features=S)):
         with pytest.raises(ValueError, match=r"\bX\b"):
             one.predict(features)
+
+
+def quick():
+    return FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
+
+
+def boosted(**options):
+    module = pytest.importorskip("fairgrad.lightgbm")
+    return module.FairGradLGBMClassifier(n_estimators=2, verbose=-1, **options)
+
+
+MODELS = {
+    "trees": boosted,
+    "aware trees": lambda: boosted(use_sensitive=True),
+    "estimator": quick,
+    "decisions": lambda: FairDecisionClassifier(LogisticRegression()),
+    "frontier": lambda: Frontier(quick(), epsilons=3),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("odd", [3, "m", csr_matrix(np.ones((40, 1))), None])
+def test_an_attribute_that_is_no_column(make, odd):
+    with pytest.raises(ValueError, match="^sensitive_features: expected one value per .* 'sex'"):
+        make().fit(X, Y, sensitive_features={"sex": odd, "age": S})
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_labels_of_several_kinds(make):
+    labels = np.array(["a", b"b", 1, "a"] * 10, dtype=object)
+    with pytest.raises(TypeError, match="^y: values of one column must be of one kind; got bytes"):
+        make().fit(X, labels, sensitive_features=S)
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("argument", ["X", "y"])
+@pytest.mark.parametrize("odd", [None, 3, "text", np.zeros((40, 2, 2)), np.full(40, 1j)])
+def test_rows_that_are_none(make, argument, odd):
+    rows = {"X": X, "y": Y, argument: odd}
+    with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b"):
+        make().fit(**rows, sensitive_features=S)
+
+
+def test_trees_of_features_with_one_name():
+    with pytest.raises(ValueError, match="^X: expected columns of different names, got '1' twice"):
+        boosted().fit(pd.DataFrame(X, columns=[1, "a", "1"]), Y, sensitive_features=S)
+
+
+@pytest.mark.parametrize("measure", ["accuracy_parity", None])
+def test_what_trees_refuse_is_named(measure):
+    words = np.array([[b"a", b"b"]] * 40, dtype=object)
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        boosted().set_params(fairness_measure=measure).fit(words, Y, sensitive_features=S)

@@ -256,6 +256,44 @@ class TestAware:
         ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
         assert model.score(hiring.X, hiring.y, **aware) > blind.score(hiring.X, hiring.y)
 
+    @pytest.mark.parametrize("tune_on", ["cross_fitted", "held_out"])
+    def test_small_groups_learn_from_all_rows(self, tune_on, tmp_path):
+        """Slopes are the same everywhere: a model of each group's own rows would learn noise."""
+        rng = np.random.default_rng(0)
+        s = rng.choice(["a", "b", "c"], 900, p=[0.88, 0.06, 0.06])
+        X = rng.normal(size=(900, 20))
+        y = (X[:, :3].sum(1) + (s != "a") + rng.logistic(size=900) > 0.5).astype(int)
+        model = FairDecisionClassifier(
+            regression(), "demographic_parity", 0.05, use_sensitive=True, tune_on=tune_on
+        ).fit(pd.DataFrame(X).add_prefix("x"), y, sensitive_features=s)
+        frame, values = pd.DataFrame(X).add_prefix("x"), {"sensitive_features": s}
+        assert model.aware_model_ is not None
+        codes = np.searchsorted(["a", "b", "c"], s)
+        inputs = np.column_stack([X, np.eye(3)[codes]])
+        own = regression().fit(inputs, y) if tune_on == "cross_fitted" else model.aware_model_
+        told = own.predict_proba(
+            inputs
+            if tune_on == "cross_fitted"
+            else frame.assign(**{f"s={v}": (s == v).astype(float) for v in "abc"})
+        )
+        cells = model._probabilities(frame, s)[0][:, codes, np.arange(900)]  # noqa: SLF001
+        np.testing.assert_allclose(cells.T, told, atol=0.011)  # a hundredth breaks ties
+        same = persistence.load(persistence.save(model, tmp_path / "model.skops"))
+        np.testing.assert_array_equal(same.predict(frame, **values), model.predict(frame, **values))
+        with pytest.warns(UserWarning, match="all are taken as unknown"):
+            model.predict(frame)
+
+    def test_groups_of_their_own_slopes_keep_their_models(self):
+        rng = np.random.default_rng(0)
+        s, X = rng.integers(0, 2, 2000), rng.normal(size=(2000, 2))
+        y = (X[:, 0] * np.where(s, 2, -2) + rng.logistic(size=2000) > 0).astype(int)
+        model = FairDecisionClassifier(regression(), "demographic_parity", use_sensitive=True).fit(
+            X, y, sensitive_features=s
+        )
+        assert model.aware_model_ is None
+        assert model.sensitive_encoder_ is None
+        assert model.score(X, y, sensitive_features=s) > 0.75
+
     def test_unknown_values_never_fail(self, model, hiring):
         sex = hiring.sex.mask(np.arange(1500) % 2 == 0)
         mixed = model.predict(hiring.X, sensitive_features=sex)

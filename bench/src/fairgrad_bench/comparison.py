@@ -148,9 +148,15 @@ class Tally:
         return [verdicts, front, beaten] if lost else [verdicts, front]
 
 
+def of_trees(comparison: pd.DataFrame, *, those: bool = True) -> pd.DataFrame:
+    """The rows of boosted trees, which the paper does not have; or all but those."""
+    return comparison[(comparison["model"] == "lightgbm") == those]
+
+
 def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
-    """Counts a method's verdicts and its places on the Pareto front."""
+    """Counts a method's verdicts and its places on the Pareto front, of the paper's models."""
     found = Tally(method)
+    comparison = of_trees(comparison, those=False)
     for key, rows in comparison.groupby(CELL, sort=False):
         dataset, model, measure = map(str, key)
         if method not in set(rows["method"]):
@@ -165,10 +171,10 @@ def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
     return found
 
 
-def together(comparison: pd.DataFrame) -> str | None:
+def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
     """In how many cells one of FairGrad's blind rows is on the Pareto front; None if in no cell."""
     cells, lost = 0, []
-    for key, rows in comparison.groupby(CELL, sort=False):
+    for key, rows in of_trees(comparison, those=trees).groupby(CELL, sort=False):
         is_own = rows["method"].str.startswith(OWN) & ~rows["needs_s_to_predict"].astype(bool)
         if is_own.any():
             cells += 1
@@ -179,14 +185,16 @@ def together(comparison: pd.DataFrame) -> str | None:
         return None
     missing = f"; not in: {', '.join(lost)}" if lost else ""
     return (
-        "FairGrad and its variants that do not need the sensitive value to predict, taken "
-        f"together, are on that front in {cells - len(lost)} of {cells} cells{missing}."
+        f"{'With boosted trees, ' if trees else ''}FairGrad and its variants that do not need the "
+        f"sensitive value to predict, taken together, are on {'the' if trees else 'that'} front in "
+        f"{cells - len(lost)} of {cells} cells{missing}."
     )
 
 
 def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) -> str | None:
     """In how many cells one method is better than another in both figures; None if in no cell."""
-    figures = comparison[comparison["method"].isin([one, other])].pivot_table(
+    rows = of_trees(comparison, those=False)
+    figures = rows[rows["method"].isin([one, other])].pivot_table(
         index=CELL, columns="method", values=["accuracy", "mean_abs_fairness"]
     )
     if not {one, other} <= set(figures.columns.get_level_values(-1)):

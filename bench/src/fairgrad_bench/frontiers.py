@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats
     from fairgrad_bench.records import UnitRecord
 
-GRADIENT = ("fairgrad", "fairgrad_epsilon", "fairgrad_stable")
+GRADIENT = ("fairgrad", "fairgrad_epsilon", "fairgrad_stable", "fairgrad_frontier")
 DECISIONS = ("decision",)
 AHEAD, LEVEL, BEHIND = "ahead", "level", "behind"
 WITHIN = 0.001

@@ -25,6 +25,7 @@ METHODS = {
     "fairgrad_epsilon": "FairGrad (epsilon)",
     "fairgrad_clipped": "FairGrad (no negative weights)",
     "fairgrad_stable": "FairGrad (estimator)",
+    "fairgrad_frontier": "FairGrad (estimator, six epsilons)",
     "fairgrad_aware": "FairGrad (estimator, with s)",
     "decision": "FairGrad (decisions)",
     "decision_aware": "FairGrad (decisions, with s)",

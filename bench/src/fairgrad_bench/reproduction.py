@@ -31,6 +31,8 @@ WITH_TREES = (
     "plug_in",
     "threshold",
     "fairgrad",
+    "fairgrad_stable",
+    "fairgrad_aware",
     "decision",
     "decision_aware",
 )

@@ -1,11 +1,13 @@
-"""Fair decisions, blind and aware, and the aware estimator."""
+"""Fair decisions, blind and aware, and the estimator, aware and at several epsilons."""
 
 import pytest
 
 from fairgrad_bench.methods import methods
 
 
-@pytest.mark.parametrize("name", ["decision", "decision_aware", "fairgrad_aware"])
+@pytest.mark.parametrize(
+    "name", ["decision", "decision_aware", "fairgrad_aware", "fairgrad_frontier"]
+)
 @pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])
 def test_decisions_are_fairer_than_the_plain_model(name, measure, make_task, judge, plain):
     method = methods()[name]

@@ -5,6 +5,11 @@ rows accuracy and levels get better with every round, on new ones only up to a p
 are divided into folds; for each fold the same model is fitted to the rows of the others, and what
 it predicts for the fold after some of its rounds is what new rows would get. Of all folds together
 these predictions have an accuracy and levels, which decide.
+
+Models that know the sensitive values have a last step: the scores of each group are shifted so that
+the levels of the folds' rows keep their bounds, as fair decisions do with the probabilities of any
+model (`fairgrad.decisions`). Weights of the training rows cannot do that, as the trees fit these
+rows better than new ones.
 """
 
 from __future__ import annotations
@@ -16,14 +21,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from fairgrad.boosting.objective import predicted_labels, probabilities
+from fairgrad.decisions import ConstrainedCells, DecisionProblem, solve
 from fairgrad.evaluate import cell_rates, levels_of, unfairness
+from fairgrad.groups import GroupedRows
+from fairgrad.sklearn.rows import take_rows
 from fairgrad.splitting import fold_of_rows
+from fairgrad.usefulness import REACHED, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairgrad.boosting.objective import BoostingObjective
-    from fairgrad.groups import Floats, GroupedRows, Ints
+    from fairgrad.groups import Floats, Ints
 
 FOLDS = 3
 MOST_ROWS = 50_000
@@ -40,6 +50,15 @@ NEARLY_AS_FAIR, OF_USE = 0.005, 0.1
 """Mean violations closer together than that are taken for equal. And what share of the accuracy to
 be had beyond one label for everybody rounds must have: the first predict little else."""
 
+LEAST_WEIGHT = 1e-6
+"""Of a label in a group: a label that nobody of the group should get has a score that low."""
+
+MOST_CELLS = 5e7
+"""Probabilities of the cells that are held at once; with more of them scores are not shifted."""
+
+DRAWS = 100
+"""Of the rows, with which it is estimated how far figures could be off by chance."""
+
 PLAIN = {"fairness_rate": 0.0, "proportional_rate": 0.0}
 """The settings with which all weights stay 1."""
 
@@ -55,6 +74,11 @@ class JudgedRounds(NamedTuple):
         levels: (J,) of these rows.
         is_plain: whether all weights were 1.
         plain: the model without weights that it was compared with, if there is one.
+        beyond: by how much the worst level is beyond its bounds.
+        predicted: (n,) labels of these rows.
+        scores: (n,) or (n, L), their scores.
+        shifts: (L, G) what is added to the scores of each group's labels at the end; None if
+            nothing is.
 
     Example:
         >>> fair = JudgedRounds(30, 0, accuracy=0.75, violation=0.01, levels=np.array([0.01]))
@@ -70,6 +94,10 @@ class JudgedRounds(NamedTuple):
     levels: Floats
     is_plain: bool = False
     plain: JudgedRounds | None = None
+    beyond: float = np.inf
+    predicted: Ints | None = None
+    scores: Floats | None = None
+    shifts: Floats | None = None
 
     def is_dominated_by(self, other: JudgedRounds) -> bool:
         """Whether the other is at least as good in both figures, and better in one."""
@@ -96,14 +124,8 @@ class FoldedRows(NamedTuple):
 
     def fit(self, model: Any, rows: Ints) -> Any:
         """A model fitted to some of the rows."""
-        weight = None if self.weight is None else _safe_indexing(self.weight, rows)
-        return model.fit(
-            _safe_indexing(self.X, rows),
-            _safe_indexing(self.y, rows),
-            sample_weight=weight,
-            sensitive_features=self.values(rows),
-            **self.options,
-        )
+        X, y, values, weight = take_rows(self.X, self.y, self.sensitive, self.weight, rows)
+        return model.fit(X, y, sample_weight=weight, sensitive_features=values, **self.options)
 
     def values(self, rows: Ints) -> dict[str, Any]:
         """Sensitive values of some of the rows."""
@@ -120,13 +142,15 @@ def can_fold(rows: GroupedRows, n_folds: int) -> bool:
 def choose_rounds(
     model: Any, folded: FoldedRows, objective: BoostingObjective, n_folds: int, seed: int
 ) -> JudgedRounds:
-    """The fairest rounds on rows that trees have not learnt from; of these the most accurate.
+    """The most accurate rounds that keep the bounds on rows that trees have not learnt from.
 
-    Rounds count as equally fair if their mean violations are within 0.005, and only if they are
-    more than one label for everybody.
+    If none do, the fairest; of these the most accurate. Rounds count as equally fair if their mean
+    violations are within 0.005, and only if they are more than one label for everybody.
     If trees come to know their training rows by heart, the levels there steer nothing, so that
-    trees which leave out a part of the rows in turn are tried as well. If the plain model is at
-    least as good in accuracy and in fairness as the best that was found, it is the choice.
+    trees which leave out a part of the rows in turn are tried as well. Of an aware model the best
+    that was found, and the plain model, are also tried with scores shifted by group. If what comes
+    out is not fairer than the plain model by more than chance would do (one standard error of the
+    difference), nor at least as good in both figures, the plain model is the choice.
 
     Args:
         model: the classifier, whose parameters are taken.
@@ -142,14 +166,22 @@ def choose_rounds(
     if is_free and learnt >= BY_HEART and max(one.accuracy for one in fair) < BY_HEART:
         fair += trial.judge(PARTS)[0]
     best = _fairest(fair, objective.rows)
-    plain = trial.judge(0, **PLAIN)[0][-1]._replace(is_plain=True)
-    return plain if best.is_dominated_by(plain) else best._replace(plain=plain)
+    plains = [one._replace(is_plain=True) for one in trial.judge(0, **PLAIN)[0]]
+    plain = plains[-1]
+    if model.use_sensitive and trial.can_shift:
+        accurate = max(plains, key=lambda one: one.accuracy)
+        shifted = (trial.shifted(one) for one in (best, accurate))
+        best = _fairest([best, *(one for one in shifted if one is not None)], objective.rows)
+    return best._replace(plain=plain) if trial.is_worth_it(best, plain, seed) else plain
 
 
 def _fairest(found: list[JudgedRounds], rows: GroupedRows) -> JudgedRounds:
     constant = float(rows.groups.mass.sum(axis=1).max() / rows.groups.mass.sum())
     gain = max(one.accuracy for one in found) - constant
     useful = [one for one in found if one.accuracy >= constant + OF_USE * gain] or found
+    kept = [one for one in useful if one.beyond <= REACHED]
+    if kept:
+        return max(kept, key=lambda one: (one.accuracy, -one.violation))
     limit = min(one.violation for one in useful) + NEARLY_AS_FAIR
     fair = [one for one in useful if one.violation <= limit]
     return max(fair, key=lambda one: (one.accuracy, -one.violation))
@@ -169,7 +201,7 @@ class _Trial:
         """The figures after each stage, and the mean accuracy on the training rows at the end."""
         n_rounds, accuracies = 0, []
         stages: Ints = np.zeros(0, dtype=np.int64)
-        predicted: Ints = np.zeros((0, len(self.fold)), dtype=np.int64)
+        scores: Any = None  # (stages, n) or (stages, n, L)
         for i in range(int(self.fold.max()) + 1):
             asked = {"fairness_measure": self.measure, "n_folds": 0, "out_of_bag": parts}
             own = clone(self.model).set_params(**asked, **changed)
@@ -181,20 +213,93 @@ class _Trial:
                 if not n_rounds:
                     n_rounds = own._n_rounds()  # noqa: SLF001 - of our own classifiers
                     stages = np.unique(np.ceil(np.array(STAGES) * n_rounds).astype(np.int64))
-                    predicted = np.zeros((len(stages), len(self.fold)), dtype=np.int64)
                 X, values = _safe_indexing(self.folded.X, held), self.folded.values(held)
-                for stage, label in enumerate(own._staged_labels(X, values, stages)):  # noqa: SLF001 - as above
-                    predicted[stage, held] = label
+                for stage, margins in enumerate(own._staged_scores(X, values, stages)):  # noqa: SLF001 - as above
+                    if scores is None:
+                        scores = np.zeros((len(stages), len(self.fold), *margins.shape[1:]))
+                    scores[stage, held] = margins
             accuracies.append(own._learnt)  # noqa: SLF001 - as above
         found = [
-            self._judged(int(n), parts, labels) for n, labels in zip(stages, predicted, strict=True)
+            self._judged(int(n), parts, margins) for n, margins in zip(stages, scores, strict=True)
         ]
         return found, float(np.mean(accuracies))
 
-    def _judged(self, n_rounds: int, parts: int, predicted: Ints) -> JudgedRounds:
-        rows, constraints = self.rows, self.constraints
+    def _judged(self, n_rounds: int, parts: int, scores: Floats) -> JudgedRounds:
+        rows, constraints, predicted = self.rows, self.constraints, predicted_labels(scores)
+        accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
+        levels, violation = self._violation(rows, predicted)
+        beyond = worst_of(constraints, levels)[1]
+        return JudgedRounds(
+            n_rounds,
+            parts,
+            accuracy,
+            violation,
+            levels,
+            beyond=beyond,
+            predicted=predicted,
+            scores=scores,
+        )
+
+    def _violation(self, rows: GroupedRows, predicted: Ints) -> tuple[Floats, float]:
+        """(J,) the levels of rows, and the mean of what they are beyond their bounds."""
+        constraints = self.constraints
         levels = levels_of(constraints, cell_rates(constraints, rows, predicted)).values
         beyond = np.maximum(levels - constraints.upper, constraints.lower - levels)
-        accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
-        violation = float(unfairness(np.maximum(beyond, 0.0)))
-        return JudgedRounds(n_rounds, parts, accuracy, violation, levels)
+        return levels, float(unfairness(np.maximum(beyond, 0.0)))
+
+    @property
+    def can_shift(self) -> bool:
+        """Whether the bounds can be kept by shifts of scores: weights do it, costs do not."""
+        size = len(self.rows.groups.labels) * self.rows.groups.n_groups * len(self.rows)
+        return self.constraints.n_outcomes == 1 and size <= MOST_CELLS
+
+    def shifted(self, one: JudgedRounds) -> JudgedRounds | None:
+        """A model whose scores are shifted by group so that bounds are kept; None if that is vain.
+
+        Fair decisions give label l in group r the score ``w_(l,r) P(y = l | x, s = r)``, of which
+        the logarithm is the score of boosting, shifted by ``log w_(l,r)``.
+        """
+        rows, n = self.rows, len(self.rows)
+        assert one.scores is not None  # noqa: S101 - it was judged here
+        chance = probabilities(one.scores)
+        by_label = np.stack([1.0 - chance, chance]) if chance.ndim == 1 else chance.T
+        cells = np.zeros((*rows.groups.mass.shape, n))
+        cells[:, rows.group, np.arange(n)] = by_label
+        own = ConstrainedCells(self.constraints, rows, cells)
+        decision = solve(DecisionProblem(rows.label, rows.weight, [own]))
+        if decision.constant is not None:
+            return None
+        shifts = np.log(np.maximum(1.0 + decision.pulls[0], LEAST_WEIGHT))
+        moved = one.scores + by_margin(shifts)[rows.group]
+        judged = self._judged(one.n_rounds, one.parts, moved)
+        return judged._replace(is_plain=one.is_plain, shifts=shifts)
+
+    def is_worth_it(self, best: JudgedRounds, plain: JudgedRounds, seed: int) -> bool:
+        """Whether a fair model is to be preferred to the plain one, on these very rows."""
+        fairer, better = plain.violation - best.violation, best.accuracy - plain.accuracy
+        if best.predicted is None or plain.predicted is None:
+            return not best.is_dominated_by(plain)
+        if min(fairer, better) >= 0:
+            return max(fairer, better) > 0
+        return fairer > self._chance(best.predicted, plain.predicted, seed)
+
+    def _chance(self, first: Ints, second: Ints, seed: int) -> float:
+        """The standard error of the difference of two models' violations, by drawing rows anew."""
+        rows = self.rows
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        kinds, kind = np.unique(
+            np.stack([rows.label, rows.group, first, second]), axis=1, return_inverse=True
+        )
+        share = np.bincount(kind.ravel(), weight) / weight.sum()
+        drawn = np.random.default_rng(seed).multinomial(len(rows), share / share.sum(), DRAWS)
+        found = []
+        for counts in drawn:
+            own = GroupedRows(rows.groups, kinds[0], kinds[1], counts.astype(np.float64))
+            found.append(self._violation(own, kinds[2])[1] - self._violation(own, kinds[3])[1])
+        return float(np.nanstd(found))
+
+
+def by_margin(shifts: Floats) -> Floats:
+    """(G,) of the margin of two labels, or (G, L), from shifts of the labels' scores, (L, G)."""
+    found: Floats = shifts[1] - shifts[0] if len(shifts) == 2 else shifts.T
+    return found

@@ -8,7 +8,6 @@ import inspect
 import os
 import textwrap
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,13 +26,14 @@ from fairgrad.boosting.choice import (
     PLAIN,
     FoldedRows,
     JudgedRounds,
+    by_margin,
     can_fold,
     choose_rounds,
 )
-from fairgrad.boosting.evaluation import column_names, fitted_features
+from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.checks import check_count
-from fairgrad.columns import as_column, as_pandas, sensitive_columns
+from fairgrad.checks import check_count, naming_rows
+from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP, group_rows
@@ -53,6 +53,8 @@ from fairgrad.usefulness import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from fairgrad.groups import Groups
 
@@ -76,6 +78,10 @@ ADDITIVE = (None, "gbdt", "goss", "gbtree")
 
 MAX_SEED = 2**31 - 1
 
+MOST_ROUNDS, SHIFTED = 5, 1e-3
+"""Rounds that shift the scores of groups, and how far from what was asked these may be after them.
+One is enough unless groups are told apart by several attributes that only together matter."""
+
 ARGUMENTS = """\
 fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
     "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
@@ -98,10 +104,13 @@ out_of_bag: number of parts that the rows are divided into, of which each tree l
     there are eval sets). Such scores are noisy, so "auto" is 0 unless the trees come to know
     98 % of the training rows: then 5 parts are tried, and taken if new rows show that they help.
 n_folds: number of folds by which the model is tried on rows that its trees have not learnt from,
-    before it is fitted to all of them; 0 for none. So many rounds are kept as are fairest there
-    (mean violations within 0.005 are taken for equal), and most accurate among those; and if a
-    model without weights is at least as accurate and as fair there, that one is fitted, and a
-    warning says so. It takes twice as many further fits as there are folds.
+    before it is fitted to all of them; 0 for none. So many rounds are kept as are most accurate
+    there among those within their bounds; if none are, the fairest (mean violations within 0.005
+    are taken for equal), and most accurate among those. If the trees may look at the sensitive
+    values, the scores of each group are then shifted, by trees that are added at the end, so that
+    levels keep their bounds there, if that makes a better model. If the model without weights is as
+    good there, or nothing is fairer than it by more than one standard error, that one is fitted,
+    and a warning says so. It takes twice as many further fits as there are folds.
     "auto" is 3 folds on tables up to 50,000 rows, and 0 on larger ones, with eval sets, rows held
     out, `out_of_bag` given as a number, callbacks, or a model to continue from.
 use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they
@@ -121,7 +130,7 @@ ATTRIBUTES = """\
 levels_: (J,) levels of fairness before the last round, on the rows held out if there are
     any, else on the training rows; with `out_of_bag` by the trees that left them out.
 levels_cross_fitted_: (J,) levels of rows that the trees have not learnt from, by the models of the
-    folds; None without folds. These are what to expect on new rows.
+    folds; None without folds. These are what to expect on new rows, and are to keep the bounds.
 levels_unknown_: (J,) of an aware model, the levels on the training rows if it knew no sensitive
     value; None for others.
 sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
@@ -227,7 +236,9 @@ class FairBoostingMixin(AwareRouting):
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
                 raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
-        label = column_or_1d(as_column(y))
+        label = _labels(as_column(y))
+        if label.dtype == object:
+            encode(label, "y")  # refuses labels of several kinds, which have no order
         check_classification_targets(label)
         classes = np.unique(label)
         if len(classes) < 2:
@@ -337,6 +348,41 @@ class FairBoostingMixin(AwareRouting):
         _warn_of_choice(chosen, objective)
         return objective, self._kept(objective, chosen.n_rounds)
 
+    def _shift_groups(
+        self, objective: BoostingObjective, encoder: SensitiveEncoder | None, X: Any
+    ) -> None:
+        """Adds the trees that shift the scores of groups, if that was chosen.
+
+        Trees of a model that knows the groups can do it, so that whoever reads its trees has it.
+        One row stands for each group: the columns of the group alone differ, so nothing else can
+        be split. Where all values are unknown, scores stay as they are.
+
+        Raises:
+            RuntimeError: if the scores do not come out as they should.
+        """
+        chosen: JudgedRounds | None = self._chosen
+        if chosen is None or chosen.shifts is None or encoder is None:
+            return
+        groups = objective.groups
+        places = np.append(np.arange(groups.n_groups), -1)  # the last stands for nothing known
+        values = {}
+        for a, name in enumerate(groups.attributes):
+            column = np.asarray(groups.column(a), dtype=object)
+            nothing: Any = UNKNOWN if groups.column(a).dtype.kind == "i" else None
+            values[name] = np.append(column, nothing)
+        features = fitted_features(
+            encoder, _safe_indexing(X, np.zeros(len(places), dtype=np.int64)), values
+        )
+        shifts = by_margin(chosen.shifts)
+        shifts = np.concatenate([shifts, np.zeros_like(shifts[:1])])
+        (before,) = self._staged_scores(features, None, np.array([MAX_SEED]))  # type: ignore[attr-defined]  # of the leaves
+        self._add_rounds(features, before + shifts)  # type: ignore[attr-defined]  # as above
+        (after,) = self._staged_scores(features, None, np.array([MAX_SEED]))  # type: ignore[attr-defined]  # as above
+        if np.abs(after - before - shifts).max() > SHIFTED:
+            raise RuntimeError(
+                "n_folds: the scores of groups could not be shifted by trees; use n_folds=0."
+            )
+
     def _fit_at_once(
         self, make: Any, fit: Any, objective: Any, *, start: Any, again: bool, watched: bool
     ) -> tuple[Any, int | None]:
@@ -365,11 +411,19 @@ class FairBoostingMixin(AwareRouting):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: Any
     ) -> FoldedRows:
         """The rows as folds take them; features that have no shape become an array."""
-        label = column_or_1d(y)
+        label = _labels(y)
         if sensitive_features is None:
             self._lack_values(f"fairness_measure is {self.fairness_measure!r}")
         values = sensitive_columns(sensitive_features, len(label))
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        X = as_table(X)
+        if X.shape[0] != len(label):
+            raise ValueError(
+                f"X: expected one row per label of y ({len(label)}), got {X.shape[0]} rows."
+            )
+        names = [str(name) for name in getattr(X, "columns", ())]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"X: expected columns of different names, got {twice!r} twice.")
         return FoldedRows(X, label, values, sample_weight, options)
 
     def _kept(self, objective: BoostingObjective, n_rounds: int | None) -> int | None:
@@ -404,7 +458,7 @@ class FairBoostingMixin(AwareRouting):
             return None, None
         if sensitive_features is None:
             self._lack_values("use_sensitive is set")
-        label = column_or_1d(y)
+        label = _labels(y)
         rows = group_rows(label, sensitive_columns(sensitive_features, len(label)))
         shown = hide_some(rows, _seed(self.random_state))  # type: ignore[attr-defined]  # as above
         encoder = getattr(start, "sensitive_encoder_", None)
@@ -482,7 +536,14 @@ class FairBoostingMixin(AwareRouting):
             rounds = objective.rounds
             cells = rounds.constraints.weight_names(objective.groups)
             unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
-            of_rounds = (rounds.state(), rounds.levels, rounds.net_multipliers)
+            levels = rounds.levels
+            chosen: JudgedRounds | None = self._chosen
+            if encoder is not None and chosen is not None and chosen.shifts is not None:
+                rows = objective.rows
+                names = rows.groups.attributes
+                values = {name: rows.groups.column(a)[rows.group] for a, name in enumerate(names)}
+                levels = self._levels_with(objective, fitted_features(encoder, X, values))
+            of_rounds = (rounds.state(), levels, rounds.net_multipliers)
             measure = objective.measure
             small = measure.set_aside() if isinstance(measure, LargeGroups) else {}
             found = (*of_rounds, cells, unknown, self.levels_cross_fitted_, small)
@@ -492,9 +553,9 @@ class FairBoostingMixin(AwareRouting):
     def _warn_of_fault(self, objective: BoostingObjective, features: Any) -> None:
         """Says so if the model is of no use, does not keep epsilon, or costs much.
 
-        Bounds are to be kept on the rows that levels are measured on. What the model is worth is
-        seen on rows that its trees have not learnt from, if it was tried in folds, where it is
-        compared with the plain model of the folds, too.
+        If it was tried in folds, bounds are to be kept on rows that its trees have not learnt from,
+        where it is compared with the plain model of the folds, too; else on the rows that levels
+        are measured on.
 
         Args:
             objective: of the fit that has ended.
@@ -506,33 +567,32 @@ class FairBoostingMixin(AwareRouting):
         warn_of_small(self.set_aside_)
         chosen: JudgedRounds | None = self._chosen
         del self._chosen
-        if features is None or (chosen is not None and chosen.is_plain):
+        if features is None or (chosen is not None and chosen.plain is None):
             return  # that it is plain has been said
         rows, kind, constraints = objective.rows, "training", objective.rounds.constraints
         if objective.is_held_out.any():
             held_out = np.flatnonzero(objective.is_held_out)
             rows, kind = rows.take(held_out), "held-out"
             features = _safe_indexing(features, held_out)
-        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
-        own = model_figures(constraints, rows, predicted, self.cost_matrix)
+        constants = constant_figures(constraints, rows, self.cost_matrix)
+        plain: ModelFigures | None = None
+        if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
+            own, plain = (
+                ModelFigures(one.accuracy, *worst_of(constraints, one.levels))
+                for one in (chosen, chosen.plain)
+            )
+            kind = "cross-fitted"
+        else:
+            predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
+            own = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             aware="" if self.use_sensitive else "use_sensitive=True",
             fewer=FEWER if len(constraints.names) > 4 else "",
             enough=own.worst if own.beyond > REACHED else None,
         )
-        constants = constant_figures(constraints, rows, self.cost_matrix)
         labels = objective.groups.labels.tolist()
-        fault = None
-        if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
-            new, plain = (
-                ModelFigures(one.accuracy, *worst_of(constraints, one.levels))
-                for one in (chosen, chosen.plain)
-            )
-            tried = replace(suggestions, enough=None)  # which speaks of bounds
-            compared = (new, constants, plain, labels, tried, "cross-fitted")
-            fault = find_fault(*compared, bounds=False)
-        fault = fault or find_fault(own, constants, None, labels, suggestions, kind)
+        fault = find_fault(own, constants, plain, labels, suggestions, kind)
         if fault:
             warnings.warn(fault, FairnessWarning, stacklevel=3)
 
@@ -540,8 +600,12 @@ class FairBoostingMixin(AwareRouting):
         self, objective: BoostingObjective, encoder: SensitiveEncoder, X: Any
     ) -> Any:
         """(J,) the levels on the training rows if no sensitive value were known."""
+        return self._levels_with(objective, fitted_features(encoder, X, None))
+
+    def _levels_with(self, objective: BoostingObjective, features: Any) -> Any:
+        """(J,) the levels of the training rows with these features, sensitive values included."""
         constraints, rows = objective.rounds.constraints, objective.rows
-        predicted = self.predict(fitted_features(encoder, X, None))
+        predicted = self.predict(features)
         rates = cell_rates(constraints, rows, predicted_index(rows, predicted))
         return levels_of(constraints, rates).values
 
@@ -577,10 +641,12 @@ def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
     learnt = records[min(chosen.n_rounds, len(records) - 1)].accuracy if records else 0.0
     if chosen.violation <= 0:
         return
+    if chosen.shifts is not None:
+        return
     if chosen.is_plain:
         warnings.warn(
-            "Weights of the groups make trees neither fairer nor more accurate on rows that they "
-            "have not learnt from, so the model is a plain one: accuracy "
+            "Weights of the groups do not make trees fairer on rows that they have not learnt "
+            "from, by more than chance would do, so the model is a plain one: accuracy "
             f"{chosen.accuracy:.3f} and largest |F| {worst:.3f} there. Use more rows, fewer "
             "groups, smaller trees or a larger epsilon.",
             FairnessWarning,
@@ -606,6 +672,13 @@ def _warn_by_heart(accuracy: float) -> None:
     )
 
 
+def _labels(y: Any) -> NDArray[Any]:
+    """(n,) labels as an array."""
+    with naming_rows("y"):
+        found: NDArray[Any] = column_or_1d(y)
+    return found
+
+
 def _seed(random_state: Any) -> int:
     """A seed, without using up a generator from which the library draws its own."""
     if isinstance(random_state, np.random.Generator):
@@ -613,6 +686,15 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(copy.deepcopy(random_state).randint(MAX_SEED))
     return 0 if random_state is None else int(random_state)
+
+
+def uneven_weights(scores: Any) -> Any:
+    """Weights of rows that are to have these scores, with which no two splits are equally good.
+
+    If they were, as where two attributes matter only together, a tree would split nothing.
+    """
+    chance = np.random.default_rng(0).uniform(0.5, 1.5, len(scores))
+    return chance if scores.ndim == 1 else np.repeat(chance[:, None], scores.shape[1], axis=1)
 
 
 NO_STATE = "expected the fairness state of a saved model, in JSON, as it was written"

@@ -132,11 +132,23 @@ def column_names(encoder: SensitiveEncoder) -> list[str]:
     return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names)]
 
 
+def as_table(X: Any) -> Any:
+    """Features that have a shape; lists become an array.
+
+    Raises:
+        ValueError: if they are no table.
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2 or X.shape[1] == 0:
+        raise ValueError(f"X: expected a table with a column or more, got shape {tuple(X.shape)}.")
+    return X
+
+
 def fitted_features(encoder: SensitiveEncoder | None, X: Any, values: Any) -> Any:
     """Features as the trees get them: with the encoded values, None for unknown, if aware."""
     if encoder is None:
         return X
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = as_table(X)
     return beside(X, encoder.encode(values, X.shape[0]), column_names(encoder))
 
 

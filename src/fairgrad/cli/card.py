@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairgrad.audit import Audit
-    from fairgrad.cli.training import AuditedModel
+    from fairgrad.cli.outcome import AuditedModel
 
 NOT_CERTIFIED = "fairgrad.not_certified"
 """The schema of a folder that holds what was found about a model, and not the model."""

@@ -44,8 +44,10 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
     from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT, SAMPLE, check_folder  # noqa: PLC0415 - as above
+    from fairgrad.cli.outcome import audit_models  # noqa: PLC0415 - as above
+    from fairgrad.cli.prepared import prepare  # noqa: PLC0415 - as above
     from fairgrad.cli.request import ModelSettings  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import audit_models, prepare, train  # noqa: PLC0415 - as above
+    from fairgrad.cli.training import train  # noqa: PLC0415 - as above
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.roles import ColumnRoles  # noqa: PLC0415 - as above
 

@@ -81,7 +81,7 @@ def fit(**given: Any) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch
+    from fairgrad.cli.outcome import fit_table  # noqa: PLC0415 - PyTorch
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 

@@ -44,8 +44,9 @@ ENCODER, TREES = "features.skops", "model.txt"
 TREE_FILES = (ENCODER, TREES, f"{TREES}.fairness.json")
 """What a folder with boosted trees holds in place of `MODEL`."""
 
-DECISIONS, GROUPS = "decisions.skops", "groups.zip"
-"""What it holds besides if decisions on the trees are fair: weights, and the trees of groups."""
+DECISIONS, GROUPS, AWARE = "decisions.skops", "groups.zip", "aware.txt"
+"""What it holds besides if decisions on the trees are fair: weights, and the trees of groups; among
+these the trees that look at the sensitive values, if there are any."""
 
 OURS = frozenset(
     {MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, *TREE_FILES, DECISIONS, GROUPS}
@@ -151,14 +152,17 @@ def _save_decisions(model: Any, folder: Path) -> Any:
     from fairgrad.boosting.estimator import fairness_file  # noqa: PLC0415 - as above
 
     bare = copy.copy(model)
-    bare.estimator = bare.group_estimator = bare.label_model_ = None
+    bare.estimator = bare.group_estimator = bare.label_model_ = bare.aware_model_ = None
     bare.cell_models_ = [
         [own if isinstance(own, int) else None for own in part] for part in model.cell_models_
     ]
     persistence.save(bare, folder / DECISIONS)
+    trees = {f"{i}-{j}.txt": model.cell_models_[i][j] for i, j in _missing(bare.cell_models_)}
+    if model.aware_model_ is not None:
+        trees[AWARE] = model.aware_model_
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS, "w") as archive:
-        for i, j in _missing(bare.cell_models_):
-            path = lightgbm.save(model.cell_models_[i][j], Path(place) / f"{i}-{j}.txt")
+        for name, own in trees.items():
+            path = lightgbm.save(own, Path(place) / name)
             for file in (path, fairness_file(path)):
                 archive.write(file, file.name, zipfile.ZIP_DEFLATED)
     return model.label_model_
@@ -173,13 +177,19 @@ def _load_decisions(trees: Any, folder: Path) -> Any:
     model.label_model_ = trees
     persistence.check_archive(folder / GROUPS)
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS) as archive:
-        for i, j in _missing(model.cell_models_):
-            path = Path(place) / f"{i}-{j}.txt"
+
+        def read(name: str) -> Any:
+            path = Path(place) / name
             for file in (path, fairness_file(path)):
                 if file.name not in archive.namelist():
                     raise ValueError(f"{folder / GROUPS} is damaged: {file.name} is missing")
                 file.write_bytes(archive.read(file.name))
-            model.cell_models_[i][j] = lightgbm.load(path)
+            return lightgbm.load(path)
+
+        for i, j in _missing(model.cell_models_):
+            model.cell_models_[i][j] = read(f"{i}-{j}.txt")
+        if getattr(model, "sensitive_encoder_", None) is not None:  # files of before have none
+            model.aware_model_ = read(AWARE)
     return model
 
 

@@ -10,7 +10,7 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from fairgrad.cli.training import AuditedModel
+    from fairgrad.cli.outcome import AuditedModel
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.frontier", 1
 HOW_TO_READ = (
@@ -47,7 +47,7 @@ def frontier(**given: Any) -> int:
     columns, settings, target = read_request(given)
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch
+    from fairgrad.cli.outcome import fit_table  # noqa: PLC0415 - PyTorch
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
     out, as_json = given["out"], given["as_json"]

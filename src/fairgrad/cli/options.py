@@ -22,7 +22,7 @@ MEASURES = tuple(DEFINITIONS)
 BOUNDS = f"or a bound on a rate ({', '.join(BOUNDED_RATES)}) of every group, such as 'recall>=0.8'"
 
 
-class MeasureOption(click.ParamType[str]):
+class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
     """The name of a measure, or a bound on a rate."""
 
     name = "MEASURE"

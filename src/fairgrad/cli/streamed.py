@@ -25,17 +25,11 @@ from safetensors.torch import save_file
 from torch import distributed
 
 from fairgrad.audit.counted import RowCounts
+from fairgrad.cli.outcome import AuditedModel, audited, full_audit
+from fairgrad.cli.prepared import RowTotals, check_desirable
 from fairgrad.cli.provenance import Provenance
 from fairgrad.cli.request import read_options, read_tolerance
-from fairgrad.cli.training import (
-    AuditedModel,
-    RowTotals,
-    TrainedModels,
-    audited,
-    check_desirable,
-    full_audit,
-    network,
-)
+from fairgrad.cli.training import TrainedModels, by_options, network
 from fairgrad.files import read_sealed, sealed_json, whole_file, write_whole
 from fairgrad.sklearn.streamed import fit_streamed
 from fairgrad.splitting import TEST, TEST_PART, TRAINING_PART, VALIDATION_PART
@@ -45,6 +39,7 @@ from fairgrad.tables.stored import stored_table
 from fairgrad.tables.survey import SurveyedTable, survey
 from fairgrad.torch.processes import Processes
 from fairgrad.training.streamed import RowChunk
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -492,7 +487,10 @@ def fit_stream(
             return None, kept
     fair, plain = [*models, None][:2]
     notes = tuple(dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning))
-    trained = TrainedModels(fair, plain, notes=(_told(stored, team), *notes))
+    faults = [by_options(str(w.message)) for w in caught if w.category is FairnessWarning]
+    trained = TrainedModels(
+        fair, plain, notes=(_told(stored, team), *notes), faults=tuple(dict.fromkeys(faults))
+    )
     frame = _count_frame(counts, table, rows, has_plain=plain is not None)
     audit = full_audit(
         prepared,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Audit, Finding
     from fairgrad.audit.layout import Cell
-    from fairgrad.cli.training import AuditedModel
+    from fairgrad.cli.outcome import AuditedModel
 
 WIDTH = 80
 FIGURES = ("accuracy", "unfairness")

@@ -15,7 +15,7 @@ from fairgrad.audit.intervals import clopper_pearson
 from fairgrad.audit.verdicts import unfairness_of
 from fairgrad.audit.words import OVERALL
 from fairgrad.columns import as_array
-from fairgrad.measures import On, measure_name
+from fairgrad.measures import measure_name, on_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class FrontierJudge:
             predicted: one label per row.
             **changed: what the audit is to have otherwise.
         """
-        measures = _on_groups(self.measure, tuple(rows.s))
+        measures = on_groups(self.measure, tuple(rows.s))
         usual: dict[str, Any] = {
             # Sharing the error, the intervals of all measures hold at once.
             "confidence": 1 - (1 - self.confidence) / len(measures),
@@ -168,12 +168,6 @@ class ModelAudits(Sequence[Audit]):
         if self._judge.costs is not None:
             figures["cost"] = mean_costs(together.mass, self._judge.costs)
         return figures
-
-
-def _on_groups(measure: Any, attributes: tuple[str, ...]) -> Sequence[On]:
-    """Every part of a measure with the attributes it speaks of: by default all of them, crossed."""
-    parts = measure if isinstance(measure, list) else [measure]
-    return [part if isinstance(part, On) else On(attributes, part) for part in parts]
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:

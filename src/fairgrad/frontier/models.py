@@ -18,9 +18,10 @@ from joblib import Parallel, delayed
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_consistent_length
 
 from fairgrad.aware import to_predict
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.sklearn import (
     FairDecisionClassifier,
@@ -30,7 +31,7 @@ from fairgrad.sklearn import (
 )
 from fairgrad.sklearn.decision import predict_together
 from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
-from fairgrad.sklearn.rows import split_columns
+from fairgrad.sklearn.rows import split_columns, take_rows
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
@@ -57,12 +58,7 @@ class FrontierRows:
 
     def take(self, rows: Ints) -> FrontierRows:
         """Some of the rows."""
-        return FrontierRows(
-            _safe_indexing(self.X, rows),
-            _safe_indexing(self.y, rows),
-            {name: _safe_indexing(column, rows) for name, column in self.s.items()},
-            None if self.weight is None else as_array(self.weight)[rows],
-        )
+        return FrontierRows(*take_rows(self.X, self.y, self.s, self.weight, rows))
 
     @property
     def sensitive_features(self) -> Any:
@@ -162,7 +158,10 @@ class EstimatorTemplate:
             raise ValueError(
                 "sensitive_features: required, one value per row, to know how fair the models are."
             )
-        check_consistent_length(X, y, weight)
+        if X is None:
+            raise ValueError("X: expected a table with one row per label of y, got None.")
+        with naming_rows():
+            check_consistent_length(X, y, weight)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         y = y if hasattr(y, "iloc") else as_array(y)
         return FrontierRows(X, y, sensitive_columns(sensitive_features, n), weight)

@@ -15,9 +15,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, _num_samples, has_fit_parameter
 
-from fairgrad.sklearn.rows import naming_rows
+from fairgrad.aware import SensitiveEncoder, beside
+from fairgrad.checks import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,10 +131,10 @@ class CellModels:
         """
         if self.is_joint:
             codes = [label * part.groups.n_groups + part.group for part in parts]
-            return None, [self._fitted(self.estimator, X, c, rows, arguments) for c in codes]
+            return None, [fit_rows(self.estimator, X, c, rows, arguments) for c in codes]
         of_label = self.estimator
         if not self.prefit:
-            of_label = self._fitted(self.estimator, X, y, rows, arguments)
+            of_label = fit_rows(self.estimator, X, y, rows, arguments)
         everyone = np.arange(len(label)) if rows is None else rows
         members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
         return of_label, [
@@ -145,16 +146,26 @@ class CellModels:
         present = np.unique(group[rows])
         if len(present) < 2:
             return int(present[0]) if len(present) else 0
-        return self._fitted(self.group_estimator, X, group, rows, arguments)
+        return fit_rows(self.group_estimator, X, group, rows, arguments)
 
-    def _fitted(
-        self, estimator: Any, X: Any, target: Any, rows: Ints | None, arguments: Mapping[str, Any]
-    ) -> Any:
-        if rows is not None:
-            arguments = _check_method_params(X, arguments, indices=rows)
-            X, target = _safe_indexing(X, rows), _safe_indexing(target, rows)
-        with naming_rows("X"):
-            return clone(estimator).fit(X, target, **arguments)
+
+def fit_rows(
+    estimator: Any, X: Any, target: Any, rows: Ints | None, arguments: Mapping[str, Any]
+) -> Any:
+    """A clone of an estimator, fitted to all rows or some of them; if it refuses X, that is named.
+
+    Args:
+        estimator: unfitted.
+        X: features.
+        target: labels or codes.
+        rows: which; None for all.
+        arguments: further ones of its fit, such as sample weights of all rows.
+    """
+    if rows is not None:
+        arguments = _check_method_params(X, arguments, indices=rows)
+        X, target = _safe_indexing(X, rows), _safe_indexing(target, rows)
+    with naming_rows("X"):
+        return clone(estimator).fit(X, target, **arguments)
 
 
 def cell_probabilities(
@@ -172,19 +183,22 @@ def cell_probabilities(
     """
     if of_label is None:
         return [
-            _spread(model, X, n_rows, n_labels * size).reshape(n_labels, size, n_rows)
+            code_probabilities(model, X, n_rows, n_labels * size).reshape(n_labels, size, n_rows)
             for model, size in zip(models, sizes, strict=True)
         ]
     label = class_probabilities(of_label, X)
     found = []
     for own, size in zip(models, sizes, strict=True):
-        within = np.stack([_spread(model, X, n_rows, size) for model in own])
+        within = np.stack([code_probabilities(model, X, n_rows, size) for model in own])
         found.append(label[:, None] * within)
     return found
 
 
-def _spread(model: Any, X: Any, n_rows: int, size: int) -> Floats:
-    """(size, n) probabilities of codes, 0 of those that the model has never seen."""
+def code_probabilities(model: Any, X: Any, n_rows: int, size: int) -> Floats:
+    """(size, n) probabilities of codes, 0 of those that the model has never seen.
+
+    The codes are those of labels, groups or cells; a model that is a number says that one always.
+    """
     probability = np.zeros((size, n_rows))
     if isinstance(model, (int, np.integer)):
         probability[model] = 1.0
@@ -199,23 +213,85 @@ def class_probabilities(model: Any, X: Any) -> Floats:
         return np.asarray(model.predict_proba(X), dtype=np.float64).T
 
 
-def given_groups(probability: Floats, group: Ints) -> Floats:
+def given_groups(probability: Floats, group: Ints, share: Floats | None = None) -> Floats:
     """(L, G, n) the probabilities of the cells for those who tell their group.
 
     ``P(y = l, s = r | x, s)`` is ``P(y = l | x, s)`` in the group s and 0 in all others. Where the
     group is unknown, -1, it stays ``P(y = l, s = r | x)``. Of that a hundredth stays everywhere: if
     all weights of a group vanish, as they may for exact fairness, it breaks the ties, by what x
     says and in the same way on every machine.
+
+    Args:
+        probability: (L, G, n) without the group.
+        group: (n,) the group of each row, or -1.
+        share: (L, n) ``P(y = l | x, s)`` by a model of its own; by default it follows from the
+            probabilities.
     """
     own = np.flatnonzero(group >= 0)
-    cells = probability[:, group[own], own]
+    given = probability.copy()
+    given[:, :, own] *= TIE_BREAKER
+    told = within_groups(probability, group, own) if share is None else share[:, own]
+    given[:, group[own], own] += (1.0 - TIE_BREAKER) * told
+    return given
+
+
+def within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
+    """(L, rows) ``P(y = l | x, s)`` of some rows, whose groups are known, from ``P(y, s | x)``."""
+    cells = probability[:, group[rows], rows]
     total = cells.sum(0)
     share = np.full_like(cells, 1.0 / len(cells))  # of a group that is impossible, nothing is known
     np.divide(cells, total, out=share, where=total > 0)
-    given = probability.copy()
-    given[:, :, own] *= TIE_BREAKER
-    given[:, group[own], own] += (1.0 - TIE_BREAKER) * share
-    return given
+    return share
+
+
+class AwareLabels:
+    """A model of the label that has the sensitive values among its features: ``P(y = l | x, s)``.
+
+    Models of the cells say that, too, but learn each group by its own rows alone. Where groups are
+    small, one model of all rows knows more.
+
+    Args:
+        estimator: unfitted.
+        groups: of the rows of the fit.
+        crossed: whether combinations of several attributes have features.
+
+    Attributes:
+        encoder: how sensitive values become features.
+    """
+
+    def __init__(self, estimator: Any, groups: Groups, *, crossed: bool) -> None:
+        self.estimator, self.n_labels = estimator, len(groups.labels)
+        self.encoder = SensitiveEncoder.of(groups, crossed=crossed)
+
+    def fit(
+        self, X: Any, sensitive: Any, label: Ints, rows: Ints | None, arguments: Mapping[str, Any]
+    ) -> Any:
+        """A model of the labels' codes, fitted to all rows or some of them."""
+        return fit_rows(self.estimator, self.features(X, sensitive), label, rows, arguments)
+
+    def features(self, X: Any, sensitive: Any) -> Any:
+        """Features with the encoded values beside."""
+        return aware_features(self.encoder, X, sensitive)
+
+    def probabilities(self, model: Any, X: Any, sensitive: Any) -> Floats:
+        """(L, n) of a fitted model."""
+        return code_probabilities(
+            model, self.features(X, sensitive), _num_samples(X), self.n_labels
+        )
+
+
+def aware_features(encoder: SensitiveEncoder, X: Any, sensitive: Any) -> Any:
+    """(n, features) with the encoded sensitive values beside."""
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    return beside(X, encoder.encode(sensitive, _num_samples(X)), encoder.names)
+
+
+def takes_columns(X: Any) -> bool:
+    """Whether features are a table that further columns can be put beside."""
+    if hasattr(X, "columns"):
+        return hasattr(X, "iloc")  # pandas
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    return len(shape) == 2
 
 
 def fit_arguments(estimator: Any, sample_weight: Any) -> dict[str, Any]:

@@ -6,19 +6,18 @@ import copy
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from fairgrad.audit import Audit, Certificate, likeliest
 from fairgrad.aware import to_predict
 from fairgrad.checks import check_number, is_number
-from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
-from fairgrad.measures import On
-from fairgrad.sklearn.rows import read_rows, split_columns
+from fairgrad.columns import as_column, as_pandas, sensitive_columns
+from fairgrad.measures import on_groups
+from fairgrad.sklearn.rows import read_rows, split_columns, take_rows
 from fairgrad.splitting import three_parts
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from fairgrad.groups import Ints
     from fairgrad.sklearn.classifier import FairGradClassifier
 
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -63,24 +62,20 @@ def fit_certified(
     columns = sensitive_columns(values, len(rows))
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
 
-    def part(index: Ints) -> tuple[Any, Any, dict[str, Any], Any]:
-        s = {name: _safe_indexing(column, index) for name, column in columns.items()}
-        weight = None if sample_weight is None else as_array(sample_weight)[index]
-        return _safe_indexing(X, index), _safe_indexing(y, index), s, weight
-
-    training, compared, fresh = (part(i) for i in three_parts(rows.everyone.cell(), seed))
+    training, compared, fresh = (
+        take_rows(X, y, columns, sample_weight, index)
+        for index in three_parts(rows.everyone.cell(), seed)
+    )
     own_columns = sensitive_features is None
 
     def audit(own: FairGradClassifier, judged: tuple[Any, Any, dict[str, Any], Any]) -> Audit:
         X, y, s, weight = judged
         known = {} if own_columns else to_predict(own, s)
-        parts = own.fairness_measure
-        parts = parts if isinstance(parts, list) else [parts]
         return Audit(
             y,
             own.predict(X, **known),
             s,
-            [one if isinstance(one, On) else On(tuple(s), one) for one in parts],
+            on_groups(own.fairness_measure, tuple(s)),
             model.tolerance,
             confidence,
             sample_weight=weight,

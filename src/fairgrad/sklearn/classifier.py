@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairgrad.aware import AwareRouting, with_values
+from fairgrad.checks import naming_rows
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
@@ -39,7 +40,7 @@ from fairgrad.sklearn.fitting import (
     train_stacks,
     trained_rates,
 )
-from fairgrad.sklearn.rows import FEATURES, Scaling, naming_rows, read_rows, split_columns
+from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows, split_columns
 from fairgrad.training import Member, Shape, TrainingPlan
 from fairgrad.usefulness import model_figures, warn_of_small
 

@@ -18,27 +18,30 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
+from fairgrad.checks import naming_rows
 from fairgrad.columns import sensitive_columns
 from fairgrad.decisions import added_scores, as_costs, label_scores
 from fairgrad.dual import check_costs
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.cell_models import (
+    aware_features,
     cell_probabilities,
     class_probabilities,
+    code_probabilities,
     count_of_trees,
     given_groups,
     last_step,
 )
 from fairgrad.sklearn.decision_fitting import fit_decisions
 from fairgrad.sklearn.fitting import SMALL_TABLE
-from fairgrad.sklearn.rows import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fairgrad.aware import SensitiveEncoder
     from fairgrad.groups import Floats, GroupedRows, Groups
     from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
 
@@ -105,6 +108,10 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         groups_: groups and frequencies of the rows of the fit.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
         label_model_: the fitted model of the labels; None if the cells are joint.
+        aware_model_: of aware decisions, a model of the labels (by their places in `classes_`) that
+            has the sensitive values among its features; None if the models of the cells foresee the
+            labels of rows they have not learnt from better, or if there are no such rows.
+        sensitive_encoder_: how it reads the sensitive values.
         cell_models_: the fitted models of the cells, or of the groups within each label, for each
             set of attributes.
         n_features_in_: number of features.
@@ -253,6 +260,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _set_plain(self, classes: NDArray[Any], label_model: Any) -> None:
         """The fitted attributes of a plain model."""
         self.classes_, self.label_model_ = classes, label_model
+        self.aware_model_: Any = None
+        self.sensitive_encoder_: SensitiveEncoder | None = None
         self.cell_models_: list[Any] = []
         self.cell_groups_: list[Groups] = []
         self.pulls_: list[Floats] = []
@@ -280,6 +289,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         decision, measured, fault = fitted.decide(self, tuned, near)
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
+        self.aware_model_ = fitted.aware_model
+        self.sensitive_encoder_ = None if fitted.aware is None else fitted.aware.encoder
         self.cell_groups_ = [part.groups for part in fitted.parts]
         n_labels = len(classes)
         self.pulls_ = [np.zeros((n_labels, size)) for size in fitted.sizes]
@@ -369,9 +380,9 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         found = cell_probabilities(
             X, n, len(self.classes_), self.label_model_, self.cell_models_, sizes
         )
-        return self._given(found, sensitive_features, n) if self.use_sensitive else found
+        return self._given(found, X, sensitive_features, n) if self.use_sensitive else found
 
-    def _given(self, found: list[Floats], sensitive_features: Any, n: int) -> list[Floats]:
+    def _given(self, found: list[Floats], X: Any, sensitive_features: Any, n: int) -> list[Floats]:
         if sensitive_features is None:
             warnings.warn(NOT_GIVEN, stacklevel=4)
             return found
@@ -380,6 +391,13 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         own = self.groups_.attributes
         if len(columns) == len(own) and set(columns) != set(own):
             columns = dict(zip(own, columns.values(), strict=True))
+        share = None
+        encoder = getattr(self, "sensitive_encoder_", None)  # files of before have none
+        if encoder is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of values never seen, which follows below
+                features = aware_features(encoder, X, columns)
+            share = code_probabilities(self.aware_model_, features, n, len(self.classes_))
         return [
             given_groups(
                 probability,
@@ -387,6 +405,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                     {name: columns[name] for name in groups.attributes if name in columns},
                     "sensitive_features",
                 ),
+                share,
             )
             for probability, groups in zip(found, self.cell_groups_, strict=True)
         ]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
@@ -18,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_count, check_number, naming_rows
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.dual import cost_shares
@@ -26,14 +25,18 @@ from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups
 from fairgrad.sklearn.cell_models import (
     AttributeRows,
+    AwareLabels,
     CellModels,
     cell_probabilities,
     cheaper_cells,
     cheaper_groups,
+    count_of_trees,
     fit_arguments,
     given_groups,
+    takes_columns,
+    within_groups,
 )
-from fairgrad.sklearn.rows import naming_rows, unpack_rows
+from fairgrad.sklearn.rows import check_labels, unpack_rows
 from fairgrad.splitting import fold_of_rows, hold_out
 from fairgrad.usefulness import (
     FEWER,
@@ -43,6 +46,7 @@ from fairgrad.usefulness import (
     Suggestions,
     find_fault,
     warn_of_small,
+    worst_of,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +55,9 @@ if TYPE_CHECKING:
     from fairgrad.decisions import Decision, MeasuredAttributes
     from fairgrad.groups import Floats, Ints
     from fairgrad.sklearn.decision import FairDecisionClassifier
+
+LEAST = 1e-6
+"""Probabilities below say how sure a model is, not how much it knows."""
 
 CELLS = ("auto", "joint", "factored")
 TUNE_ON = ("auto", "training", "held_out", "cross_fitted")
@@ -79,12 +86,14 @@ def fit_decisions(
     """
     first = models[0]
     _check_settings(first)
+    if X is None:
+        raise ValueError("X: expected a table with one row per label of y, got None.")
     with naming_rows():
         validate_data(first, X, skip_check_array=True)
         given, y = y, column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
-        check_classification_targets(y)
+    check_labels(y)
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
@@ -131,6 +140,14 @@ def fit_decisions(
     return list(models)
 
 
+class FittedCells(NamedTuple):
+    """Models fitted to the same rows: of the labels, of the cells, and of the labels by s, too."""
+
+    label_model: Any
+    cell_models: list[Any]
+    aware_model: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class TunedRows:
     """The rows that multipliers are found on, with the probabilities of their cells."""
@@ -173,14 +190,37 @@ class CellFit:
         self.models = CellModels(estimator, of_groups, is_joint=is_joint, prefit=model.prefit)
         self.label_model: Any = None
         self.cell_models: list[Any] = []
+        self.aware_model: Any = None
+        self.aware: AwareLabels | None = None
+        if model.use_sensitive and not model.prefit and takes_columns(X):
+            plain = model._estimator()  # noqa: SLF001 - as above
+            crossed = count_of_trees(plain) is None
+            self.aware = AwareLabels(plain, rows.groups, crossed=crossed)
 
-    def _fit(self, rows: Ints | None) -> tuple[Any, list[Any]]:
+    def _fit(self, rows: Ints | None) -> FittedCells:
         label = self.rows.label
-        return self.models.fit(self.X, self.y, label, self.parts, rows, self.arguments)
+        arguments = (self.X, self.y, label, self.parts, rows, self.arguments)
+        of_label, of_cells = self.models.fit(*arguments)
+        if self.aware is None:
+            return FittedCells(of_label, of_cells)
+        own = self.aware.fit(self.X, self._values(self.rows), label, rows, self.arguments)
+        return FittedCells(of_label, of_cells, own)
 
-    def _probabilities(self, models: tuple[Any, list[Any]], X: Any) -> list[Floats]:
-        n_labels = len(self.rows.groups.labels)
-        return cell_probabilities(X, _num_samples(X), n_labels, *models, self.sizes)
+    def _values(self, rows: GroupedRows) -> dict[str, Any]:
+        """The sensitive values of rows."""
+        groups = rows.groups
+        return {name: groups.column(a)[rows.group] for a, name in enumerate(groups.attributes)}
+
+    def _probabilities(
+        self, fitted: FittedCells, X: Any, rows: GroupedRows
+    ) -> tuple[list[Floats], Floats | None]:
+        """(L, G, n) of the cells of each set of attributes; (L, n) of the labels, if aware."""
+        n, n_labels = _num_samples(X), len(self.rows.groups.labels)
+        models = (fitted.label_model, fitted.cell_models)
+        found = cell_probabilities(X, n, n_labels, *models, self.sizes)
+        if self.aware is None:
+            return found, None
+        return found, self.aware.probabilities(fitted.aware_model, X, self._values(rows))
 
     def tuned_on(self, validation: Any) -> TunedRows:
         """Fits the models; the rows to find the multipliers on."""
@@ -191,33 +231,43 @@ class CellFit:
             judged = rows.groups.place(y, sensitive_columns(s, len(y), "validation"), weight)
             return self._final(self._fit(None), X_judged, judged)
         tune_on = model._tuned_on(len(rows))  # noqa: SLF001 - the classifier's other half
+        if tune_on == "training":
+            self.aware = None  # which model knows more cannot be seen on rows both have learnt
         if tune_on == "held_out":
             training, held = hold_out(rows.cell(), model.validation_fraction, seed)
             return self._final(self._fit(training), _safe_indexing(X, held), rows.take(held))
         if tune_on == "training":
             return self._final(self._fit(None), X, rows)
         fold = fold_of_rows(rows.cell(), model.n_folds, seed)
-        found = [np.zeros((len(rows.groups.labels), size, len(rows))) for size in self.sizes]
+        n_labels, n = len(rows.groups.labels), len(rows)
+        found = [np.zeros((n_labels, size, n)) for size in self.sizes]
+        share = None if self.aware is None else np.zeros((n_labels, n))
         for i in range(model.n_folds):
             held = np.flatnonzero(fold == i)
             fitted = self._fit(np.flatnonzero(fold != i))
-            own = self._probabilities(fitted, _safe_indexing(X, held))
+            own, told = self._probabilities(fitted, _safe_indexing(X, held), rows.take(held))
             for whole, part in zip(found, own, strict=True):
                 whole[:, :, held] = part
-        self.label_model, self.cell_models = self._fit(None)
-        return self._tuned(rows, found)
+            if share is not None:
+                share[:, held] = told
+        return self._tuned(rows, found, share, self._fit(None))
 
-    def _final(self, fitted: tuple[Any, list[Any]], X: Any, rows: GroupedRows) -> TunedRows:
-        self.label_model, self.cell_models = fitted
-        return self._tuned(rows, self._probabilities(fitted, X))
+    def _final(self, fitted: FittedCells, X: Any, rows: GroupedRows) -> TunedRows:
+        return self._tuned(rows, *self._probabilities(fitted, X, rows), fitted)
 
-    def _tuned(self, rows: GroupedRows, found: list[Floats]) -> TunedRows:
-        if self.model.use_sensitive:
-            for i, names in enumerate(self.attributes):
-                own = AttributeRows.of(rows, names)
-                group = np.where(own.groups.is_known[own.group], own.group, UNKNOWN)
-                found[i] = given_groups(found[i], group)
-        return TunedRows(rows, found)
+    def _tuned(
+        self, rows: GroupedRows, found: list[Floats], share: Floats | None, fitted: FittedCells
+    ) -> TunedRows:
+        """Takes the models; aware probabilities by the one that foresees the labels better."""
+        self.label_model, self.cell_models, self.aware_model = fitted
+        if not self.model.use_sensitive:
+            return TunedRows(rows, found)
+        parts = [AttributeRows.of(rows, names) for names in self.attributes]
+        groups = [np.where(own.groups.is_known[own.group], own.group, UNKNOWN) for own in parts]
+        if share is not None and not _foresees_better(share, found, groups, rows):
+            share = self.aware = self.aware_model = None
+        pairs = zip(found, groups, strict=True)
+        return TunedRows(rows, [given_groups(own, group, share) for own, group in pairs])
 
     def decide(
         self, model: FairDecisionClassifier, tuned: TunedRows, near: Floats | None
@@ -239,6 +289,24 @@ class CellFit:
         problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells, costs)
         decision = solve(problem, near)
         return decision, measured, _fault(model, problem, decision, tuned.rows)
+
+
+def _foresees_better(
+    share: Floats, found: Sequence[Floats], groups: Sequence[Ints], rows: GroupedRows
+) -> bool:
+    """Whether ``P(y | x, s)``, (L, n), has the smaller log loss, or models of the cells do.
+
+    On rows that neither has learnt from, of known groups; the mean over sets of attributes.
+    """
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    better = 0.0
+    for probability, group in zip(found, groups, strict=True):
+        known = np.flatnonzero(group >= 0)
+        label = rows.label[known]
+        within = within_groups(probability, group, known)[label, np.arange(len(known))]
+        own = share[label, known]
+        better += float(weight[known] @ np.log(np.maximum(own, LEAST) / np.maximum(within, LEAST)))
+    return better > 0
 
 
 def _fault(
@@ -269,17 +337,15 @@ def _fault(
 
 def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
     """How good decisions are on the rows that the multipliers were found on."""
-    counted = problem.counted(decided)
-    gaps = [
-        part.constraints.gaps(part.levels(own)[:, 0])
-        for part, own in zip(problem.parts, counted, strict=True)
+    judged = [
+        worst_of(part.constraints, part.levels(own)[:, 0])  # by the bounds as they were asked for
+        for part, own in zip(problem.parts, problem.counted(decided), strict=True)
     ]
-    beyond = float(problem.figures(counted, np.zeros(1)).worst[0])
+    worst, beyond = np.max(judged, axis=0).tolist()
     shares = cost_shares(problem.costs, len(problem.base))
     accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
     first = int(decided[0])
     only = first if (decided == first).all() else None
-    worst = float(np.concatenate(gaps).max())
     return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
+from fairgrad.checks import naming_rows
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     import torch
     from numpy.typing import NDArray
@@ -219,7 +218,7 @@ def read_rows(
     y = as_column(y)
     X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
     X, checked = _validated(model, X, y, reset=not fitted)
-    check_classification_targets(checked)
+    check_labels(checked)
     sample_weight = check_weights(sample_weight, X.shape[0])
     encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
     X = _with_values(encoder, X, values, "sensitive_features")
@@ -251,25 +250,31 @@ def read_rows(
     return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
 
 
-@contextmanager
-def naming_rows(argument: str = "X, y") -> Iterator[None]:
-    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
-    try:
-        yield
-    except NotFittedError:
-        raise
-    except (TypeError, ValueError) as wrong:
-        if re.search(r"\b[Xy]\b", str(wrong)):
-            raise
-        kind = TypeError if isinstance(wrong, TypeError) else ValueError
-        raise kind(f"{argument}: {wrong}") from wrong
-
-
 def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     """Features and labels as scikit-learn checks them; some of its errors name neither."""
     with naming_rows():
         checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
     return checked
+
+
+def take_rows(
+    X: Any, y: Any, sensitive: Mapping[str, Any], weight: Any, rows: Ints
+) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Features, labels, sensitive columns and weights (or None) of some of the rows of a table."""
+    return (
+        _safe_indexing(X, rows),
+        _safe_indexing(y, rows),
+        {name: _safe_indexing(column, rows) for name, column in sensitive.items()},
+        None if weight is None else as_array(weight)[rows],
+    )
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Refuses labels that are no classes, or of several kinds, which have no order."""
+    if y.dtype == object:
+        encode(y, "y")
+    with naming_rows("y"):
+        check_classification_targets(y)
 
 
 def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:

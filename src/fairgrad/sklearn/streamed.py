@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.measures import among_counted, check_several_groups
+from fairgrad.groups import GroupedRows
+from fairgrad.measures import among_counted, check_several_groups, constraints_of
+from fairgrad.sklearn.choosing import figures_of
 from fairgrad.sklearn.fitting import StackRun
 from fairgrad.sklearn.rows import Scaling
 from fairgrad.training.streamed import train_streamed
 from fairgrad.training.trainer import best_choice
-from fairgrad.usefulness import warn_of_small
+from fairgrad.usefulness import (
+    FEWER,
+    REACHED,
+    FairnessWarning,
+    ModelFigures,
+    Suggestions,
+    constant_figures,
+    find_fault,
+    warn_of_small,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +34,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Groups, Ints
     from fairgrad.sklearn.classifier import FairGradClassifier
     from fairgrad.torch.processes import Processes
+    from fairgrad.training import Choice
     from fairgrad.training.streamed import Checkpoint, RowSource
 
 
@@ -81,7 +94,8 @@ def fit_streamed(
 ) -> list[FairGradClassifier]:
     """Fits variants of one classifier to the training rows of a source, in the same passes.
 
-    Each chooses among its last epochs by its own rule and the validation rows. Settings of "auto"
+    Each chooses among its last epochs by its own rule and the validation rows, by which it is also
+    said what is wrong with it, if anything is (`FairnessWarning`). Settings of "auto"
     are those of one model that reaches exact fairness: `FairGradClassifier.fit` trains several
     beside each other then, and moves the last layer of the best, for which it needs all rows.
 
@@ -111,11 +125,51 @@ def fit_streamed(
         checkpoint=checkpoint,
         progress=None if first.verbose == "auto" else bool(first.verbose),
     )
-    for place, (model, own) in enumerate(zip(models, rows, strict=True)):
-        choices = training.candidates(place)
-        is_auto = isinstance(model.selection, str) and model.selection == "auto"
-        rule = "fairest_of_accurate" if is_auto else model.selection
-        choice = choices[best_choice(rule, choices)]
-        model._finish(StackRun(model, members[place], training, place), choice, own)  # noqa: SLF001
-        warn_of_small(model.set_aside_)
+    runs = [StackRun(model, members[place], training, place) for place, model in enumerate(models)]
+    found = [_chosen(run) for run in runs]
+    plain = next((c for c, own in zip(found, rows, strict=True) if own.is_plain), None)
+    for run, choice, own in zip(runs, found, rows, strict=True):
+        run.model._finish(run, choice, own)  # noqa: SLF001
+        warn_of_small(run.model.set_aside_)
+        if not own.is_plain and run.model.compare_plain:
+            _warn_of_fault(run, choice, own, plain)
     return list(models)
+
+
+def _chosen(run: StackRun) -> Choice:
+    """The epoch that a model's own rule chooses among those that were kept."""
+    choices = run.training.candidates(run.place)
+    rule = run.model.selection
+    is_auto = isinstance(rule, str) and rule == "auto"
+    return choices[best_choice("fairest_of_accurate" if is_auto else rule, choices)]
+
+
+def _warn_of_fault(run: StackRun, choice: Choice, rows: _RowsToCome, plain: Choice | None) -> None:
+    """Says what is wrong with a model by what was counted of the validation rows.
+
+    It is compared with one label for everybody, and with the accuracy of the plain model that was
+    trained beside it, if one was.
+    """
+    model, groups = run.model, rows.source.judged
+    constraints = constraints_of(
+        rows.measure, groups, epsilon=model.epsilon_, y_desirable=model.y_desirable
+    )
+    label, group = (index.ravel() for index in np.indices(groups.mass.shape))
+    people = GroupedRows(groups, label, group, groups.mass.ravel())
+    fair = figures_of(run, choice, constraints)
+    suggestions = Suggestions(
+        asked=None if np.ndim(model.epsilon_) else float(model.epsilon_),
+        aware="",  # not in passes
+        fewer=FEWER if len(constraints.names) > 4 else "",
+        enough=fair.worst if fair.beyond > REACHED else None,
+    )
+    fault = find_fault(
+        fair,
+        constant_figures(constraints, people, model.cost_matrix),
+        None if plain is None else ModelFigures(plain.accuracy, np.inf, np.inf),
+        groups.labels.tolist(),
+        suggestions,
+        "validation",
+    )
+    if fault:
+        warnings.warn(fault, FairnessWarning, stacklevel=3)

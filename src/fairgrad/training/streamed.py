@@ -137,8 +137,9 @@ class StreamedRun(TrainingRun):
         example = self._table(np.zeros((1, source.n_features), np.float32), nowhere, nowhere)
         stack = Stack(example, members, plan)
         stack.fairness.processes = processes
-        every = [example.every_row] * stack.n_streams
-        stack.evaluation = stack.evaluation_on(replace(example, groups=source.judged), every)
+        judged = replace(example, groups=source.judged)
+        # Its own every_row: the frequencies of others would be counted, in this one row.
+        stack.evaluation = stack.evaluation_on(judged, [judged.every_row] * stack.n_streams)
         n_steps = sum(source.n_steps(epoch) for epoch in range(plan.epochs))
         super().__init__(stack, plan, max(1, n_steps))
         assert stack.shape is not None  # noqa: S101 - networks are its own

@@ -18,7 +18,7 @@ def _train(task: MethodTask) -> list[Candidate]:
 
 METHOD = Method(
     name="decision_aware",
-    version=1,
+    version=2,
     description="Fair decisions on a plain model's probabilities given s; needs s to predict.",
     unsupported=unfit_measure,
     settings=decision.METHOD.settings,

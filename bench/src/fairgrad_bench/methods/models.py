@@ -232,8 +232,8 @@ def boosted_trees(measure: str | None, seed: int, **settings: Any) -> Any:
     """An unfitted boosted classifier; without a measure it is LightGBM's own."""
     from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - slow to import
 
-    # validation rows choose among the models, by the paper's rule
-    return FairGradLGBMClassifier(measure, random_state=seed, n_folds=0, **{**TREES, **settings})
+    # no folds: validation rows choose among the models, by the paper's rule
+    return FairGradLGBMClassifier(measure, random_state=seed, **{"n_folds": 0, **TREES, **settings})
 
 
 def learner(model: str, seed: int, epochs: int) -> Any:

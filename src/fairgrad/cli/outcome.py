@@ -1,0 +1,339 @@
+"""Trained models and their audit on rows that took no part in the training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from fairgrad.audit import Audit, Certificate
+from fairgrad.audit.counts import mean_costs
+from fairgrad.aware import to_predict
+from fairgrad.cli.folder import SavedModel
+from fairgrad.cli.prepared import prepare
+from fairgrad.cli.provenance import Provenance, same_data
+from fairgrad.cli.request import (
+    guessed_desirable,
+    read_options,
+    read_plan,
+    read_tolerance,
+    usual_measures,
+)
+from fairgrad.cli.training import audit_as_asked, train
+from fairgrad.groups import MIN_GROUP
+from fairgrad.tables.reading import column_names, read_table, table_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairgrad.cli.prepared import PreparedTable, TableFacts
+    from fairgrad.cli.request import ModelSettings
+    from fairgrad.cli.training import TrainedModels
+    from fairgrad.tables.roles import ColumnRoles
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Test rows, and what models that were not trained on them predict.
+
+    Attributes:
+        rows: (n,) their numbers in the table, from 0.
+        y: (n,) their labels.
+        s: (n, attributes) their sensitive values.
+        predicted: (n,) labels.
+        scores: (n, labels) probabilities, labels in the order of their names.
+        plain: (n,) predictions of the plain model; None if there is none.
+        fold: (n,) the number of the model, in cross-validation from 1; else 0.
+        labels: names of the columns of `scores`.
+    """
+
+    rows: NDArray[Any]
+    y: pd.Series
+    s: pd.DataFrame
+    predicted: NDArray[Any]
+    scores: NDArray[Any]
+    plain: NDArray[Any] | None
+    fold: NDArray[Any]
+    labels: tuple[str, ...]
+
+    @classmethod
+    def pooled(cls, parts: Sequence[JudgedRows]) -> JudgedRows:
+        """Those of all folds, in the order of the table."""
+        rows = np.concatenate([part.rows for part in parts])
+        order = np.argsort(rows)
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts])[order]
+
+        def stacked(name: str) -> Any:
+            whole = pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+            return whole.iloc[order].reset_index(drop=True)
+
+        return cls(
+            rows[order],
+            stacked("y"),
+            stacked("s"),
+            joined("predicted"),
+            joined("scores"),
+            None if parts[0].plain is None else joined("plain"),
+            joined("fold"),
+            parts[0].labels,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """To be written: the numbers of the rows, counted from 1, and what was predicted."""
+        columns: dict[str, Any] = {"row": self.rows + 1}
+        columns |= {"fold": self.fold} if self.fold.any() else {}
+        columns["prediction"] = self.predicted
+        columns |= {} if self.plain is None else {"prediction of the plain model": self.plain}
+        # Of one model they can be computed again; those of cross-validation are nowhere else.
+        scores = self.scores if self.fold.any() else self.scores.round(6)
+        for place, name in enumerate(self.labels):
+            columns[f"probability of {name}"] = scores[:, place]
+        return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedModel:
+    """A model with its audit on the test rows.
+
+    Attributes:
+        model: the model to save.
+        trained: the classifiers.
+        audit: of the fair model, compared with the plain one if there is one.
+        prepared: what they were trained on.
+        settings: what was asked.
+        judged: the test rows; None if they were counted.
+        source: what the result rests on.
+    """
+
+    model: SavedModel
+    trained: TrainedModels
+    audit: Audit
+    prepared: TableFacts
+    settings: ModelSettings
+    judged: JudgedRows | None
+    source: Provenance
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know about the table and the training."""
+        return (*self.prepared.notes, *self.trained.notes)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
+        return self.trained.faults
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """Figures of the models of the frontier; only if there is one."""
+        assert self.trained.frontier is not None  # noqa: S101 - for type checkers
+        points: pd.DataFrame = self.trained.frontier.points_
+        return points
+
+    @property
+    def verdict(self) -> str:
+        """On the measures the model was trained for."""
+        return self.audit.verdict
+
+    @property
+    def mean_costs(self) -> dict[str, float]:
+        """What a prediction costs on the test rows, of both models; empty without costs."""
+        costs = self.settings.cost_matrix(self.audit.labels)
+        if costs is None:
+            return {}
+        audits = {"fair": self.audit, "plain": self.audit.baseline}
+        return {
+            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
+            for name, one in audits.items()
+            if one is not None
+        }
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Whether the model is certified; None if that was not asked for."""
+        candidacy = self.trained.candidacy
+        return None if candidacy is None else Certificate(self.audit, candidacy)
+
+
+def fit_table(
+    given: Mapping[str, Any],
+    columns: ColumnRoles,
+    settings: ModelSettings,
+    *,
+    as_frontier: bool = False,
+    progress: Callable[[str], object],
+) -> AuditedModel:
+    """Reads the table, trains the models asked for, and audits the chosen one.
+
+    Args:
+        given: the options of `fit` or `frontier`.
+        columns: the role of each column.
+        settings: how to train.
+        as_frontier: whether to train a frontier even if no bound was given.
+        progress: called with what is done next.
+    """
+    table, options, plan = given["table"], read_options(given), read_plan(given)
+    progress(f"Reading {table_name(table)}")
+    source = Provenance.of(table, plan.file)
+    wanted = [name for name in column_names(table, options) if name not in columns.drop]
+    # The table is not kept: `train` needs its memory.
+    prepared = prepare(
+        read_table(table, wanted, options=options),
+        columns.without_drop(),
+        settings,
+        plan,
+        options,
+    )
+    verdict = {"tolerance": read_tolerance(given), "min_group": given["min_group"]}
+    how: dict[str, Any] = {
+        "as_frontier": as_frontier,
+        "with_plain": not given.get("no_plain", False),
+        "judged": verdict,
+    }
+    folds = []
+    for number, fold in enumerate(prepared.folds, start=1):
+        progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
+        folds.append(judge(fold, train(fold, settings, progress=_silent, **how), number))
+    if plan.file is not None and same_data(plan.file, source.to_dict()):
+        if settings.certify:
+            raise ValueError(
+                f"--certify needs rows that no model has seen; {table_name(plan.file)} is also the "
+                "training table"
+            )
+        said = f"{table_name(plan.file)} is also the training table: the audit is of known rows."
+        prepared = replace(prepared, notes=(*prepared.notes, said))
+    trained = train(prepared, settings, progress=progress, **how)
+    progress("Auditing the model on the test rows")
+    judged = JudgedRows.pooled(folds) if folds else None
+    return audit_models(prepared, settings, trained, judged, source, **verdict)
+
+
+def _silent(_: str) -> None:
+    """Cross-validation says what it does by itself."""
+
+
+def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> JudgedRows:
+    """What the models predict for the test rows."""
+    test, classes = prepared.test, trained.fair.classes_
+    scores = trained.fair.predict_proba(test.X, **to_predict(trained.fair, test.s))
+    plain = trained.plain
+    return JudgedRows(
+        prepared.test_rows,
+        test.y,
+        test.s,
+        classes[scores.argmax(axis=1)],
+        scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
+        None if plain is None else plain.predict(test.X, **to_predict(plain, test.s)),
+        np.full(len(test), fold),
+        tuple(sorted(map(str, classes))),
+    )
+
+
+def audit_models(
+    prepared: PreparedTable,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    judged: JudgedRows | None = None,
+    source: Provenance | None = None,
+    *,
+    tolerance: Any,
+    min_group: float = MIN_GROUP,
+) -> AuditedModel:
+    """Audits the fair model on the test rows, compared with the plain one.
+
+    Args:
+        prepared: the rows.
+        settings: what was asked.
+        trained: the models.
+        judged: predictions of cross-validation; None for those of the models.
+        source: what the result rests on.
+        tolerance: as the audit takes it.
+        min_group: groups of fewer rows are shown and not judged.
+    """
+    judged = judged or judge(prepared, trained)
+    audit = full_audit(
+        prepared,
+        settings,
+        (judged.y, judged.predicted, judged.s),
+        tolerance=tolerance,
+        baseline=judged.plain,
+        y_score=judged.scores,
+        min_group=min_group,
+    )
+    return audited(prepared, settings, trained, audit, judged, source)
+
+
+def full_audit(
+    prepared: TableFacts, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
+) -> Audit:
+    """The audit that is kept with a model: the usual measures stand beside those asked for.
+
+    Args:
+        prepared: what is known of the table.
+        settings: what was asked.
+        rows: labels, predictions and sensitive values.
+        **others: of the audit.
+    """
+    return audit_as_asked(
+        prepared,
+        settings,
+        *rows,
+        others=usual_measures(prepared.desirable),
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **others,
+    )
+
+
+def audited(
+    prepared: TableFacts,
+    settings: ModelSettings,
+    trained: TrainedModels,
+    audit: Audit,
+    judged: JudgedRows | None,
+    source: Provenance | None,
+) -> AuditedModel:
+    """The model to save, with its audit.
+
+    Args:
+        prepared: what it was trained on.
+        settings: what was asked.
+        trained: the models.
+        audit: of the fair one.
+        judged: the rows of the audit; None if they were counted.
+        source: what the result rests on.
+    """
+    epsilon = float(trained.fair.epsilon)
+    same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
+    known = {
+        **{name: getattr(settings, name) for name in same},
+        "epsilon": epsilon if np.isfinite(epsilon) else None,
+        "hidden": list(settings.hidden),
+        "given": list(settings.given),
+        "costs": dict(settings.costs),
+        "measures": list(settings.measures),
+        "desirable": prepared.desirable,
+    }
+    if trained.candidacy is not None:
+        known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
+    pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
+    source = source or Provenance.of(())
+    model = SavedModel(
+        pipeline,
+        prepared.columns,
+        prepared.features,
+        prepared.labels,
+        known,
+        prepared.groups,
+        prepared.missing,
+        source.to_dict(),
+        prepared.held_out,
+    )
+    return AuditedModel(model, trained, audit, prepared, settings, judged, source)
