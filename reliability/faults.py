@@ -241,7 +241,7 @@ def _scores(folder: Path) -> list[Any]:
 
 
 def stopped(folder: Path, n: int) -> dict[str, Trials]:
-    """SIGTERM and Ctrl-C at n moments each: exit code 130 and nothing written, or all of it."""
+    """SIGTERM and Ctrl-C at n moments each: code 130, and it is said whether there is a model."""
     table, results = people(folder), {}
     chance = random.Random(1)  # noqa: S311 - moments, not secrets
     for name, number in {"Ctrl-C": signal.SIGINT, "SIGTERM": signal.SIGTERM}.items():
@@ -254,8 +254,9 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
             # Before our first line has run, a signal ends the process as it does any other.
             time.sleep(chance.uniform(min(0.1, took / 5), took))
             code, said = running.end(number)
-            is_stopped = code == STOPPED and not out.exists() and "Traceback" not in said
-            whole = None if is_stopped else code == 0 and out.exists()
+            is_said = f"{out} had been" in said if out.exists() else "nothing was" in said
+            is_stopped = code == STOPPED and is_said and "Traceback" not in said
+            whole = whole_model(out) if code == 0 or is_stopped else False
             found.check(f"{name}: {code} {said[-200:]}", lambda whole=whole: whole)
             remove(out)
         found.leaves_nothing(folder, {table.name}, hidden=False)
