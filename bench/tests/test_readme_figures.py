@@ -105,3 +105,20 @@ def test_cells_of_gaussian_data():
     said = re.search(r"\((\d+) of these (\d+) are of Gaussian data", README)
     assert int(said[1]) == (elsewhere["dataset"] == "gaussian").sum()
     assert int(said[2]) == len(elsewhere)
+
+
+NETWORKS = {"linear": "linear", "2 x 64": "hidden 2 x 64", "10 x 64": "hidden 10 x 64"}
+
+
+@pytest.mark.parametrize(
+    ("row", "name"), [("a step", "overhead.csv"), ("an epoch", "overhead_epochs.csv")]
+)
+def test_what_a_step_and_an_epoch_cost(row, name):
+    """Ours, that of 0.2.0, and the paper's where it has one."""
+    titles, rows = table_after("as a multiple of plain cross entropy")
+    found = pd.read_csv(ROOT / "results" / name).set_index(["network", "batch"])
+    for title, cell in zip(titles, rows[row], strict=True):
+        network, batch = title.split(", batch ")
+        own = found.loc[(NETWORKS[network], int(batch))]
+        figures = [own["ours"], own["fairgrad_0_2_0"], own.get("paper")]
+        assert cell == " / ".join(f"{figure:.2f}" for figure in figures if pd.notna(figure)), title

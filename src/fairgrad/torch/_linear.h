@@ -1,8 +1,8 @@
 /* What takes long in an epoch of linear models, in one precision.
 
-   _step.c includes this file twice: NUMBER is float, then double; BITS is the integer of that size,
-   and OF(name) gives a name of that precision. A block is a few rows of one label and one group: it
-   is scored, judged and taken into the gradient while it is in the cache.
+   _step.c includes this file twice: NUMBER is float, then double; BITS is the unsigned integer of
+   that size, and OF(name) gives a name of that precision. A block is a few rows of one label and one
+   group: it is scored, judged and taken into the gradient while it is in the cache.
 
    Scores stand in planes, one for each output of the models as they are and then as they are shown.
    There are two orders. Side by side, a plane holds for every row all models, of which one vector

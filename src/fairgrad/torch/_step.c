@@ -341,11 +341,11 @@ typedef struct { /* some of the rows at hand, all of one label and one group */
 } Block;
 
 #define NUMBER float
-#define BITS int32_t
+#define BITS uint32_t
 #define OF(name) single_##name
 #include "_linear.h"
 #define NUMBER double
-#define BITS int64_t
+#define BITS uint64_t
 #define OF(name) double_##name
 #include "_linear.h"
 
