@@ -79,7 +79,7 @@ def test_the_committed_results_say_which_versions_made_them():
         assert own["version"].between(1, methods()[method].version).all()
     settings = BenchResults.from_folder(ROOT / "results").settings
     done = units[units["status"] == "finished"].groupby("method")["version"].unique()
-    assert settings["methods"] == {name: found.tolist() for name, found in done.items()}
+    assert settings["methods"] == {name: sorted(found.tolist()) for name, found in done.items()}
 
 
 def test_the_committed_page_is_made_of_the_committed_results():

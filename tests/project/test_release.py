@@ -90,6 +90,6 @@ def test_tests_run_on_the_versions_that_are_promised():
 def test_citation_and_readme_name_the_same_paper():
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     paper, readme = said["preferred-citation"], (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"title   = {{{paper['title']}}}" in readme
+    assert f"title = {{{paper['title']}}}" in readme
     assert all(author["family-names"] in readme for author in paper["authors"])
     assert said["license"] == "Apache-2.0"

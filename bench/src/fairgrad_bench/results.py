@@ -154,6 +154,8 @@ class BenchResults:
         done, failed = self.units[is_done], _others(self.units[~is_done], before)
         seeds = pd.concat([_others(kept.seeds, done), self.seeds], ignore_index=True)
         units = pd.concat([_others(before, done), done, failed], ignore_index=True)
+        made = units[units["status"] == FINISHED].groupby("method")["version"].unique()
+        versions = {name: sorted(map(int, found)) for name, found in made.items()}
         return BenchResults(
             seeds=seeds,
             comparison=compared(summarise(seeds)),
@@ -161,7 +163,7 @@ class BenchResults:
             batch_sizes=_newer(kept.batch_sizes, self.batch_sizes),
             epsilons=_newer(kept.epsilons, self.epsilons),
             fairness_rates=_newer(kept.fairness_rates, self.fairness_rates),
-            settings=_united(kept.settings, self.settings),
+            settings=_united(kept.settings, self.settings) | {"methods": versions},
         )
 
     @property

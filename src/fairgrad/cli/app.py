@@ -102,6 +102,9 @@ def main(
     atexit.register(gc.freeze)
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    files = sys.modules.get("fairgrad.files")
+    if files is not None:  # an earlier run in this process
+        files.WRITTEN.clear()
     # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
