@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 POINTS = 256
 """Points of a line that are looked at first; all those around the best of them follow."""
 
+MOST_COUNTS, LEAST_POINTS = 2**20, 32
+"""Numbers that are counted at once, one for each cell at each point: with thousands of cells fewer
+points are looked at, but not fewer than these."""
+
 FARTHEST = 1e4
 """How far lines are followed."""
 
@@ -59,6 +63,8 @@ class DecisionLine:
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
         self.places = places  # rows that have changed
+        n_cells = sum(len(own) for own in self.first)
+        self.most = max(LEAST_POINTS, MOST_COUNTS // n_cells)
 
     def middle(self, places: Any) -> Floats:
         """The t between the last row that has changed its label and the next one."""
@@ -80,12 +86,10 @@ class DecisionLine:
         places = self.places
         if not len(places):
             return []
-        few = places
-        if len(places) > POINTS:
-            few = places[np.linspace(0, len(places) - 1, POINTS).astype(np.int64)]
+        few = _spread(places, min(POINTS, self.most))
         wrong = self._wrong_at(few, 0, [own[:, 0] for own in self.first])
         figures = self.problem.figures(wrong, self.error[few])
-        if len(places) > POINTS:
+        if len(few) < len(places):
             near = [
                 self._around(few, i, wrong)
                 for i in sorted(set(_best_places(figures, penalty, most_error)))
@@ -113,13 +117,24 @@ class DecisionLine:
         return wrong
 
     def _around(self, few: Ints, i: int, wrong: list[Floats]) -> tuple[Ints, Figures]:
-        """All places between two neighbours of a place, and their figures."""
+        """All places between two neighbours of a place, and their figures.
+
+        With thousands of cells so many of them as are soon counted.
+        """
         before = max(i - 1, 0)
         low, high = few[before], few[min(i + 1, len(few) - 1)]
         left, right = np.searchsorted(self.places, [low, high + 1])
         places = self.places[left:right]
+        places = _spread(places, self.most)
         found = self._wrong_at(places, int(low), [own[:, before] for own in wrong])
         return places, self.problem.figures(found, self.error[places])
+
+
+def _spread(places: Ints, most: int) -> Ints:
+    """The places, or so many of them, evenly spread."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
 
 
 def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
