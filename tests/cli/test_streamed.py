@@ -57,15 +57,18 @@ def test_all_of_a_model_folder_is_there(model):
     assert "never held in memory" in " ".join((model / "MODEL_CARD.md").read_text().split())
 
 
-def test_the_audit_is_that_of_the_test_rows(program, folder, model, tmp_path):
-    """Test rows are found again by an independent hand, predicted, and counted."""
-    out = tmp_path / "predicted"
+def predicted_rows(program, model, folder, out, part):
+    """The rows of one part, found again by an independent hand, with what is predicted of them."""
     program("predict", model, folder, "-o", f"{out}/").check()
     rows = []
     for file in sorted(out.glob("*.parquet")):
         own = pd.read_parquet(file)
-        rows.append(own[hashed_parts(row_key(file.name, 0), 0, len(own)) == 2])
-    test = pd.concat(rows)
+        rows.append(own[hashed_parts(row_key(file.name, 0), 0, len(own)) == part])
+    return pd.concat(rows)
+
+
+def test_the_audit_is_that_of_the_test_rows(program, folder, model, tmp_path):
+    test = predicted_rows(program, model, folder, tmp_path / "predicted", part=2)
     known = json.loads((model / "audit.json").read_text())
     assert known["rows"] == len(test)
     assert 0.17 < len(test) / 6_000 < 0.23
@@ -112,13 +115,7 @@ def test_what_nobody_wants_is_said_first(program, tmp_path):
     said = program("fit", table, *asked, "--json").check().json["faults"]
     assert "people are in groups of too few rows" in said[0]  # those of the training rows
     assert "--min-group 0 includes them" in said[0]
-    predicted = tmp_path / "predicted"
-    program("predict", out, table, "-o", f"{predicted}/").check()
-    rows = []
-    for file in sorted(predicted.glob("*.parquet")):
-        own = pd.read_parquet(file)
-        rows.append(own[hashed_parts(row_key(file.name, 0), 0, len(own)) == 1])
-    held = pd.concat(rows)
+    held = predicted_rows(program, out, table, tmp_path / "predicted", part=1)
     held = held[held["s"] != "c"]
     levels = fairness_levels(held["y"], held["prediction"], held["s"], "equalized_odds")
     worst = np.abs(levels.values).max()
