@@ -185,6 +185,9 @@ def crossings(
         start = np.where(moves, (slope < 0) ^ (t < low), margin > 0).astype(np.int64)
         row = np.flatnonzero((t >= low) & (t <= high))
         return start, t[row], row, start[row], 1 - start[row]
+    rising = np.flatnonzero(slopes.any(axis=1))
+    if len(rising) == 1 and slopes[rising[0]].min() > SMALLEST_SLOPE:  # likewise: a bias
+        return _crossings_of_one(scores, slopes[rising[0]], int(rising[0]), window)
     flattest = slopes.min(0) + SMALLEST_SLOPE
     label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
     start, row = label.copy(), np.arange(n)
@@ -204,3 +207,17 @@ def crossings(
         found.append((t[inside], row[inside], old[inside], label[inside]))
     times, rows, before, after = (np.concatenate(column) for column in zip(*found, strict=True))
     return start, times, rows, before, after
+
+
+def _crossings_of_one(
+    scores: Floats, slope: Floats, rising: int, window: tuple[float, float]
+) -> tuple[Ints, Floats, Ints, Ints, Ints]:
+    """`crossings` where the score of one label rises and all others stay."""
+    low, high = window
+    others = scores.copy()
+    others[rising] = -np.inf
+    best = others.argmax(0)
+    t = (others[best, np.arange(len(best))] - scores[rising]) / slope
+    start = np.where(t < low, rising, best)
+    row = np.flatnonzero((t >= low) & (t <= high))
+    return start, t[row], row, best[row], np.full(len(row), rising)
