@@ -264,7 +264,12 @@ class TestAware:
         X = rng.normal(size=(900, 20))
         y = (X[:, :3].sum(1) + (s != "a") + rng.logistic(size=900) > 0.5).astype(int)
         model = FairDecisionClassifier(
-            regression(), "demographic_parity", 0.05, use_sensitive=True, tune_on=tune_on
+            regression(),
+            "demographic_parity",
+            0.05,
+            use_sensitive=True,
+            tune_on=tune_on,
+            random_state=0,
         ).fit(pd.DataFrame(X).add_prefix("x"), y, sensitive_features=s)
         frame, values = pd.DataFrame(X).add_prefix("x"), {"sensitive_features": s}
         assert model.aware_model_ is not None
@@ -287,9 +292,9 @@ class TestAware:
         rng = np.random.default_rng(0)
         s, X = rng.integers(0, 2, 2000), rng.normal(size=(2000, 2))
         y = (X[:, 0] * np.where(s, 2, -2) + rng.logistic(size=2000) > 0).astype(int)
-        model = FairDecisionClassifier(regression(), "demographic_parity", use_sensitive=True).fit(
-            X, y, sensitive_features=s
-        )
+        model = FairDecisionClassifier(
+            regression(), "demographic_parity", use_sensitive=True, random_state=0
+        ).fit(X, y, sensitive_features=s)
         assert model.aware_model_ is None
         assert model.sensitive_encoder_ is None
         assert model.score(X, y, sensitive_features=s) > 0.75
