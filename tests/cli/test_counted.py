@@ -457,3 +457,15 @@ def test_a_stopped_query_writes_nothing(tmp_path):
     assert "Stopped; nothing was written." in running.stderr.read()
     running.stderr.close()
     assert not out.exists()
+
+
+def test_a_query_ends_without_complaints(tmp_path):
+    """As a shell starts it: the database's bindings print what they take for leaks at the end."""
+    base = tmp_path / "people.duckdb"
+    with duckdb.connect(str(base)) as connection:
+        connection.register("rows", table())
+        connection.execute("CREATE TABLE people AS SELECT * FROM rows")
+    command = [sys.executable, "-m", "fairgrad.cli", "audit", f"{base}::people", *PLAIN, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr

@@ -99,7 +99,7 @@ def main(
     """Runs the program, or a command of another package, and exits with its exit code."""
     # Nearly all that is imported stays: looking for garbage in it, and at its end, is time lost.
     gc.set_threshold(100_000)
-    atexit.register(gc.freeze)
+    atexit.register(_end)
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     files = sys.modules.get("fairgrad.files")
@@ -130,6 +130,12 @@ def main(
     except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
         _explain(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end() -> None:
+    """Leaves what was imported as it is, without a search for garbage in it."""
+    if "duckdb" not in sys.modules:  # which prints what it takes for leaks
+        gc.freeze()
 
 
 def _explain(error: Exception) -> NoReturn:
