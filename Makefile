@@ -76,7 +76,7 @@ bench-smoke: .venv/dev
 	$(BIN)/fairgrad-bench run --plan smoke --jobs 2 --records build/bench-smoke/records
 	$(BIN)/fairgrad-bench tables --records build/bench-smoke/records --out build/bench-smoke/tables
 
-# Odd inputs, killed processes, full disks: is it as promised? About ten minutes.
+# Odd inputs, killed processes, full disks: is it as promised? About six minutes.
 reliability: .venv/dev
 	$(BIN)/python -m reliability fuzz faults --trials 10
 

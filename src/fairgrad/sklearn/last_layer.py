@@ -58,6 +58,9 @@ STEP, BETWEEN = (-1.0, 3.0), (-0.5, 1.5)
 ROUNDS = 2
 """Of lines between models."""
 
+MOST_BIASES = 20
+"""Biases that are moved by themselves: of many labels, those that are decided most often."""
+
 ENOUGH, FEW = 1e-12, 1e-3
 
 MOST_DENSE = 64
@@ -322,7 +325,11 @@ class _Search:
                     slopes = other.scores - best.scores
                     self.line(best, other.layer - best.layer, slopes, BETWEEN)
             best = self._found
-            for output in range(len(best.layer)):
+            outputs = list(range(len(best.layer)))
+            if len(outputs) > MOST_BIASES:  # each of them is compared with all others
+                often = np.bincount(best.decided, minlength=len(outputs))
+                outputs = np.argsort(-often, kind="stable")[:MOST_BIASES].tolist()
+            for output in outputs:
                 step, slopes = np.zeros_like(best.layer), np.zeros_like(best.scores)
                 step[output, -1] = slopes[output - len(best.layer)] = 1.0
                 far = float(np.abs(best.scores).max())
