@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad import NO_TORCH
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -71,3 +73,14 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 def is_number(value: Any) -> bool:
     """Whether this is a real number; a bool is not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+@contextmanager
+def needing_torch() -> Iterator[None]:
+    """Where PyTorch is missing, says what does not work without it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"training {NO_TORCH}", name="torch") from error

@@ -12,9 +12,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from fairgrad import NO_TORCH
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.checks import naming_rows
+from fairgrad.checks import naming_rows, needing_torch
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
@@ -180,10 +179,8 @@ def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
     A piece with weight q and mean m adds ``q (m - mean)^2`` and its own variance to what was found
     before (Chan, Golub and LeVeque, 1983).
     """
-    try:
+    with needing_torch():
         from fairgrad.torch.compiled import column_moments, is_compiled  # noqa: PLC0415 - slow
-    except ModuleNotFoundError as error:
-        raise ImportError(f"training {NO_TORCH}", name="torch") from error
     if is_compiled and X.flags.c_contiguous:
         return column_moments(X, weight)
     weight = np.ones(len(X)) if weight is None else weight

@@ -7,7 +7,7 @@ stack (`StackParts`). The module of a name is loaded on first use, and PyTorch w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fairgrad import NO_TORCH
+from fairgrad.checks import needing_torch
 
 if TYPE_CHECKING:
     from fairgrad.training.evaluation import (
@@ -88,12 +88,8 @@ _NAMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        try:
+        with needing_torch():
             return getattr(importlib.import_module(_NAMES[name]), name)
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise ImportError(f"training {NO_TORCH}", name="torch") from error
     raise AttributeError(f"module 'fairgrad.training' has no attribute {name!r}")
 
 
