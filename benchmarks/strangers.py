@@ -9,7 +9,8 @@ most 20,000. Every method has its defaults; what is chosen, is chosen on trainin
 written as soon as it is done, and what is in the file is not fitted again: stop and start as you
 like, or delete rows to redo them.
 `summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
-how often another method with the same inputs and the same kind of model is better in both figures.
+how often another method with the same inputs and the same kind of model is better in both figures:
+in the means over the splits that both were fitted to.
 
 What fairlearn's reduction and threshold optimiser predict is random. Their figures are those to be
 expected: accuracy and levels of the chances, not of one draw.
@@ -416,19 +417,17 @@ def run(asked: argparse.Namespace) -> None:
         print(*(unit[name] for name in KEYS), shown, flush=True)
 
 
-def cells_of(results: pd.DataFrame) -> pd.DataFrame:
-    """Means over the seeds: one row per table, measure, inputs, model, method and epsilon."""
-    keys = [name for name in KEYS if name != "seed"]
-    numbers = ["fit_max", "accuracy", "unfairness", "max", "constant", "seconds"]
-    return results.groupby(keys, as_index=False, sort=False)[numbers].mean()
+def is_beaten(own: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether another method is better by the margin, both in accuracy and in unfairness.
 
-
-def is_beaten(own: pd.Series, others: pd.DataFrame) -> bool:
-    """Whether one of the others is better by the margin, both in accuracy and in unfairness."""
-    better = (others["accuracy"] >= own["accuracy"] + MARGIN) & (
-        others["unfairness"] <= own["unfairness"] - MARGIN
+    These are rows of one cell, one per split; means over the splits that both have are compared.
+    """
+    both = own.merge(other, on="seed", suffixes=("", "_other"))
+    return bool(
+        len(both)
+        and both["accuracy_other"].mean() >= both["accuracy"].mean() + MARGIN
+        and both["unfairness_other"].mean() <= both["unfairness"].mean() - MARGIN
     )
-    return bool(better.any())
 
 
 def summary(asked: argparse.Namespace) -> None:
@@ -440,26 +439,26 @@ def summary(asked: argparse.Namespace) -> None:
     results[numbers] = results[numbers].apply(pd.to_numeric)
     results["kept"] = results["fit_max"] <= results["epsilon"] + REACHED
     results["kept by its own levels"] = results["own_max"] <= results["epsilon"] + REACHED
-    cells = cells_of(results)
     found = []
     for (kind, method, inputs), own in results[results["method"] != "plain"].groupby(
         ["model", "method", "inputs"], sort=False
     ):
-        same = cells[(cells["model"] == kind) & (cells["inputs"] == inputs)]
-        beaten = [_beaten(cell, same) for _, cell in same[same["method"] == method].iterrows()]
-        shares = pd.DataFrame(beaten).mean()
+        same = results[(results["model"] == kind) & (results["inputs"] == inputs)]
+        keys = ["table", "measure", "epsilon"]
+        beaten = pd.DataFrame([_beaten(cell, same) for _, cell in own.groupby(keys, sort=False)])
         found.append(
             {
                 "model": kind,
                 "inputs": inputs,
                 "method": method,
                 "cells": len(beaten),
+                "with a rival": int(beaten["beaten by a rival"].notna().sum()),
                 "epsilon kept": own["kept"].mean(),
                 "kept by its own levels": own["kept by its own levels"].mean()
                 if method in OURS
                 else np.nan,
                 "missed without a word": _share_of_silent_misses(own) if method in OURS else np.nan,
-                **shares,
+                **beaten.astype(float).mean(),
             }
         )
     order = {name: place for place, name in enumerate([*KINDS, "blind", "aware", *METHODS])}
@@ -499,16 +498,23 @@ def _share_of_silent_misses(own: pd.DataFrame) -> float:
     return float((~own["kept by its own levels"] & (own["warnings"] == "")).mean())
 
 
-def _beaten(cell: pd.Series, same: pd.DataFrame) -> dict[str, bool]:
-    """By whom a method is beaten in one cell."""
-    here = same[(same["table"] == cell["table"]) & (same["measure"] == cell["measure"])]
-    rivals = here[here["method"].isin(RIVALS) & (here["method"] != cell["method"])]
-    constant = pd.DataFrame({"accuracy": [cell["constant"]], "unfairness": [0.0]})
+def _beaten(cell: pd.DataFrame, same: pd.DataFrame) -> dict[str, bool | None]:
+    """By whom a method is beaten in a cell, whose rows are its splits; None if there is nobody."""
+    own = cell.iloc[0]
+    here = same[(same["table"] == own["table"]) & (same["measure"] == own["measure"])]
+    rivals = here[here["method"].isin(RIVALS) & (here["method"] != own["method"])]
+    rivals = rivals[rivals["seed"].isin(cell["seed"])]
+    constant = cell[["seed"]].assign(accuracy=cell["constant"], unfairness=0.0)
+
+    def by_any(others: pd.DataFrame) -> bool | None:
+        groups = [one for _, one in others.groupby(["method", "epsilon"])]
+        return any(is_beaten(cell, one) for one in groups) if groups else None
+
     return {
         "beaten by a constant": is_beaten(cell, constant),
         "beaten by plain": is_beaten(cell, here[here["method"] == "plain"]),
-        "beaten by a rival": is_beaten(cell, rivals[rivals["epsilon"] == cell["epsilon"]]),
-        "beaten by a rival of any epsilon": is_beaten(cell, rivals),
+        "beaten by a rival": by_any(rivals[rivals["epsilon"] == own["epsilon"]]),
+        "beaten by a rival of any epsilon": by_any(rivals),
     }
 
 

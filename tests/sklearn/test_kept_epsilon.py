@@ -135,6 +135,42 @@ def test_the_last_step_finds_the_best_threshold():
     assert np.mean(decided == y) == pytest.approx(most_accurate)
 
 
+@pytest.mark.parametrize("measure", ["demographic_parity", "equality_of_opportunity"])
+@pytest.mark.parametrize("seed", [0, 2, 5, 6])
+def test_an_aware_model_finds_the_best_threshold_of_each_group(measure, seed):
+    """Of one feature all models are one threshold per group: the best are found by trying all."""
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, 3, 300)
+    x = rng.normal(size=300) + 0.9 * s
+    y = (x + rng.normal(size=300) > 0.5 + 0.5 * s).astype(int)
+    bound, counted = 0.05, y >= 0 if measure == "demographic_parity" else y == 1
+    right, rates = [], []
+    for group in range(3):
+        own = s == group
+        cuts = np.sort(np.append(x[own], -np.inf))
+        passes = x[own] > cuts[:, None]
+        right.append((passes == y[own]).sum(axis=1))
+        rates.append(passes[:, counted[own]].mean(axis=1))
+    share = np.bincount(s[counted]) / counted.sum()
+    rate = np.stack(np.meshgrid(*rates, indexing="ij"))
+    is_fair = (np.abs(rate - np.tensordot(share, rate, 1)) <= bound + 1e-12).all(axis=0)
+    n_right = sum(np.meshgrid(*right, indexing="ij"))
+    most_accurate = n_right[is_fair].max() / 300
+
+    rows = group_rows(y, s)
+    constraints = constraints_of(measure, rows.groups, epsilon=bound)
+    problem = JudgedDecisions(y, None, [JudgedCells(constraints, rows, 0.0)])
+    X = np.column_stack([x, s == 0, s == 1, s == 2]).astype(np.float64)
+    offset, scale = X.mean(axis=0), X.std(axis=0)
+    plain = np.array([[scale[0], 0.0, 0.0, 0.0, offset[0] - 0.5]])
+    found, given = keep_bounds(problem, [LayerInputs(X, offset, scale, n_shifts=3)], [plain])
+    assert given[0].worst > 0  # there is something to do
+    assert 1 - found.error == pytest.approx(most_accurate)
+    decided = (((X - offset) / scale) @ found.layer[0, :-1] + found.layer[0, -1] > 0).astype(int)
+    assert np.mean(decided == y) == pytest.approx(most_accurate)
+    assert fairness_levels(y, decided, s, measure).gaps.max() <= bound + 1e-9
+
+
 def test_small_groups_do_not_steer_and_are_named():
     X, y, s = make_table(2000, 2)
     s = s.astype(object)

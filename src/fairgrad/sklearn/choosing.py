@@ -127,7 +127,9 @@ def choose(
         X = model._scaled(people.X)  # noqa: SLF001 - the classifier's other half
         inputs = [LayerInputs(last_inputs(model.shape_, state, X)) for state in states]
     else:
-        inputs = [LayerInputs(people.X, model.offset_, model.scale_)] * len(layers)
+        encoder = model.sensitive_encoder_
+        n_shifts = 0 if encoder is None else len(encoder.names)
+        inputs = [LayerInputs(people.X, model.offset_, model.scale_, n_shifts)] * len(layers)
     defined = people.constraints.select(people.constraints.is_defined)
     rows, costs = people.rows, model.cost_matrix
     problem = JudgedDecisions(

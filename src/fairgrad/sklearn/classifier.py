@@ -29,6 +29,7 @@ from fairgrad.sklearn.choosing import (
     with_layer,
 )
 from fairgrad.sklearn.fitting import (
+    FEW_CELLS,
     STEADY_SHARE,
     best_run,
     candidate_rates,
@@ -445,7 +446,11 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if rows.is_plain:
             return [self]
         if self.selection == "auto":
-            trained = trained_rates(self.epsilon_, self.fairness_rate, self.proportional_rate)
+            groups = rows.groups()
+            is_linear = self.shape_ is not None and not self.shape_.hidden
+            few = is_linear and groups is not None and groups.mass.size <= FEW_CELLS
+            rates = self.fairness_rate, self.proportional_rate
+            trained = trained_rates(self.epsilon_, *rates, few=few)
             if trained is not None:
                 return [self._variant(*one) for one in trained]
         pairs = candidate_rates(self.fairness_rate, self.proportional_rate, len(rows))

@@ -6,7 +6,9 @@ have slopes by the parameters of the last layer, which say in which direction th
 to their bounds; along a line of parameters decisions change only where a row changes its label, so
 every line is searched exactly (`fairgrad.decisions.lines`). Models that share their inputs, as
 linear ones do, are also searched along the lines between them: from one that is fair towards one
-that is accurate. What comes out is a model of the same kind as what was trained.
+that is accurate. A linear model that knows the sensitive values can also shift the scores of each
+group by themselves: the most accurate model is tried with such shifts alone. What comes out is a
+model of the same kind as what was trained.
 """
 
 from __future__ import annotations
@@ -59,7 +61,12 @@ ROUNDS = 2
 """Of lines between models."""
 
 MOST_BIASES = 20
-"""Biases that are moved by themselves: of many labels, those that are decided most often."""
+"""Biases that are moved by themselves: of many labels, those that are decided most often. With more
+groups than that, scores of groups are not shifted."""
+
+SHIFT_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+"""Penalties of unfairness, one after the other, as scores of groups are shifted. By a large one
+alone the first shift would give everybody one label."""
 
 ENOUGH, FEW = 1e-12, 1e-3
 
@@ -74,10 +81,17 @@ class LayerInputs:
         X: (n, d) array or CSR matrix, never copied.
         offset: (d,).
         scale: (d,).
+        n_shifts: how many columns, the last ones, tell the group of a row.
     """
 
-    def __init__(self, X: Any, offset: Floats | None = None, scale: Floats | None = None) -> None:
-        self.X = X
+    def __init__(
+        self,
+        X: Any,
+        offset: Floats | None = None,
+        scale: Floats | None = None,
+        n_shifts: int = 0,
+    ) -> None:
+        self.X, self.n_shifts = X, n_shifts
         self.scale = np.ones(X.shape[1]) if scale is None else scale
         self.offset = np.zeros(X.shape[1]) if offset is None else offset
         self.is_exact = isinstance(X, np.ndarray) and can_fold(self.offset, self.scale, X.dtype)
@@ -192,6 +206,12 @@ def keep_bounds(
             searches[id(inputs[start])].repair(given[start])
             searches[id(inputs[start])].connect()
         found = _best(searches.values(), limit)
+    own = inputs[accurate.start]
+    if 0 < own.n_shifts * len(accurate.layer) <= MOST_BIASES:  # by itself, so as to change no other
+        search = _Search(problem, own, limit)
+        search.take(accurate)
+        search.shift_groups(accurate)
+        found = min(found, search.best, key=lambda one: _rank(one, limit))
     return found, given
 
 
@@ -265,11 +285,16 @@ class _Search:
         return own[1] < best[1] - ENOUGH or (is_as_fair and own[2] < best[2] - ENOUGH)
 
     def line(
-        self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
+        self,
+        model: MovedLayer,
+        step: Floats,
+        slopes: Floats,
+        window: tuple[float, float],
+        penalty: float = PENALTY,
     ) -> MovedLayer:
         """The model of the least penalised error along a line; the fairest is kept, if better."""
         line = DecisionLine(self.problem, model.scores, slopes, window)
-        moved, found = model, line.best(PENALTY, self.limit)
+        moved, found = model, line.best(penalty, self.limit)
         for place, (t, figures) in enumerate(found, start=1):
             is_better = self._is_better(figures)
             if not is_better and place < len(found):
@@ -313,6 +338,35 @@ class _Search:
             if best is model:
                 return
             model = best
+
+    def shift_groups(self, model: MovedLayer) -> None:
+        """Lines of the weights of the columns that tell groups, and of the bias, one at a time.
+
+        Few numbers are chosen so, which hold for new rows better than many.
+        """
+        n_columns = model.layer.shape[1]
+        steps = []
+        for output in range(len(model.layer)):
+            for column in range(n_columns - 1 - self.inputs.n_shifts, n_columns):
+                step = np.zeros_like(model.layer)
+                step[output, -1] = 1.0
+                if column < n_columns - 1:  # so that only the rows of that group move
+                    step[output, column] = self.inputs.scale[column]
+                    step[output, -1] = self.inputs.offset[column]
+                steps.append(step)
+        far = 2.0 * float(np.abs(model.scores).max())
+        pairs = [
+            (step, slopes, far / float(np.abs(slopes).max()))
+            for step, slopes in zip(steps, self.inputs.scores(steps), strict=True)
+            if slopes.any()
+        ]
+        for penalty in SHIFT_PENALTIES:
+            for step, slopes, end in pairs:
+                moved = self.line(model, step, slopes, (-end, end), penalty)
+                if moved.penalised(penalty) < model.penalised(penalty) - ENOUGH:
+                    model = moved
+        if model.worst > 0:
+            self.repair(model)
 
     def connect(self) -> None:
         """Lines from the best to all models given, and of its bias alone."""
