@@ -1,6 +1,7 @@
 """What the classifier learns, keeps and refuses."""
 
 import copy
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -565,3 +566,26 @@ def test_an_exact_model_of_a_stack_with_slack_goes_on():
     before = exact.multipliers_
     exact.partial_fit(X, y, sensitive_features=s)
     assert np.abs(exact.multipliers_ - before).max() < np.abs(before).max()
+
+
+@pytest.mark.parametrize("kind", ["linear", "hidden layers", "module", "plain"])
+def test_another_default_device_of_pytorch_changes_nothing(hiring, kind):
+    """Scripts for a GPU set it once and for all; the estimator trains on the CPU."""
+    settings = {
+        "linear": {},
+        "hidden layers": {"hidden_layer_sizes": (4,)},
+        "module": {"module": nn.Linear(hiring.X.shape[1], 2)},
+        "plain": {"fairness_measure": None},
+    }[kind]
+    settings = {"fairness_measure": "demographic_parity", "random_state": 0, **settings}
+
+    def scores():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FairnessWarning)
+            model = FairGradClassifier(max_iter=3, **settings)
+            model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        return model.decision_function(hiring.X)
+
+    expected = scores()
+    with torch.device("meta"):
+        assert scores().tolist() == expected.tolist()

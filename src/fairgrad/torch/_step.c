@@ -4,7 +4,8 @@
    in _linear.h), hidden layers of stacks.
 
    `step`, for the losses, takes a batch as it comes (labels, sensitive values, scores), so that it
-   also finds each row's cell and whether its prediction is wrong, and gives each row's factor.
+   also finds each row's cell and whether its prediction is wrong, and gives each row's factor;
+   `usual_step` does it for tensors as they are in most trainings, with little to be done before.
    PyTorch computes the loss. Without this module the same is done with tensor operations; the
    tests hold the two against each other. State and constants are tensors, whose addresses the
    caller (fairgrad.torch.compiled) passes; nothing here keeps them alive. */
@@ -43,9 +44,20 @@ typedef struct {
     int64_t has_ignore, ignore_index, n_columns;
     Table label, joint, column[8];
     int is_diagonal; /* level j has one coefficient, that of cell j: the usual case, and faster */
-    double *counts, *rates, *sums, *net, *weights; /* scratch */
-    int64_t *cells, cells_size;
+    double *counts, *rates, *sums, *net, *weights; /* scratch, as is what follows */
+    int64_t *cells, cells_size, *tally;
 } Problem;
+
+typedef struct { /* of N rows */
+    int64_t n, n_classes;
+    const int64_t *label, *s;     /* s: n_columns per row */
+    const float *scores;          /* n_classes per row; or NULL: */
+    const uint8_t *wrong;         /* whether each prediction is wrong */
+    const double *sample_weight;  /* or NULL for ones */
+    const float *losses;          /* or NULL; else their sum and the rows' weight are put into */
+    double *plain;
+    int is_mean, updates;
+} Batch;
 
 /* -- where the rows of a batch are --------------------------------------------------------- */
 
@@ -74,6 +86,32 @@ static int64_t best_class(const float *scores, int64_t n) { /* the first of the 
         if (scores[c] > scores[best]) best = c;
     }
     return best;
+}
+
+static int is_wrong(const Batch *b, int64_t i) {
+    if (!b->scores) return b->wrong[i] != 0;
+    return best_class(b->scores + i * b->n_classes, b->n_classes) != b->label[i];
+}
+
+/* Counts right and wrong predictions of rows with one sensitive value and no weight each, notes their
+   cells and adds up their losses, if any: the loop that nearly all batches need. Gives 0 if it meets a
+   row that is in no cell, be it one to be ignored or one of a value never seen. */
+static int count_simply(Problem *p, const Batch *b, double *sum) {
+    const Table *of_label = &p->label, *of_group = &p->column[0];
+    int64_t *tally = p->tally, n_cells = p->n_cells;
+    memset(tally, 0, 2 * n_cells * sizeof(int64_t));
+    for (int64_t i = 0; i < b->n; i++) {
+        uint64_t l = (uint64_t)b->label[i] - (uint64_t)of_label->first;
+        uint64_t g = (uint64_t)b->s[i] - (uint64_t)of_group->first;
+        if (l >= (uint64_t)of_label->size || g >= (uint64_t)of_group->size) return 0;
+        int64_t cell = of_label->entries[l] + of_group->entries[g];
+        if (cell >= n_cells) return 0;
+        p->cells[i] = cell;
+        tally[is_wrong(b, i) * n_cells + cell]++;
+        if (b->losses) *sum += b->losses[i];
+    }
+    for (int64_t k = 0; k < 2 * n_cells; k++) p->counts[k] = (double)tally[k];
+    return 1;
 }
 
 /* -- algorithm 1 ----------------------------------------------------------------------------- */
@@ -156,6 +194,7 @@ static void free_problem(PyObject *capsule) {
     Problem *p = PyCapsule_GetPointer(capsule, NULL);
     free(p->counts);
     free(p->cells);
+    free(p->tally);
     free(p);
 }
 
@@ -186,8 +225,10 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
             p->column[c] = table_from(PyTuple_GetItem(args[3], 2 + c));
     }
     p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
-    if (PyErr_Occurred() || !p->counts) {
+    p->tally = calloc(2 * p->n_cells, sizeof(int64_t));
+    if (PyErr_Occurred() || !p->counts || !p->tally) {
         free(p->counts);
+        free(p->tally);
         free(p);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
@@ -218,61 +259,161 @@ static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t n_ar
     Py_RETURN_NONE;
 }
 
-/* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
-   remembered rows, errors, multipliers, factors, losses, plain) -> the weight of the rows counted;
-   below 0: -1 - 2 * row if the row's label was never seen, -2 - 2 * row if its sensitive value was
-   not. Then nothing has changed. If losses are given, the sum of those counted and their weight are
-   written to `plain`. */
-static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 16) return PyErr_Format(PyExc_TypeError, "expected 16 arguments, got %zd", n_args);
-    Problem *p = PyCapsule_GetPointer(args[0], NULL);
-    if (!p) return NULL;
-    int64_t n = PyLong_AsLongLong(args[1]), n_classes = PyLong_AsLongLong(args[5]);
-    const int64_t *label = POINTER(const int64_t, args[2]), *s = POINTER(const int64_t, args[3]);
-    const float *scores = POINTER(const float, args[4]);
-    const uint8_t *wrong = POINTER(const uint8_t, args[6]);
-    const double *sample_weight = POINTER(const double, args[7]);
-    int is_mean = PyObject_IsTrue(args[8]), updates = PyObject_IsTrue(args[9]);
-    double *kept = POINTER(double, args[10]), *errors = POINTER(double, args[11]);
-    double *multipliers = POINTER(double, args[12]), total = 0;
-    float *factor = POINTER(float, args[13]);
-    const float *losses = POINTER(const float, args[14]);
-    double *plain = POINTER(double, args[15]), sum = 0;
-    if (PyErr_Occurred()) return NULL;
-    if (!scores && !wrong && n > 0) /* tensors that are not what they seem have no memory */
-        return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
+/* A step on a batch, in place; gives 0, or -1 if there is no memory, or 1 if a label or a sensitive
+   value was never seen. Then nothing has changed. */
+static int take_batch(Problem *p, const Batch *b, double *kept, double *errors, double *multipliers,
+                      float *factor) {
+    int64_t n = b->n;
+    double total = 0, sum = 0;
     if (n > p->cells_size) {
         int64_t *grown = realloc(p->cells, n * sizeof(int64_t));
-        if (!grown) return PyErr_NoMemory();
+        if (!grown) return -1;
         p->cells = grown;
         p->cells_size = n;
     }
-    memset(p->counts, 0, 2 * p->n_cells * sizeof(double));
-    for (int64_t i = 0; i < n; i++) {
-        int is_ignored = p->has_ignore && label[i] == p->ignore_index;
-        int64_t first = is_ignored ? 0 : look_up(&p->label, label[i]);
-        if (first >= NOWHERE) return PyLong_FromLongLong(-1 - 2 * i);
-        int64_t group = group_of(p, s + i * p->n_columns);
-        if (group >= NOWHERE) return PyLong_FromLongLong(-2 - 2 * i);
-        p->cells[i] = is_ignored ? IGNORED : first + group;
-        if (is_ignored) continue;
-        double weight = sample_weight ? sample_weight[i] : 1;
-        int is_wrong = scores ? best_class(scores + i * n_classes, n_classes) != label[i] : wrong[i];
-        p->counts[is_wrong * p->n_cells + p->cells[i]] += weight;
-        total += weight;
-        if (losses) sum += weight * losses[i];
+    if (b->scores && !b->sample_weight && p->n_columns == 1 && p->n_cells <= n &&
+        count_simply(p, b, &sum)) {
+        total = (double)n;
+    } else {
+        memset(p->counts, 0, 2 * p->n_cells * sizeof(double));
+        sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int is_ignored = p->has_ignore && b->label[i] == p->ignore_index;
+            int64_t first = is_ignored ? 0 : look_up(&p->label, b->label[i]);
+            int64_t group = group_of(p, b->s + i * p->n_columns);
+            if (first >= NOWHERE || group >= NOWHERE) return 1;
+            p->cells[i] = is_ignored ? IGNORED : first + group;
+            if (is_ignored) continue;
+            double weight = b->sample_weight ? b->sample_weight[i] : 1;
+            p->counts[is_wrong(b, i) * p->n_cells + p->cells[i]] += weight;
+            total += weight;
+            if (b->losses) sum += weight * b->losses[i];
+        }
     }
-    if (losses) plain[0] = sum, plain[1] = total;
-    if (updates) estimate_errors(p, p->counts, kept, errors);
-    if (updates || p->has_proportional) find_levels(p, errors);
-    ascend(p, multipliers, updates);
+    if (b->losses) b->plain[0] = sum, b->plain[1] = total;
+    if (b->updates) estimate_errors(p, p->counts, kept, errors);
+    if (b->updates || p->has_proportional) find_levels(p, errors);
+    ascend(p, multipliers, b->updates);
     weigh(p, p->weights);
-    double divisor = is_mean ? total : 1, of_ignored = 1 / divisor;
+    double divisor = b->is_mean ? total : 1, of_ignored = 1 / divisor;
     for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
     for (int64_t i = 0; i < n; i++)
         factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]]);
-    for (int64_t i = 0; sample_weight && i < n; i++) factor[i] *= (float)sample_weight[i];
-    return PyFloat_FromDouble(total);
+    for (int64_t i = 0; b->sample_weight && i < n; i++) factor[i] *= (float)b->sample_weight[i];
+    return 0;
+}
+
+/* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
+   remembered rows, errors, multipliers, factors) -> whether all values have been seen before. */
+static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 14) return PyErr_Format(PyExc_TypeError, "expected 14 arguments, got %zd", n_args);
+    Problem *p = PyCapsule_GetPointer(args[0], NULL);
+    if (!p) return NULL;
+    Batch b = {PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[5]),
+               POINTER(const int64_t, args[2]), POINTER(const int64_t, args[3]),
+               POINTER(const float, args[4]), POINTER(const uint8_t, args[6]),
+               POINTER(const double, args[7]), NULL, NULL,
+               PyObject_IsTrue(args[8]), PyObject_IsTrue(args[9])};
+    double *kept = POINTER(double, args[10]), *errors = POINTER(double, args[11]);
+    double *multipliers = POINTER(double, args[12]);
+    float *factor = POINTER(float, args[13]);
+    if (PyErr_Occurred()) return NULL;
+    if (!b.scores && !b.wrong && b.n > 0) /* tensors that are not what they seem have no memory */
+        return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
+    int status = take_batch(p, &b, kept, errors, multipliers, factor);
+    return status < 0 ? PyErr_NoMemory() : PyBool_FromLong(status == 0);
+}
+
+/* Tensors as DLPack describes them (version 1), which PyTorch shows through a table of functions.
+   It says in one call what a dozen attributes would. */
+typedef struct {
+    void *data;
+    int32_t device, device_index, n_axes;
+    uint8_t kind, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t offset;
+} DLTensor;
+
+typedef struct {
+    uint32_t major, minor;
+    void *older, *allocate, *export, *import;
+    int (*describe)(void *object, DLTensor *out);
+    void *stream;
+} DLFunctions;
+
+enum { DL_CPU = 1, DL_INT = 0, DL_FLOAT = 2 };
+static int (*describe)(void *, DLTensor *) = NULL;
+static PyTypeObject *tensor_type = NULL;
+
+/* (type of tensors) -> whether `usual_step` can be used: whether they have that table. */
+static PyObject *use_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 1) return PyErr_Format(PyExc_TypeError, "expected 1 argument, got %zd", n_args);
+    PyObject *capsule = PyObject_GetAttrString(args[0], "__dlpack_c_exchange_api__");
+    DLFunctions *found = capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    Py_XDECREF(capsule); /* the type keeps it */
+    PyErr_Clear();
+    if (!found || found->major != 1 || !found->describe) Py_RETURN_FALSE;
+    describe = found->describe;
+    tensor_type = (PyTypeObject *)Py_NewRef(args[0]);
+    Py_RETURN_TRUE;
+}
+
+#define ANY -1
+
+/* The memory of a tensor on the CPU that is contiguous and of this type, has n rows (or any number,
+   which is then written there) and, if they are asked for, some columns; or else NULL. */
+static void *memory_of(PyObject *object, int kind, int bits, int64_t *n, int64_t *n_columns) {
+    DLTensor t;
+    if (Py_TYPE(object) != tensor_type) return NULL;
+    if (describe(object, &t)) { /* it has no memory */
+        PyErr_Clear();
+        return NULL;
+    }
+    if (t.device != DL_CPU || t.kind != kind || t.bits != bits || t.lanes != 1) return NULL;
+    if (t.n_axes != (n_columns ? 2 : 1)) return NULL;
+    int64_t last = n_columns ? t.shape[1] : 1;
+    if (*n == ANY) *n = t.shape[0];
+    if (t.shape[0] != *n || (t.shape[0] > 1 && t.strides[0] != last)) return NULL;
+    if (n_columns && last > 1 && t.strides[1] != 1) return NULL;
+    if (n_columns) *n_columns = last;
+    return (char *)t.data + t.offset;
+}
+
+/* (problem, list of tensors, labels, sensitive values, scores, losses, remembered rows, errors,
+   multipliers, plain), all but the first two tensors -> the rows' factors, in the last tensor of the
+   list, which it leaves; or how many rows there are, if that tensor is not of their number; or None if
+   a tensor is not of the usual kind or a value was never seen. Only with factors anything changes. */
+static PyObject *usual_step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    if (n_args != 10) return PyErr_Format(PyExc_TypeError, "expected 10 arguments, got %zd", n_args);
+    Problem *p = PyCapsule_GetPointer(args[0], NULL);
+    Py_ssize_t n_spare = PyList_Size(args[1]);
+    if (!p || n_spare < 0) return NULL;
+    Batch b = {.n = ANY, .is_mean = 1, .updates = 1};
+    int64_t n_cells = p->n_cells, n_sides = p->n_sides, n_levels = p->n_levels, two = 2;
+    double *kept, *errors, *multipliers;
+    if (!describe || p->n_columns != 1 ||
+        !(b.label = memory_of(args[2], DL_INT, 64, &b.n, NULL)) || b.n == 0 ||
+        !(b.s = memory_of(args[3], DL_INT, 64, &b.n, NULL)) ||
+        !(b.scores = memory_of(args[4], DL_FLOAT, 32, &b.n, &b.n_classes)) ||
+        !(b.losses = memory_of(args[5], DL_FLOAT, 32, &b.n, NULL)) ||
+        !(kept = memory_of(args[6], DL_FLOAT, 64, &n_cells, NULL)) ||
+        !(errors = memory_of(args[7], DL_FLOAT, 64, &n_cells, NULL)) ||
+        !(multipliers = memory_of(args[8], DL_FLOAT, 64, &n_sides, &n_levels)) ||
+        n_levels != p->n_levels || !(b.plain = memory_of(args[9], DL_FLOAT, 64, &two, NULL)))
+        Py_RETURN_NONE;
+    PyObject *factors = n_spare > 0 ? PyList_GetItem(args[1], n_spare - 1) : NULL;
+    float *factor = factors ? memory_of(factors, DL_FLOAT, 32, &b.n, NULL) : NULL;
+    if (!factor) return PyLong_FromLongLong(b.n);
+    int status = take_batch(p, &b, kept, errors, multipliers, factor);
+    if (status < 0) return PyErr_NoMemory();
+    if (status > 0) Py_RETURN_NONE;
+    Py_INCREF(factors);
+    if (PyList_SetSlice(args[1], n_spare - 1, n_spare, NULL)) {
+        Py_DECREF(factors);
+        return NULL;
+    }
+    return factors;
 }
 
 /* -- whole epochs of linear models ----------------------------------------------------------- */
@@ -838,6 +979,8 @@ static PyMethodDef methods[] = {
     {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
     {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, "A batch in, the rows' factors out."},
+    {"use_tensors", (PyCFunction)(void (*)(void))use_tensors, METH_FASTCALL, "Of which type."},
+    {"usual_step", (PyCFunction)(void (*)(void))usual_step, METH_FASTCALL, "The same, of tensors."},
     {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
     {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
     {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},

@@ -5,20 +5,42 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
     from fairgrad import dual
     from fairgrad.torch.cells import CellLookup, LookupTable
     from fairgrad.torch.multipliers import LossBatch
+
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def on_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Lets a function make its tensors on the CPU, whatever ``torch.set_default_device`` said.
+
+    Compiled code and NumPy read them there. The context is entered only if it is needed, as it
+    makes every operation slower.
+    """
+
+    @wraps(function)
+    def there(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if torch.get_default_device().type == "cpu":
+            return function(*args, **kwargs)
+        with torch.device("cpu"):
+            return function(*args, **kwargs)
+
+    return there
 
 
 def is_built_from(module: Any, source: Path) -> bool:
@@ -51,13 +73,26 @@ def _load() -> Any:
     return None
 
 
+def _no_step(*_: Any) -> None:
+    """What `usual_step` does where it cannot be used."""
+
+
 _step: Any = _load()
 
 is_compiled = _step is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
 
+reads_tensors = is_compiled and _step.use_tensors(torch.Tensor)
+"""Whether compiled code can look at tensors by itself, as PyTorch's newer versions let it."""
+
+usual_step: Callable[..., Tensor | int | None] = _step.usual_step if reads_tensors else _no_step
+"""`CompiledStep.factors` in the usual case, with an update; see the C file."""
+
 MAX_COLUMNS = 8
 """Sensitive columns that the compiled step can look up."""
+
+N_SPARE, MOST_SPARE = 16, 4096
+"""For how many batches memory is asked for at once, and the rows of the largest such batch."""
 
 
 class CompiledStep:
@@ -66,6 +101,10 @@ class CompiledStep:
     Args:
         constants: of the problem, as such tensors.
         lookup: of the cells of a batch's rows; needed for `factors` only.
+
+    Attributes:
+        problem: as compiled code takes it.
+        spare: tensors for the factors of batches to come, as `refill` makes them.
     """
 
     def __init__(self, constants: dual.Constants, lookup: CellLookup | None = None) -> None:
@@ -74,7 +113,8 @@ class CompiledStep:
         least = -math.inf if constants.least_weight is None else constants.least_weight
 
         def expand(setting: Any, size: int) -> Tensor:
-            return torch.as_tensor(setting, dtype=torch.float64).expand(size).contiguous()
+            one = torch.as_tensor(setting, dtype=torch.float64, device="cpu")
+            return one.expand(size).contiguous()
 
         doubles = (
             constants.c0,
@@ -92,6 +132,8 @@ class CompiledStep:
         # Their memory stays as it is even if the buffers get other memory.
         tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (doubles, integers, tables)  # the problem holds nothing but their addresses
+        self.spare: list[Tensor] = []
+        self._n_rows = 0
         ignored = None if lookup is None else lookup.ignore_index
         self.problem = _step.prepare(
             (
@@ -118,46 +160,21 @@ class CompiledStep:
             counts: (2, K) rows predicted rightly, and wrongly, in double precision.
         """
         counts = counts.contiguous()
-        weights = torch.empty(counts.shape[1], dtype=torch.float64)
+        weights = torch.empty(counts.shape[1], dtype=torch.float64, device="cpu")
         pointers = (part.data_ptr() for part in (counts, *state, weights))
         _step.update(self.problem, *pointers)
         return weights
 
-    def usual_factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        scores: Tensor,
-        losses: Tensor,
-        plain: Tensor,
-        state: tuple[Tensor, Tensor, Tensor],
-    ) -> Tensor | None:
-        """As `factors`, with an update, of rows that weigh the same and are all contiguous.
+    def refill(self, n: int) -> None:
+        """Makes room for the factors of batches of n rows in `spare`, for `usual_step`.
 
-        The sum of the losses, in single precision, and their number are written to `plain`.
+        Memory for several batches is asked for at once, as that takes long for a small tensor. Each
+        part of it is given away once only: graphs that wait for their backward pass keep theirs.
         """
-        n, n_classes = scores.shape
-        factors = torch.empty(n, dtype=torch.float32)
-        rows, errors, multipliers = state
-        total = _step.step(
-            self.problem,
-            n,
-            label.data_ptr(),
-            s.data_ptr(),
-            scores.data_ptr(),
-            n_classes,
-            0,
-            0,
-            1,
-            1,
-            rows.data_ptr(),
-            errors.data_ptr(),
-            multipliers.data_ptr(),
-            factors.data_ptr(),
-            losses.data_ptr(),
-            plain.data_ptr(),
-        )
-        return None if total < 0 else factors
+        n_parts = N_SPARE if n == self._n_rows and n <= MOST_SPARE else 1
+        self._n_rows = n
+        room = torch.empty(n_parts, n, dtype=torch.float32, device="cpu")
+        self.spare = list(room.unbind())
 
     def factors(
         self, batch: LossBatch, scores: Tensor | None, wrong: Tensor | None, state: dual.State
@@ -170,9 +187,9 @@ class CompiledStep:
         label, s, sample_weight, mean, update = batch
         n = label.shape[0]
         label, s = label.contiguous(), s.contiguous()
-        factors = torch.empty(n, dtype=torch.float32)
+        factors = torch.empty(n, dtype=torch.float32, device="cpu")
         rows, errors, multipliers = state
-        total = _step.step(
+        is_known = _step.step(
             self.problem,
             n,
             label.data_ptr(),
@@ -187,10 +204,8 @@ class CompiledStep:
             errors.data_ptr(),
             multipliers.data_ptr(),
             factors.data_ptr(),
-            0,
-            0,
         )
-        return None if total < 0 else factors
+        return factors if is_known else None
 
 
 def linear_models(
@@ -228,6 +243,7 @@ def judge_models(models: tuple[Any, ...], place: int) -> bool:
     return finite
 
 
+@on_cpu
 def column_moments(X: Any, weight: Any) -> tuple[Any, Any]:
     """Mean and variance of each column of an array, in double precision.
 

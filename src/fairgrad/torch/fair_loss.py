@@ -212,9 +212,9 @@ class FairLoss(nn.Module):
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
         # Or, in the usual case, the sum of the losses and their number; 0 of them before the first.
-        self._plain = torch.zeros(2, dtype=torch.float64)
+        self._plain = torch.zeros(2, dtype=torch.float64, device="cpu")
 
-    def forward(  # noqa: C901 - the hot path, where calls cost more than branches
+    def forward(  # noqa: C901, PLR0912 - the hot path, where calls cost more than branches
         self,
         input: Tensor,  # noqa: A002 - PyTorch's name
         target: Tensor,
@@ -242,23 +242,21 @@ class FairLoss(nn.Module):
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
         state, base_loss, n_columns = self._hot
+        losses: Any = None
         if (  # the hot path: what nearly all calls of nearly all trainings are
             sample_weight is None
-            and s is not None
             and mode == "train"
             and self._is_simple
             and self.training
             and self.reduction == "mean"
             and torch.is_grad_enabled()
             and not torch.compiler.is_compiling()
-            and state.is_usual(target, s, input)
         ):
             try:
                 losses = base_loss(input, target)
-            except (IndexError, RuntimeError) as error:
-                self._explain(input, target, s, error)
-                raise
-            usual = state.usual_factors(target, s, input, losses, self._plain)
+                usual = state.usual_factors(target, s, input, losses, self._plain)
+            except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
+                usual = None  # below it fails again, and is explained
             if usual is not None:
                 self._last[0] = None
                 weighted: Tensor = losses.dot(usual)
@@ -279,11 +277,12 @@ class FairLoss(nn.Module):
             losses = flat_losses(base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
         s = flat_sensitive(s, n, n_columns)
-        try:
-            losses = base_loss(input, target)  # before the state changes: it may refuse it
-        except (IndexError, RuntimeError) as error:
-            self._explain(input, label, s, error)
-            raise
+        if losses is None:
+            try:
+                losses = base_loss(input, target)  # before the state changes: it may refuse it
+            except (IndexError, RuntimeError) as error:
+                self._explain(input, label, s, error)
+                raise
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
@@ -386,7 +385,7 @@ class FairLoss(nn.Module):
         losses, label, sample_weight = self._last
         if losses is None:
             total, n = self._plain.tolist()
-            return torch.tensor(total / n, dtype=torch.float32) if n else None
+            return torch.tensor(total / n, dtype=torch.float32, device="cpu") if n else None
         return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
 
     @property

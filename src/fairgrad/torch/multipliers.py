@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairgrad import dual
 from fairgrad.torch.cells import NOWHERE, CellLookup
-from fairgrad.torch.compiled import MAX_COLUMNS, CompiledStep, is_compiled
+from fairgrad.torch.compiled import MAX_COLUMNS, CompiledStep, is_compiled, usual_step
 from fairgrad.torch.processes import Processes
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ class Multipliers(nn.Module):
             is_compiled and self.lookup.n_columns <= MAX_COLUMNS and self.n_outcomes == 1
         )
         self._compiled: CompiledStep | None = None
-        self._has_one_column = self.lookup.n_columns == 1
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
@@ -180,64 +179,46 @@ class Multipliers(nn.Module):
             factors: Tensor = below(self, *given, batch.mean, update)
             return factors
 
-    def is_usual(self, label: Any, s: Any, scores: Any) -> bool:
-        """Whether a batch may be one for `usual_factors`, which needs little to be prepared.
-
-        That are plain tensors of one length on the CPU, with one sensitive value per row and scores
-        in single precision, of a single process.
-        """
-        return (
-            self._compiled is not None
-            and self._has_one_column
-            and type(scores) is type(label) is type(s) is Tensor
-            and scores.dtype is torch.float32
-            and label.dtype is s.dtype is torch.int64
-            and scores.ndim == 2
-            and label.ndim == s.ndim == 1
-            and scores.shape[0] == label.numel() == s.numel() > 0
-            and scores.is_cpu
-            and label.is_cpu
-            and s.is_cpu
-            and scores.is_contiguous()
-            and label.is_contiguous()
-            and s.is_contiguous()
-            and self.processes.is_alone
-            and _graph_task() == NO_GRAPH_TASK
-        )
-
     def usual_factors(
-        self, label: Tensor, s: Tensor, scores: Tensor, losses: Tensor, plain: Tensor
+        self, label: Tensor, s: Tensor | None, scores: Tensor, losses: Any, plain: Tensor
     ) -> Tensor | None:
         """As `factors` with an update, in the usual case, and with as few operations as possible.
 
-        The sum of the losses and their number are written to `plain`.
+        The usual case are plain tensors on the CPU, contiguous and in PyTorch's usual types, with
+        one sensitive value per row, after a first step in a single process. The sum of the losses
+        and their number are written to `plain`.
 
         Args:
-            label: this, s and scores as `is_usual` wants them.
-            s: sensitive values.
-            scores: whose highest entry is the prediction.
-            losses: of the rows.
+            label: (N,) labels.
+            s: (N,) sensitive values.
+            scores: (N, classes) whose highest entry is the prediction.
+            losses: (N,) of the rows.
             plain: (2,) in double precision.
 
         Returns:
             None if this is not the usual case; then nothing has changed.
         """
-        own, compiled = self._buffers, self._compiled
-        state: Any = own["rows"], own["errors"], own["multipliers"]
-        if not (
-            compiled is not None
-            and type(losses) is Tensor
-            and losses.dtype is torch.float32
-            and losses.is_cpu
-            and losses.shape == label.shape
-            and losses.is_contiguous()
-            and _is_plain(state)
-        ):
+        compiled = self._compiled
+        if compiled is None or _graph_task() != NO_GRAPH_TASK:
             return None
-        try:
-            return compiled.usual_factors(label, s, scores, losses, plain, state)
-        except RuntimeError:  # what torch.func transforms has no memory to be read
-            return None
+        own = self._buffers  # module attributes are slow to find
+        rows, errors, multipliers = own["rows"], own["errors"], own["multipliers"]
+        while True:
+            found = usual_step(
+                compiled.problem,
+                compiled.spare,
+                label,
+                s,
+                scores,
+                losses,
+                rows,
+                errors,
+                multipliers,
+                plain,
+            )
+            if not isinstance(found, int):
+                return found
+            compiled.refill(found)  # another thread may empty it again
 
     def _compiled_factors(
         self,
@@ -580,4 +561,4 @@ def _fingerprint(*arrays: Any) -> Tensor:
     for array in arrays:
         digest.update(repr(array.shape).encode())
         digest.update(np.round(array, 6).tobytes())  # the last bits may differ between machines
-    return torch.tensor(list(digest.digest()), dtype=torch.float32)
+    return torch.tensor(list(digest.digest()), dtype=torch.float32, device="cpu")

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.layers import BatchNorm, HiddenLayer, Memory, draw_masks, drop, normalise
 from fairgrad.training.table import DROPOUT, generator
 
@@ -280,6 +281,7 @@ class ModuleStack:
         return scores.T
 
 
+@on_cpu
 def module_scores(module: nn.Module, X: Any) -> Floats:
     """(n, outputs) what a module gives for rows in evaluation; a single output is a column."""
     x = torch.tensor(X, dtype=next(module.parameters()).dtype)

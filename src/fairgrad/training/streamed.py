@@ -19,6 +19,7 @@ import torch
 
 from fairgrad.groups import GroupedRows
 from fairgrad.splitting import TRAINING_PART, VALIDATION_PART
+from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.evaluation import History
 from fairgrad.training.networks import build
 from fairgrad.training.stack import Stack, StackState
@@ -90,6 +91,7 @@ class Checkpoint(Protocol):
         """The last state; None if there is none."""
 
 
+@on_cpu
 def train_streamed(
     source: RowSource,
     members: Sequence[Member],

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairgrad.columns import as_array
 from fairgrad.groups import GroupedRows, group_rows
+from fairgrad.torch.compiled import on_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,6 +52,7 @@ class TrainingTable:
     scaling: tuple[Tensor, Tensor]
 
     @classmethod
+    @on_cpu
     def from_data(
         cls,
         X: Any,
@@ -74,6 +76,7 @@ class TrainingTable:
         return cls.from_rows(X, group_rows(y, s, sample_weight), dtype=dtype)
 
     @classmethod
+    @on_cpu
     def from_rows(
         cls,
         X: Any,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.evaluation import History, as_rule
 from fairgrad.training.linear import compiled_epochs
 from fairgrad.training.networks import ModuleStack, PerceptronStack, build
@@ -125,6 +126,7 @@ def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
     return as_rule(rule)(merit, np.array([choice.unfairness for choice in candidates]))
 
 
+@on_cpu
 def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     """(n, outputs) scores of rows (n, features) by a network rebuilt from its state.
 
@@ -138,6 +140,7 @@ def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     return scores.contiguous().numpy()
 
 
+@on_cpu
 def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
     """(n, units) what the last layer of a network sees of rows (n, features)."""
     dtype = torch.as_tensor(state["network.parameters"]).dtype
@@ -149,6 +152,7 @@ def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
         return network.activations(torch.as_tensor(X, dtype=dtype)[None])[0].T.double().numpy()
 
 
+@on_cpu
 def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
     """A copy of a module with the parameters and buffers of a trained stack of one."""
     stack = ModuleStack(module, n_streams=1, n_members=1, n_labels=2)
@@ -159,6 +163,7 @@ def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
     return trained
 
 
+@on_cpu
 def train(
     table: TrainingTable,
     members: Sequence[Member],
