@@ -145,7 +145,8 @@ def folds(
         validation: the share of the rows outside a fold that is for validation.
 
     Raises:
-        ValueError: if there are fewer than two folds.
+        ValueError: if there are fewer than two folds, or so few rows of every cell that none is
+            left for validation.
 
     Example:
         >>> parts = list(folds(np.repeat([0, 1], [60, 40]), 5))

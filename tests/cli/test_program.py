@@ -116,3 +116,17 @@ def test_ctrl_c_leaves_nothing_behind(adult, tmp_path):
     assert running.returncode == 130
     assert said.strip() == "Stopped; nothing was written."
     assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_calls_it_keeps_its_own_signals():
+    code = (
+        "import signal\n"
+        "from fairgrad.cli import main\n"
+        "both = signal.SIGINT, signal.SIGTERM\n"
+        "before = [signal.getsignal(one) for one in both]\n"
+        "for given in (['--version'], ['no-such-command']):\n"
+        "    try: main(given)\n"
+        "    except SystemExit: pass\n"
+        "    assert [signal.getsignal(one) for one in both] == before, given\n"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -31,7 +31,7 @@ from fairgrad.cli.predict import predict
 from fairgrad.signs import HANDLER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 FAILED, STOPPED, NOT_READ = 2, 130, 141
 """Exit codes besides 0, done, and 1, which is for an unfair model and nothing else."""
@@ -105,15 +105,34 @@ def main(
     files = sys.modules.get("fairgrad.files")
     if files is not None:  # an earlier run in this process
         files.WRITTEN.clear()
-    # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
-    signal.signal(signal.SIGINT, _stop)
-    signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign gets another one
             stream.reconfigure(errors=HANDLER)
+    with _own_signals(is_called=arguments is not None):
+        code = _run(arguments, command, name)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def _own_signals(*, is_called: bool) -> Iterator[None]:
+    """The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
+
+    A program that has called this one has its own signals again afterwards.
+    """
+    before = {one: signal.signal(one, _stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        if is_called:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _run(arguments: Sequence[str] | None, command: click.Command, name: str) -> Any:
+    """The exit code of a command, if it gives one; mistakes end the program with a sentence."""
     try:
         typed = sys.argv[1:] if arguments is None else list(arguments)
-        code = command.main(arguments, prog_name=name, standalone_mode=False, obj=typed)
+        return command.main(arguments, prog_name=name, standalone_mode=False, obj=typed)
     except click.exceptions.Abort:
         _stop()
     except click.exceptions.NoArgsIsHelpError as asked:  # no mistake, but a question
@@ -129,7 +148,6 @@ def main(
         sys.exit(NOT_READ if left.code == 1 else left.code)
     except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
         _explain(error)
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _end() -> None:

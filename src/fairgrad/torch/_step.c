@@ -136,53 +136,77 @@ static void estimate_errors(Problem *p, const double *right, double *kept, doubl
     }
 }
 
+/* sums[b] = the sum of share * x over the levels of each block b; share: NULL for ones. The levels of
+   a block mostly stand together, and memory is slow to add to again and again. */
+static void sum_blocks(Problem *p, const double *restrict share, const double *restrict x) {
+    const int64_t *restrict block = p->block;
+    memset(p->sums, 0, p->n_blocks * sizeof(double));
+    for (int64_t j = 0; j < p->n_levels;) {
+        int64_t own = block[j];
+        double sum = 0;
+        for (; j < p->n_levels && block[j] == own; j++) sum += share ? share[j] * x[j] : x[j];
+        p->sums[own] += sum;
+    }
+}
+
 static void find_levels(Problem *p, const double *errors) { /* F = c0 + C e, into rates */
     int64_t n = p->n_levels;
-    memset(p->sums, 0, p->n_blocks * sizeof(double));
+    double *restrict rates = p->rates;
     if (p->is_diagonal) {
-        for (int64_t j = 0; j < n; j++) p->rates[j] = p->value[j] * errors[j];
+        const double *restrict value = p->value;
+        for (int64_t j = 0; j < n; j++) rates[j] = value[j] * errors[j];
     } else {
-        memset(p->rates, 0, n * sizeof(double));
+        memset(rates, 0, n * sizeof(double));
         for (int64_t e = 0; e < p->n_entries; e++)
-            p->rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
+            rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
     }
-    for (int64_t j = 0; j < n; j++) p->sums[p->block[j]] += p->share[j] * p->rates[j];
-    for (int64_t j = 0; j < n; j++) p->rates[j] += p->c0[j] - p->sums[p->block[j]];
+    sum_blocks(p, p->share, rates);
+    const double *restrict c0 = p->c0, *restrict sums = p->sums;
+    const int64_t *restrict block = p->block;
+    for (int64_t j = 0; j < n; j++) rates[j] += c0[j] - sums[block[j]];
 }
 
 /* Moves the multipliers by the levels in `rates`, and leaves those in use in `net`. */
 static void ascend(Problem *p, double *multipliers, int updates) {
-    memset(p->net, 0, p->n_levels * sizeof(double));
-    for (int64_t side = 0, m = 0; side < p->n_sides; side++) {
-        double sign = side ? -1 : 1;
-        for (int64_t j = 0; j < p->n_levels; j++, m++) {
-            double violation = sign * p->rates[j] - p->bound[m];
-            double least = p->floor ? p->floor[m] : -INFINITY;
-            if (updates) {
-                double moved = multipliers[m] + p->fairness_rate[j] * violation;
-                multipliers[m] = MAX(moved, least);
-            }
-            p->net[j] += sign * multipliers[m];
-            if (p->has_proportional)
-                p->net[j] += sign * p->proportional_rate[j] * MAX(violation, least);
+    int64_t n = p->n_levels;
+    double *restrict net = p->net;
+    const double *restrict rates = p->rates;
+    memset(net, 0, n * sizeof(double));
+    for (int64_t side = 0; side < p->n_sides; side++) {
+        double sign = side ? -1 : 1, *restrict own = multipliers + side * n;
+        const double *restrict bound = p->bound + side * n;
+        const double *restrict floor = p->floor ? p->floor + side * n : NULL;
+        const double *restrict rate = p->fairness_rate;
+        if (updates) /* two loops, as one with a choice in it is slower */
+            for (int64_t j = 0; j < n; j++) own[j] += rate[j] * (sign * rates[j] - bound[j]);
+        for (int64_t j = 0; updates && floor && j < n; j++) own[j] = MAX(own[j], floor[j]);
+        for (int64_t j = 0; j < n; j++) net[j] += sign * own[j];
+        for (int64_t j = 0; p->has_proportional && j < n; j++) {
+            double violation = sign * rates[j] - bound[j];
+            violation = floor ? MAX(violation, floor[j]) : violation;
+            net[j] += sign * p->proportional_rate[j] * violation;
         }
     }
 }
 
-static void weigh(Problem *p, double *weights) { /* w = 1 + (C' net) / p */
-    memset(p->sums, 0, p->n_blocks * sizeof(double));
-    for (int64_t j = 0; j < p->n_levels; j++) p->sums[p->block[j]] += p->net[j];
-    for (int64_t j = 0; j < p->n_levels; j++) p->net[j] -= p->share[j] * p->sums[p->block[j]];
+static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / p */
+    int64_t n = p->n_levels;
+    double *restrict net = p->net;
+    const double *restrict share = p->share, *restrict value = p->value, *restrict sums = p->sums;
+    const int64_t *restrict block = p->block;
+    sum_blocks(p, NULL, net);
+    for (int64_t j = 0; j < n; j++) net[j] -= share[j] * sums[block[j]];
     if (p->is_diagonal) {
-        for (int64_t k = 0; k < p->n_cells; k++) weights[k] = p->value[k] * p->net[k];
+        for (int64_t k = 0; k < p->n_cells; k++) weights[k] = value[k] * net[k];
     } else {
         memset(weights, 0, p->n_cells * sizeof(double));
         for (int64_t e = 0; e < p->n_entries; e++)
-            weights[p->cell[e]] += p->value[e] * p->net[p->row[e]];
+            weights[p->cell[e]] += p->value[e] * net[p->row[e]];
     }
+    const double *restrict per_share = p->per_share, *restrict least = p->least_weight;
     for (int64_t k = 0; k < p->n_cells; k++) {
-        double weight = 1 + weights[k] * p->per_share[k];
-        weights[k] = MAX(weight, p->least_weight[k]);
+        double weight = 1 + weights[k] * per_share[k];
+        weights[k] = MAX(weight, least[k]);
     }
 }
 
@@ -296,9 +320,12 @@ static int take_batch(Problem *p, const Batch *b, double *kept, double *errors, 
     ascend(p, multipliers, b->updates);
     weigh(p, p->weights);
     double divisor = b->is_mean ? total : 1, of_ignored = 1 / divisor;
-    for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
+    if (p->n_cells <= n) { /* else fewer rows are divided than cells would be */
+        for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
+        divisor = 1;
+    }
     for (int64_t i = 0; i < n; i++)
-        factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]]);
+        factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]] / divisor);
     for (int64_t i = 0; b->sample_weight && i < n; i++) factor[i] *= (float)b->sample_weight[i];
     return 0;
 }
