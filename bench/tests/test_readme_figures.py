@@ -86,7 +86,17 @@ def test_what_the_pages_say_of_gaussian_data():
 def test_what_the_page_says_of_equal_unfairness():
     page = (ROOT / "docs" / "results" / "accuracy.md").read_text(encoding="utf-8")
     words = " ".join(page.split())
-    found = pd.read_csv(ROOT / "results" / "equal_unfairness.csv").query("model == 'linear'")
+    every = pd.read_csv(ROOT / "results" / "equal_unfairness.csv")
+    for model, pattern in {
+        "nonlinear": r"(\d+) of (\d+) network cells",
+        "lightgbm": r"in (\d+) of (\d+) cells of boosted trees",
+    }.items():
+        own = every[every["model"] == model]
+        counted = re.search(pattern, words)
+        assert int(counted[1]) == (own["verdict"] != "behind").sum()
+        assert int(counted[2]) == len(own)
+        assert own["difference"].median() > -0.005  # "mostly behind by less than half a point"
+    found = every.query("model == 'linear'")
     said = re.search(r"ahead or level in (\d+) of (\d+) cells, and behind in (.*?)\. ", words)
     behind = found[found["verdict"] == "behind"]
     assert (int(said[1]), int(said[2])) == (len(found) - len(behind), len(found))
