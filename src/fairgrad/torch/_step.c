@@ -192,9 +192,10 @@ static void ascend(Problem *p, double *multipliers, int updates) {
 static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / p */
     int64_t n = p->n_levels;
     double *restrict net = p->net;
-    const double *restrict share = p->share, *restrict value = p->value, *restrict sums = p->sums;
+    const double *restrict share = p->share, *restrict value = p->value;
     const int64_t *restrict block = p->block;
     sum_blocks(p, NULL, net);
+    const double *restrict sums = p->sums; /* from here on they do not change */
     for (int64_t j = 0; j < n; j++) net[j] -= share[j] * sums[block[j]];
     if (p->is_diagonal) {
         for (int64_t k = 0; k < p->n_cells; k++) weights[k] = value[k] * net[k];
