@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Groups
+    from fairgrad.groups import GroupedRows, Groups, Ints
 
 BLIND_VERSION, FORMAT_VERSION = 1, 2
 """Versions of the fairness file, of blind and of aware models. The second grows when older programs
@@ -77,6 +77,10 @@ ADDITIVE = (None, "gbdt", "goss", "gbtree")
 """Ways of boosting in which a tree, once grown, stays as it is."""
 
 MAX_SEED = 2**31 - 1
+
+CHANCE_ERRORS, OTHER_SHARE = 3.0, 0.1
+"""Standard errors, and a share of a group beyond them, by which the trees of all rows may decide
+otherwise than those of the folds before something is said."""
 
 MOST_ROUNDS, SHIFTED = 5, 1e-3
 """Rounds that shift the scores of groups, and how far from what was asked these may be after them.
@@ -582,6 +586,8 @@ class FairBoostingMixin(AwareRouting):
                 for one in (chosen, chosen.plain)
             )
             kind = "cross-fitted"
+            fitted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
+            _warn_of_other_decisions(chosen, rows, fitted)
         else:
             predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
             own = model_figures(constraints, rows, predicted, self.cost_matrix)
@@ -660,6 +666,42 @@ def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
             FairnessWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_other_decisions(chosen: JudgedRounds, rows: GroupedRows, fitted: Ints) -> None:
+    """Says so if the trees of all rows treat a group otherwise than those of the folds.
+
+    Then what was found in the folds does not hold: few trees give whole groups one score, which is
+    on one side of the threshold in the folds and on the other in the end, and weights may swing.
+
+    Args:
+        chosen: what the folds were judged by.
+        rows: those of the fit.
+        fitted: (n,) their labels by the model fitted to all of them.
+    """
+    if chosen.predicted is None:
+        return
+    shape = rows.groups.mass.shape
+    size = np.bincount(rows.group, minlength=shape[1])
+    shares = []
+    for predicted in (chosen.predicted, fitted):
+        counts = np.bincount(predicted * shape[1] + rows.group, minlength=shape[0] * shape[1])
+        shares.append(counts.reshape(shape) / np.maximum(size, 1))
+    off = shares[1] - shares[0] - CHANCE_ERRORS * np.sqrt(0.5 / np.maximum(size, 1))
+    off[:, ~rows.groups.is_known | (size == 0)] = -1.0
+    label, group = np.unravel_index(int(np.argmax(off)), off.shape)
+    if off[label, group] <= OTHER_SHARE:
+        return
+    before, after = (f"{100 * share[label, group]:.0f} %" for share in shares)
+    warnings.warn(
+        "The trees fitted to all rows decide otherwise than those of the folds, so that levels of "
+        f"the folds do not hold for this model: of the group {rows.groups.names[group]} they give "
+        f"{after} the label {rows.groups.labels.tolist()[label]!r}, in the folds {before}. Compare "
+        "it with the plain model on rows of its own; try more trees, another random_state, a "
+        "larger epsilon or FairDecisionClassifier.",
+        FairnessWarning,
+        stacklevel=4,
+    )
 
 
 def _warn_by_heart(accuracy: float) -> None:
