@@ -579,6 +579,7 @@ class FairBoostingMixin(AwareRouting):
             rows, kind = rows.take(held_out), "held-out"
             features = _safe_indexing(features, held_out)
         constants = constant_figures(constraints, rows, self.cost_matrix)
+        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
         plain: ModelFigures | None = None
         if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
             own, plain = (
@@ -586,10 +587,8 @@ class FairBoostingMixin(AwareRouting):
                 for one in (chosen, chosen.plain)
             )
             kind = "cross-fitted"
-            fitted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
-            _warn_of_other_decisions(chosen, rows, fitted)
+            _warn_of_other_decisions(chosen, rows, predicted)
         else:
-            predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
             own = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),

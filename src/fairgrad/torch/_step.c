@@ -399,7 +399,7 @@ static void *memory_of(PyObject *object, int kind, int bits, int64_t *n, int64_t
         return NULL;
     }
     if (t.device != DL_CPU || t.kind != kind || t.bits != bits || t.lanes != 1) return NULL;
-    if (t.n_axes != (n_columns ? 2 : 1)) return NULL;
+    if (t.n_axes != (n_columns ? 2 : 1) || !t.strides) return NULL;
     int64_t last = n_columns ? t.shape[1] : 1;
     if (*n == ANY) *n = t.shape[0];
     if (t.shape[0] != *n || (t.shape[0] > 1 && t.strides[0] != last)) return NULL;
