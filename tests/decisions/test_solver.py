@@ -203,7 +203,7 @@ class TestLines:
         for t in np.concatenate([np.linspace(-20, 20, 81), np.linspace(-1, 1, 80)]):
             found = problem.decide(net + t * direction)
             worst.append((found.beyond, found.error))
-            counts = problem.counted(problem.scores(net + t * direction).argmax(0))
+            counts, _ = problem.judged(problem.scores(net + t * direction).argmax(0))
             figures = problem.figures(counts, np.array([found.error]))
             penalised.append(figures.penalised(2.0)[0])
         assert fairest.worst <= min(worst)[0] + 1e-9

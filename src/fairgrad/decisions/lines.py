@@ -56,10 +56,15 @@ class DecisionLine:
         start, t, row, old, new = crossings(scores, slopes, window)
         order = np.argsort(t)
         self.t, row, old, new = t[order], row[order], old[order], new[order]
-        self.changes = [_changes(problem, part, row, old, new) for part in problem.parts]
-        self.first = problem.counted(start)
-        costs = _row_costs(problem, row, new) - _row_costs(problem, row, old)
-        self.error = problem.row_costs(start).sum() + np.concatenate([[0.0], np.cumsum(costs)])
+        self.first, error = problem.judged(start)
+        weight, own = problem.weight[row], problem.label[row]
+        wrong = weight * ((new != own).astype(np.float64) - (old != own))
+        self.changes = [
+            _changes(part, part.cell[row], old, new, weight, wrong) for part in problem.parts
+        ]
+        costs = problem.costs
+        more = wrong if costs is None else weight * (costs[own, new] - costs[own, old])
+        self.error = error + np.concatenate([[0.0], np.cumsum(more)])
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
         self.places = places  # rows that have changed
@@ -107,7 +112,7 @@ class DecisionLine:
     def _wrong_at(self, places: Ints, start: int, before: list[Floats]) -> list[Floats]:
         """(K, m) what is counted in each part's cells at some places, from that at a start."""
         m, window = len(places), slice(start, int(places[-1]))
-        step = np.searchsorted(places, np.arange(start, int(places[-1])), side="right")
+        step = np.repeat(np.arange(m), np.diff(places, prepend=start))
         wrong = []
         for changes, own in zip(self.changes, before, strict=True):
             sums = np.zeros(len(own) * m)
@@ -142,23 +147,12 @@ def _best_places(figures: Figures, penalty: float, most_error: float) -> list[in
     return [fairest, int(figures.penalised(penalty).argmin())]
 
 
-def _row_costs(problem: JudgedDecisions, row: Ints, decided: Ints) -> Floats:
-    """What rows cost with these labels, times their weights."""
-    own = problem.label[row]
-    if problem.costs is None:
-        wrong: Floats = problem.weight[row] * (decided != own)
-        return wrong
-    costs: Floats = problem.weight[row] * problem.costs[own, decided]
-    return costs
-
-
 def _changes(
-    problem: JudgedDecisions, part: JudgedCells, row: Ints, old: Ints, new: Ints
+    part: JudgedCells, cell: Ints, old: Ints, new: Ints, weight: Floats, wrong: Floats
 ) -> list[tuple[Ints, Floats]]:
     """Where what a part counts changes with each row that changes its label, and by how much."""
-    cell, weight, own = part.cell[row], problem.weight[row], problem.label[row]
     if part.n_outcomes == 1:
-        return [(cell, weight * ((new != own).astype(np.float64) - (old != own)))]
+        return [(cell, wrong)]
     n_cells = len(part.mass)
     return [(old * n_cells + cell, -weight), (new * n_cells + cell, weight)]
 
@@ -179,12 +173,15 @@ def crossings(
     n_labels, n = scores.shape
     if n_labels == 2:  # the same as below, but much faster
         margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
-        moves = np.abs(slope) > SMALLEST_SLOPE
-        t = np.full(n, np.inf)
-        np.divide(-margin, slope, out=t, where=moves)
-        start = np.where(moves, (slope < 0) ^ (t < low), margin > 0).astype(np.int64)
-        row = np.flatnonzero((t >= low) & (t <= high))
-        return start, t[row], row, start[row], 1 - start[row]
+        start = (margin > 0).astype(np.int64)
+        row = np.flatnonzero(np.abs(slope) > SMALLEST_SLOPE)
+        if len(row) < n:  # a shift of one group moves few rows
+            margin, slope = margin[row], slope[row]
+        t = -margin / slope
+        start[row] = (slope < 0) ^ (t < low)
+        inside = (t >= low) & (t <= high)
+        t, row = t[inside], row[inside]
+        return start, t, row, start[row], 1 - start[row]
     rising = np.flatnonzero(slopes.any(axis=1))
     if len(rising) == 1 and slopes[rising[0]].min() > SMALLEST_SLOPE:  # likewise: a bias
         return _crossings_of_one(scores, slopes[rising[0]], int(rising[0]), window)

@@ -348,17 +348,22 @@ class JudgedDecisions:
         self.weight = weight / weight.sum()
         self.parts: tuple[JudgedCells, ...] = tuple(parts)
 
-    def counted(self, decided: Ints) -> list[Floats]:
-        """(K, 1) for each part the wrong rows of its cells; (L * K, 1) those of each label."""
-        wrong = np.where(decided != self.label, self.weight, 0.0)
-        return [part.count(decided, wrong, self.weight) for part in self.parts]
+    def judged(self, decided: Ints) -> tuple[list[Floats], float]:
+        """What is counted of decided labels, and what they cost.
 
-    def row_costs(self, decided: Ints) -> Floats:
-        """(n,) what the decided labels cost the rows, times their weights."""
-        if self.costs is None:
-            return np.where(decided != self.label, self.weight, 0.0)
-        costs: Floats = self.weight * self.costs[self.label, decided]
-        return costs
+        Returns:
+            (K, 1) for each part the wrong rows of its cells, or (L * K, 1) those of each label; and
+            the share of the rows decided wrongly, or the mean of their costs.
+        """
+        wrong = np.where(decided != self.label, self.weight, 0.0)
+        counted = [part.count(decided, wrong, self.weight) for part in self.parts]
+        cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
+        return counted, float(cost.sum())
+
+    def levels(self, decided: Ints) -> Floats:
+        """(J,) levels of all parts, of decided labels."""
+        pairs = zip(self.parts, self.judged(decided)[0], strict=True)
+        return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
 
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
         """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
@@ -431,11 +436,11 @@ class DecisionProblem(JudgedDecisions):
         return self._judged(np.zeros(self.n_levels), pulls, decided)._replace(constant=label)
 
     def _judged(self, net: Floats, pulls: tuple[Floats, ...], decided: Ints) -> Decision:
-        error, cells = self.row_costs(decided).sum(), self.counted(decided)
+        cells, error = self.judged(decided)
         worst = self.figures(cells, np.array([error])).worst[0]
         pairs = zip(self.parts, cells, strict=True)
         levels = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
-        return Decision(net, pulls, levels, float(error), float(worst))
+        return Decision(net, pulls, levels, error, float(worst))
 
     @cached_property
     def pull_matrices(self) -> list[Floats]:

@@ -154,10 +154,9 @@ class _Search:
 
     def value(self, net: Floats, penalty: float) -> float:
         """The penalised error of multipliers, which are kept if they are the best so far."""
-        found = self.problem.decide(net)
-        self.offer(net, found.beyond, found.error)
-        cells = self.problem.counted(self.problem.scores(net).argmax(0))
-        figures = self.problem.figures(cells, np.array([found.error]))
+        cells, error = self.problem.judged(self.problem.scores(net).argmax(0))
+        figures = self.problem.figures(cells, np.array([error]))
+        self.offer(net, float(figures.worst[0]), error)
         return float(figures.penalised(penalty)[0])
 
     def line(
@@ -262,8 +261,7 @@ class _Search:
         it at once.
         """
         problem = self.problem
-        counted = zip(problem.parts, problem.counted(scores.argmax(0)), strict=True)
-        level = np.concatenate([part.levels(own)[:, 0] for part, own in counted])
+        level = problem.levels(scores.argmax(0))
         lower, upper = (
             np.concatenate([getattr(part, side) for part in problem.parts])
             for side in ("lower", "upper")

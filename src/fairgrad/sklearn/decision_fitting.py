@@ -339,7 +339,7 @@ def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
     """How good decisions are on the rows that the multipliers were found on."""
     judged = [
         worst_of(part.constraints, part.levels(own)[:, 0])  # by the bounds as they were asked for
-        for part, own in zip(problem.parts, problem.counted(decided), strict=True)
+        for part, own in zip(problem.parts, problem.judged(decided)[0], strict=True)
     ]
     worst, beyond = np.max(judged, axis=0).tolist()
     shares = cost_shares(problem.costs, len(problem.base))

@@ -231,11 +231,20 @@ def _rank(found: MovedLayer | Figures, limit: float) -> tuple[bool, float, float
 
 def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
     decided = _decided(scores)
-    error = float(problem.row_costs(decided).sum())
-    figures = problem.figures(problem.counted(decided), np.array([error]))
+    counted, error = problem.judged(decided)
+    figures = problem.figures(counted, np.array([error]))
     return MovedLayer(
         layer, scores, error, float(figures.worst[0]), float(figures.squares[0]), start
     )
+
+
+def _moved(
+    model: MovedLayer, step: Floats, slopes: Floats, t: float, figures: Figures
+) -> MovedLayer:
+    """A model after t steps, of which the figures are known."""
+    error, squares, worst = (float(part) for part in figures)
+    layer, scores = model.layer + t * step, model.scores + t * slopes
+    return MovedLayer(layer, scores, error, worst, squares, model.start)
 
 
 def _decided(scores: Floats) -> Ints:
@@ -263,6 +272,7 @@ class _Search:
     def __init__(self, problem: JudgedDecisions, inputs: LayerInputs, limit: float) -> None:
         self.problem, self.inputs, self.limit = problem, inputs, limit
         self.given: list[MovedLayer] = []
+        self._tried: tuple[MovedLayer | None, set[int]] = (None, set())
         self.lower = np.concatenate([part.lower for part in problem.parts])
         self.upper = np.concatenate([part.upper for part in problem.parts])
 
@@ -291,25 +301,17 @@ class _Search:
         slopes: Floats,
         window: tuple[float, float],
         penalty: float = PENALTY,
-    ) -> MovedLayer:
-        """The model of the least penalised error along a line; the fairest is kept, if better."""
-        line = DecisionLine(self.problem, model.scores, slopes, window)
-        moved, found = model, line.best(penalty, self.limit)
-        for place, (t, figures) in enumerate(found, start=1):
-            is_better = self._is_better(figures)
-            if not is_better and place < len(found):
-                continue
-            moved = MovedLayer(
-                model.layer + t * step,
-                model.scores + t * slopes,
-                float(figures.error),
-                float(figures.worst),
-                float(figures.squares),
-                model.start,
-            )
-            if is_better:
-                self._found = moved
-        return moved
+    ) -> tuple[float, Figures] | None:
+        """Looks along a line; if the fairest or the cheapest there is better, it is the new best.
+
+        Returns:
+            How far to go for the least penalised error, and its figures; None if there is nothing.
+        """
+        found = DecisionLine(self.problem, model.scores, slopes, window).best(penalty, self.limit)
+        for t, figures in found:
+            if self._is_better(figures):
+                self._found = _moved(model, step, slopes, t, figures)
+        return found[-1] if found else None
 
     def repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
@@ -332,9 +334,9 @@ class _Search:
                 shrunk = stretch / (stretch**2 + (damping * max(stretch[0], ENOUGH)) ** 2)
                 steps.append((right.T @ (shrunk * along)).reshape(model.layer.shape))
             for step, slopes in zip(steps, self.inputs.scores(steps), strict=True):
-                moved = self.line(model, step, slopes, STEP)
-                if moved.penalised(PENALTY) < best.penalised(PENALTY) - ENOUGH:
-                    best = moved
+                found = self.line(model, step, slopes, STEP)
+                if found and found[1].penalised(PENALTY) < best.penalised(PENALTY) - ENOUGH:
+                    best = _moved(model, step, slopes, *found)
             if best is model:
                 return
             model = best
@@ -362,9 +364,9 @@ class _Search:
         ]
         for penalty in SHIFT_PENALTIES:
             for step, slopes, end in pairs:
-                moved = self.line(model, step, slopes, (-end, end), penalty)
-                if moved.penalised(penalty) < model.penalised(penalty) - ENOUGH:
-                    model = moved
+                found = self.line(model, step, slopes, (-end, end), penalty)
+                if found and found[1].penalised(penalty) < model.penalised(penalty) - ENOUGH:
+                    model = _moved(model, step, slopes, *found)
         if model.worst > 0:
             self.repair(model)
 
@@ -372,10 +374,10 @@ class _Search:
         """Lines from the best to all models given, and of its bias alone."""
         for _ in range(ROUNDS):
             before = self._found
-            for other in self.given:
+            for place, other in enumerate(self.given):
                 best = self._found
-                is_fairer = other.worst < best.worst
-                if is_fairer or other.error < best.error:
+                is_better = other.worst < best.worst or other.error < best.error
+                if is_better and self._is_new(best, place):
                     slopes = other.scores - best.scores
                     self.line(best, other.layer - best.layer, slopes, BETWEEN)
             best = self._found
@@ -384,6 +386,8 @@ class _Search:
                 often = np.bincount(best.decided, minlength=len(outputs))
                 outputs = np.argsort(-often, kind="stable")[:MOST_BIASES].tolist()
             for output in outputs:
+                if not self._is_new(best, -1 - output):
+                    continue
                 step, slopes = np.zeros_like(best.layer), np.zeros_like(best.scores)
                 step[output, -1] = slopes[output - len(best.layer)] = 1.0
                 far = float(np.abs(best.scores).max())
@@ -393,11 +397,18 @@ class _Search:
             if self._found.worst > 0:
                 self.repair(self._found)
 
+    def _is_new(self, model: MovedLayer, line: int) -> bool:
+        """Whether this line was not yet looked along from this model, the last one asked for."""
+        if self._tried[0] is not model:
+            self._tried = (model, set())
+        lines = self._tried[1]
+        is_new = line not in lines
+        lines.add(line)
+        return is_new
+
     def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
         """(J,) by how much levels should change, and which are beyond their bounds or near them."""
-        counted = self.problem.counted(model.decided)
-        pairs = zip(self.problem.parts, counted, strict=True)
-        level = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
+        level = self.problem.levels(model.decided)
         inside = np.minimum(INSIDE, 0.25 * (self.upper - self.lower))
         change = np.clip(level, self.lower + inside, self.upper - inside) - level
         return change, np.minimum(self.upper - level, level - self.lower) < NEAR
