@@ -64,7 +64,10 @@ class DecisionLine:
         ]
         costs = problem.costs
         more = wrong if costs is None else weight * (costs[own, new] - costs[own, old])
-        self.error = error + np.concatenate([[0.0], np.cumsum(more)])
+        self.error = np.empty(len(t) + 1)
+        self.error[0] = error
+        np.cumsum(more, out=self.error[1:])
+        self.error[1:] += error
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
         self.places = places  # rows that have changed
@@ -112,7 +115,7 @@ class DecisionLine:
     def _wrong_at(self, places: Ints, start: int, before: list[Floats]) -> list[Floats]:
         """(K, m) what is counted in each part's cells at some places, from that at a start."""
         m, window = len(places), slice(start, int(places[-1]))
-        step = np.repeat(np.arange(m), np.diff(places, prepend=start))
+        step = np.repeat(np.arange(m), places - np.concatenate([[start], places[:-1]]))
         wrong = []
         for changes, own in zip(self.changes, before, strict=True):
             sums = np.zeros(len(own) * m)
@@ -173,14 +176,18 @@ def crossings(
     n_labels, n = scores.shape
     if n_labels == 2:  # the same as below, but much faster
         margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
-        start = (margin > 0).astype(np.int64)
-        row = np.flatnonzero(np.abs(slope) > SMALLEST_SLOPE)
-        if len(row) < n:  # a shift of one group moves few rows
-            margin, slope = margin[row], slope[row]
-        t = -margin / slope
-        start[row] = (slope < 0) ^ (t < low)
-        inside = (t >= low) & (t <= high)
-        t, row = t[inside], row[inside]
+        moves = np.abs(slope) > SMALLEST_SLOPE
+        if moves.all():
+            t = -margin / slope
+            start = ((slope < 0) ^ (t < low)).astype(np.int64)
+            row = np.flatnonzero((t >= low) & (t <= high))
+            t = t[row]
+        else:  # a shift of one group moves few rows
+            row, start = np.flatnonzero(moves), (margin > 0).astype(np.int64)
+            t, slope = -margin[row] / slope[row], slope[row]
+            start[row] = (slope < 0) ^ (t < low)
+            inside = (t >= low) & (t <= high)
+            t, row = t[inside], row[inside]
         return start, t, row, start[row], 1 - start[row]
     rising = np.flatnonzero(slopes.any(axis=1))
     if len(rising) == 1 and slopes[rising[0]].min() > SMALLEST_SLOPE:  # likewise: a bias

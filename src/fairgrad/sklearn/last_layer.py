@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from fairgrad.decisions import DecisionLine
 from fairgrad.training.plan import can_fold
@@ -318,7 +318,9 @@ class _Search:
 
         The length of each step is searched exactly, on the decisions as they are.
         """
-        size = float(np.median(np.ptp(model.scores, axis=0)))
+        scores = model.scores
+        margin = np.abs(scores[1] - scores[0]) if len(scores) == 2 else np.ptp(scores, axis=0)
+        size = float(np.median(margin))
         if not size > 0:
             return
         for number in range(STEPS):
@@ -416,7 +418,11 @@ class _Search:
     def _slopes(self, scores: Floats, temperature: float) -> Floats:
         """(J, P) derivatives of the levels of softened decisions by the layer's parameters."""
         problem, n = self.problem, len(self.problem.label)
-        soft = softmax(scores / temperature, axis=0)
+        if len(scores) == 2:  # much faster than softmax
+            chance = expit((scores[1] - scores[0]) / temperature)
+            soft = np.stack([1.0 - chance, chance])
+        else:
+            soft = softmax(scores / temperature, axis=0)
         right = soft[problem.label, np.arange(n)]
         outputs = [1] if len(scores) == 2 else range(len(scores))
         found = []
