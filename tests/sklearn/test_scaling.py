@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.sklearn.rows import moments
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.rows import FEW_NUMBERS, moments
 from fairgrad.torch import compiled
 from fairgrad.training.plan import can_fold
 
@@ -55,3 +56,50 @@ def test_weights_that_take_over_the_scaling_give_the_same_scores(offset, scale):
     folded = (weight / scales).astype(np.float32)
     found = X @ folded - folded.astype(np.float64) @ offsets
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+class TestPrecision:
+    """Large tables in double precision are trained on in single precision."""
+
+    @pytest.fixture
+    def table(self):
+        rng = np.random.default_rng(0)
+        s = rng.integers(0, 2, 2000)
+        X = rng.normal(size=(2000, 5)) + 0.5 * s[:, None]
+        assert X.size > FEW_NUMBERS
+        return X, (X.sum(1) + rng.normal(size=2000) > 1).astype(int), s
+
+    def fitted(self, X, table, **settings):
+        model = FairGradClassifier(
+            "demographic_parity",
+            fairness_rate=0.05,
+            compare_plain=False,
+            random_state=0,
+            **settings,
+        )
+        return model.fit(X, table[1], sensitive_features=table[2])
+
+    @pytest.mark.parametrize("hidden", [(), (4,)])
+    def test_it_is_the_same_model_in_either(self, table, hidden):
+        settings = {"hidden_layer_sizes": hidden, "max_iter": 5}
+        double = self.fitted(table[0], table, **settings)
+        single = self.fitted(table[0].astype(np.float32), table, **settings)
+        assert double.state_["network.parameters"].dtype == np.float32
+        np.testing.assert_allclose(
+            double.predict_proba(table[0]), single.predict_proba(table[0]), atol=1e-4
+        )
+
+    def test_features_far_from_0_lose_nothing(self, table):
+        """In single precision such dates, in seconds, would be rounded to two minutes."""
+        near = self.fitted(table[0], table, max_iter=5)
+        X = table[0] + 1.7e9
+        far = self.fitted(X, table, max_iter=5)
+        np.testing.assert_allclose(far.predict_proba(X), near.predict_proba(table[0]), atol=1e-4)
+
+    def test_features_beyond_single_precision_stay_as_they_are(self, table):
+        model = self.fitted(table[0] * 1e39, table, standardize=False, learning_rate=1e-40)
+        assert model.state_["network.parameters"].dtype == np.float64
+
+    def test_small_tables_stay_as_they_are(self, table):
+        few = [part[:100] for part in table]
+        assert self.fitted(few[0], few).state_["network.parameters"].dtype == np.float64

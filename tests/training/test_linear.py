@@ -138,7 +138,7 @@ def test_it_is_used_by_the_estimator(data, offset):
         compiled = model.fit(X, y, sensitive_features=s).coef_
     with by_steps():
         expected = model.fit(X, y, sensitive_features=s).coef_
-    np.testing.assert_allclose(compiled, expected, rtol=1e-7)
+    np.testing.assert_allclose(compiled, expected, rtol=1e-4)  # trained in single precision
 
 
 def test_plain_model_is_logistic_regression(data):

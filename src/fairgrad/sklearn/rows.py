@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +36,9 @@ FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.flo
 PIECE = 1024
 """Rows that are looked at together."""
 
+FEW_NUMBERS = 4096
+"""Tables of so few features in all are trained on in the precision they have: it costs nothing."""
+
 
 class Scaling(NamedTuple):
     """``(X - offset) / scale``; sparse features are not centred, so that they stay sparse."""
@@ -54,6 +58,21 @@ class Scaling(NamedTuple):
         scaled -= offset
         scaled /= scale
         return scaled
+
+    def in_single_precision(self, *parts: Any) -> Any:
+        """The same, scaled before it is rounded; None if some features are too large for it."""
+        with np.errstate(over="ignore"):
+            if sparse.issparse(parts[0]):
+                scaled = self.apply(*parts).astype(np.float32)
+                return scaled if np.isfinite(scaled.data).all() else None
+            n, first = sum(len(part) for part in parts), 0
+            scaled = np.empty((n, parts[0].shape[1]), dtype=np.float32)
+            for part in parts:
+                for start in range(0, len(part), PIECE):
+                    piece = (part[start : start + PIECE] - self.offset) / self.scale
+                    scaled[first : first + len(piece)] = piece
+                    first += len(piece)
+        return scaled if np.isfinite(scaled).all() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +178,23 @@ class FittingRows:
         return np.arange(len(self)), np.arange(len(self), len(self.everyone))
 
     def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
-        """All rows as networks see them; no second copy of a large table is made here."""
+        """All rows as networks see them.
+
+        Features in double precision are trained on in single precision, twice to five times as
+        fast: what that loses is far less than what the steps leave to chance. That is a copy of
+        half the size; of features in single precision there is none.
+        """
         import torch  # noqa: PLC0415 - linear models predict without it
 
         from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
 
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
+        is_large = math.prod(self.X.shape) > FEW_NUMBERS
+        if dtype is None and own == torch.float64 and is_large:
+            single = scaling.in_single_precision(*parts)
+            if single is not None:
+                return TrainingTable.from_rows(single, self.everyone)
         if sparse.issparse(self.X):
             return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
         X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)

@@ -97,6 +97,15 @@ INLINE void OF(pull_beside)(const int vectors, const int features, int64_t n, in
         for (int f = 0; f < features; f++) VECTOR(gradient[v], (k + f) * stride) = sum[v][f];
 }
 
+/* The same of one to four features: their sums do not wait for each other. */
+INLINE void OF(pull_few_beside)(const int vectors, int features, const Block *b, int64_t stride,
+                                const NUMBER *const *r, int64_t k, NUMBER *const *gradient) {
+    if (features == 4) OF(pull_beside)(vectors, 4, b->n, stride, r, b->x, k, gradient);
+    else if (features == 3) OF(pull_beside)(vectors, 3, b->n, stride, r, b->x, k, gradient);
+    else if (features == 2) OF(pull_beside)(vectors, 2, b->n, stride, r, b->x, k, gradient);
+    else OF(pull_beside)(vectors, 1, b->n, stride, r, b->x, k, gradient);
+}
+
 INLINE void OF(score_all_beside)(const Models *s, const Block *b, int64_t plane, int64_t end) {
     int64_t d = s->n_features, stride = s->stride, per_plane = stride / LANES;
     for (int64_t v = plane * per_plane, n_vectors; v < end * per_plane; v += n_vectors) {
@@ -132,13 +141,10 @@ INLINE void OF(pull_all_beside)(const Models *s, const Block *b) {
             r[j] = (const NUMBER *)s->z + p * b->n * stride + first;
             gradient[j] = (NUMBER *)b->gradient + p * d * stride + first;
         }
-        for (int64_t k = 0, features; k < d; k += features) {
-            features = d - k >= 4 ? 4 : 1;
-            if (n_vectors == 2 && features == 4)
-                OF(pull_beside)(2, 4, b->n, stride, r, b->x, k, gradient);
-            else if (n_vectors == 2) OF(pull_beside)(2, 1, b->n, stride, r, b->x, k, gradient);
-            else if (features == 4) OF(pull_beside)(1, 4, b->n, stride, r, b->x, k, gradient);
-            else OF(pull_beside)(1, 1, b->n, stride, r, b->x, k, gradient);
+        for (int64_t k = 0; k < d; k += 4) {
+            int features = (int)MIN(4, d - k);
+            if (n_vectors == 2) OF(pull_few_beside)(2, features, b, stride, r, k, gradient);
+            else OF(pull_few_beside)(1, features, b, stride, r, k, gradient);
         }
     }
 }
@@ -217,9 +223,12 @@ INLINE void OF(pull_all_along)(const Models *s, const Block *b) {
 INLINE void OF(add_rows)(const Models *s, const Block *b, const NUMBER *a, double *sums) {
     int64_t n = b->n, stride = s->stride;
     for (int64_t v = 0; s->is_beside && v < stride; v += LANES) {
-        Vector sum = {0};
-        for (int64_t i = 0; i < n; i++) sum += VECTOR(a, i * stride + v);
-        OF(add)(sums + v, sum);
+        Vector sum[4] = {{0}}; /* which do not wait for each other */
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            for (int u = 0; u < 4; u++) sum[u] += VECTOR(a, (i + u) * stride + v);
+        for (; i < n; i++) sum[0] += VECTOR(a, i * stride + v);
+        OF(add)(sums + v, (sum[0] + sum[1]) + (sum[2] + sum[3]));
     }
     for (int64_t m = 0; !s->is_beside && m < stride; m++) {
         Vector sum = {0};
@@ -335,8 +344,8 @@ INLINE int OF(fold_any)(const Models *s, int64_t plane, const double *theta) {
             int64_t apart = s->is_beside ? s->stride : 1;
             double base = own[d]; /* theta ((x - offset) factor) = (theta factor) x - ... */
             for (int64_t k = 0; k < d; k++) {
-                to[k * apart] = (NUMBER)(s->is_direct ? own[k] * s->factor[k] : own[k]);
-                if (s->is_direct) base -= to[k * apart] * s->offset[k];
+                to[k * apart] = (NUMBER)(own[k] * s->factor[k]);
+                base -= to[k * apart] * s->offset[k];
             }
             bias[plane * s->stride + m] = (NUMBER)base;
         }

@@ -475,8 +475,8 @@ typedef struct { /* models that see the same rows */
     Problem *problem;
     int64_t n_features, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups, n_kinds;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
-    int64_t is_direct, n_rows; /* is_direct: rows are read where they are in the table */
-    int64_t row_size, tile, ahead; /* bytes of a row there; rows of a block; rows asked for ahead */
+    int64_t n_apart, n_rows; /* n_apart: numbers from one row of the table to the next */
+    int64_t row_size, tile, ahead; /* their bytes; rows of a block; rows asked for ahead */
     int64_t is_beside, stride, width; /* order of the numbers, for _linear.h */
     const void *X;
     const int64_t *judged, *next; /* next: rows that come after those at hand, n_next of them */
@@ -493,7 +493,7 @@ typedef struct { /* models that see the same rows */
     const void **row;      /* where the features of the rows at hand are, ordered by kind */
     double *row_weight;    /* their weights */
     int64_t *start, *present, n_present; /* where kinds start and end; those at hand */
-    void *x, *last;        /* scaled copies of the rows, if not direct; the table's last row */
+    void *last;            /* the table's last row */
     void *folded, *bias, *z, *wrong, *gradient; /* in the precision of the features, see _linear.h */
     double *loss, *mass, *kind_wrong, *by_bias, *by_weight, *blend, *counts; /* scratch */
     void *memory; /* in which all this scratch is */
@@ -530,16 +530,6 @@ static void fold(Models *s, int64_t shown) {
     else double_fold(s, shown * s->n_outputs, theta);
 }
 
-/* A scaled copy of a row in its precision; what comes after its features stays 0. */
-static void copy_row(const Models *s, const void *from, void *to) {
-    const float *single = from;
-    const double *twice = from;
-    for (int64_t k = 0; s->is_single && k < s->n_features; k++)
-        ((float *)to)[k] = (float)((single[k] - s->offset[k]) * s->factor[k]);
-    for (int64_t k = 0; !s->is_single && k < s->n_features; k++)
-        ((double *)to)[k] = (twice[k] - s->offset[k]) * s->factor[k];
-}
-
 /* Asks the memory for the rows that come `ahead` places after the i-th of n, up to the end-th; after
    the rows at hand come those of the next batch. They go to the second cache. */
 static void ask_ahead(const Models *s, int64_t i, int64_t end, int64_t n) {
@@ -557,7 +547,6 @@ static void ask_ahead(const Models *s, int64_t i, int64_t end, int64_t n) {
    the sum of their weights. */
 static double gather(Models *s, const int64_t *rows, int64_t n) {
     int64_t *start = s->start, last = s->n_rows - 1, row_size = s->row_size;
-    int64_t copy_size = s->width * (s->is_single ? sizeof(float) : sizeof(double));
     double total = 0;
     s->n_present = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -572,12 +561,8 @@ static double gather(Models *s, const int64_t *rows, int64_t n) {
     }
     for (int64_t i = 0; i < n; i++) {
         int64_t row = rows[i], place = start[2 * s->kind[row] + 1]++;
-        const void *features = (const char *)s->X + row * row_size;
         if (s->weight) s->row_weight[place] = s->weight[row];
-        s->row[place] = row == last ? s->last : features;
-        if (s->is_direct) continue;
-        s->row[place] = (char *)s->x + place * copy_size;
-        copy_row(s, features, (char *)s->x + place * copy_size);
+        s->row[place] = row == last ? s->last : (const char *)s->X + row * row_size;
     }
     for (int64_t c = 0; c < s->n_present; c++) {
         int64_t k = s->present[c];
@@ -679,7 +664,7 @@ static void descend(Models *s, int64_t m, double factor) {
         double *to = g + o * (d + 1), by_bias = s->by_bias[o * s->stride + m];
         for (int64_t k = 0; k < d; k++) {
             double by_weight = own[k * apart];
-            to[k] = s->is_direct ? (by_weight - s->offset[k] * by_bias) * s->factor[k] : by_weight;
+            to[k] = (by_weight - s->offset[k] * by_bias) * s->factor[k];
         }
         to[d] = by_bias;
     }
@@ -785,7 +770,6 @@ static void lay_out(Models *s) {
     int64_t b = MAX(s->batch_size, PIECE), kinds = MIN(s->n_kinds, b), models = 2 * s->n_outputs * s->stride;
     int64_t n_numbers = MAX(2 * s->n_members * s->n_cells, s->n_outputs * (d + 1));
     s->used = 0;
-    s->x = room(s, s->is_direct ? 0 : b * s->width, number);
     s->last = room(s, s->width, number); /* with zeros after it, where the table has no more memory */
     s->folded = room(s, models * (s->is_beside ? d : s->width), number);
     s->bias = room(s, models, number);
@@ -814,7 +798,7 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     int64_t *sizes[] = {&s->n_features, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
                         &s->n_judged, &s->n_cells, &s->n_groups, &s->n_kinds, &s->n_slots,
                         &s->first_averaged, &s->is_single, &s->is_active, &s->n_state,
-                        &s->is_direct, &s->n_rows};
+                        &s->n_apart, &s->n_rows};
     for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
     void **pointers[] = {(void **)&s->X, (void **)&s->kind, (void **)&s->judged,
                          (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
@@ -830,10 +814,9 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     s->width = (d + lanes - 1) / lanes * lanes;
     s->is_beside = filled * d <= s->n_members * (s->width + ALONG);
     s->stride = s->is_beside ? filled : s->n_members;
-    s->row_size = d * number;
+    s->row_size = s->n_apart * number;
     s->tile = s->is_beside ? TILE : MAX(8, MIN(TILE, FIRST_CACHE / MAX(1, s->row_size) / 8 * 8));
-    s->ahead = s->batch_size; /* rows that are copied are asked for a batch ahead */
-    if (s->is_direct) s->ahead = MAX(1, MIN(s->ahead, SECOND_CACHE / MAX(1, s->row_size)));
+    s->ahead = MAX(1, MIN(s->batch_size, SECOND_CACHE / MAX(1, s->row_size)));
     lay_out(s);
     s->memory = PyErr_Occurred() ? NULL : calloc(1, s->used);
     if (!s->memory) {
@@ -842,7 +825,7 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     }
     lay_out(s);
     if (s->n_rows > 0)
-        memcpy(s->last, (const char *)s->X + (s->n_rows - 1) * s->row_size, s->row_size);
+        memcpy(s->last, (const char *)s->X + (s->n_rows - 1) * s->row_size, d * number);
     return PyCapsule_New(s, NULL, free_models);
 }
 

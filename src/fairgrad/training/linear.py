@@ -166,7 +166,7 @@ class LinearStream:
         self.slots = empty(n_slots, n_state)
         ignores = fairness.ignores_labels
         optimizer = stack.optimizer
-        weight, (offset, scale) = table.weight, table.scaling
+        weight, (X, offset, factor) = table.weight, self._features(table)
         self.multipliers_now = start["multipliers"].numpy()
         sizes = (
             self.n_features,
@@ -183,16 +183,16 @@ class LinearStream:
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
-            self._reads_directly(table),
+            X.shape[1],
             len(table),
         )
         arrays = (
-            table.raw,
+            X,
             (table.label * fairness.n_groups + table.group).int(),
             judged,
             None if weight is None else weight.double(),
             offset,
-            1 / scale,
+            factor,
             *(setting(part) for part in (optimizer.rate, optimizer.decay, optimizer.clip)),
             torch.tensor([float(network.gain)], dtype=torch.float64),
             torch.zeros(self.n_members, dtype=torch.bool) if ignores is None else ignores[own],
@@ -205,16 +205,20 @@ class LinearStream:
         )
         self.models = linear_models(self.step, sizes, arrays)
 
-    def _reads_directly(self, table: TrainingTable) -> bool:
-        """Whether rows are read where they are, and scaled by way of the weights.
+    def _features(self, table: TrainingTable) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows to read, and what weights take over of their scaling: offset and factor.
 
-        Rows are read up to a whole number of vectors, into the next row; only the last row of the
-        table has a copy with room after it.
+        They are those of the table, if weights can take it over; else a scaled copy. Rows are read
+        up to a whole number of vectors, into the next row (of the last one there is a copy with
+        room after it). Rows of few features have room of their own.
         """
-        offset, scale = (part.numpy() for part in table.scaling)
-        n_read = self.n_features + -self.n_features % VECTOR[table.dtype]
-        dtype = str(table.dtype).removeprefix("torch.")
-        return n_read <= 2 * self.n_features and can_fold(offset, scale, dtype)
+        rows, (offset, scale), d = table.raw, table.scaling, self.n_features
+        if not can_fold(offset.numpy(), scale.numpy(), str(table.dtype).removeprefix("torch.")):
+            rows, offset, scale = table.X, torch.zeros_like(offset), torch.ones_like(scale)
+        n_more = -d % VECTOR[table.dtype]
+        if n_more > d:
+            rows = torch.nn.functional.pad(rows, (0, n_more))
+        return rows, offset, 1 / scale
 
     def epoch(self, epoch: int, place: int, factors: Tensor) -> bool:
         """Trains one epoch; the one before is judged into this place, unless it is negative."""
