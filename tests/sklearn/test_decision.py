@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -122,6 +123,18 @@ def test_a_regression_of_the_cells_stops_earlier(estimator, cells, expected, hir
 def test_rows_to_tune_on_by_default(estimator, n_rows, expected):
     model = FairDecisionClassifier(estimator)
     assert model._tuned_on(n_rows) == expected  # noqa: SLF001 - too slow to see from outside
+
+
+def test_the_default_regression_is_the_same_of_dense_and_of_sparse_features(hiring):
+    X = np.where(np.abs(hiring.X) > 0.5, hiring.X, 0.0)
+    kinds = [X, csr_matrix(X), pd.DataFrame.sparse.from_spmatrix(csr_matrix(X))]
+    found = []
+    for kind in kinds:
+        model = FairDecisionClassifier(fairness_measure="demographic_parity", tune_on="training")
+        model.fit(kind, hiring.y, sensitive_features=hiring.sex)
+        found.append(model.predict_proba(kind))
+    np.testing.assert_allclose(found[1], found[0], atol=0.02)
+    np.testing.assert_allclose(found[2], found[1], atol=1e-12)
 
 
 def test_with_room_enough_it_is_the_plain_model(hiring):

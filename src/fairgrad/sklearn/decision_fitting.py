@@ -100,7 +100,7 @@ def fit_decisions(
     weight = check_weights(sample_weight, len(y))
     arguments = _routed(first, weight, fit_params or {})
     if first.fairness_measure is None:
-        plain = first._estimator()  # noqa: SLF001 - the classifier's other half
+        plain = first._estimator(X)  # noqa: SLF001 - the classifier's other half
         with naming_rows("X"):
             label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
         for model in models:
@@ -181,7 +181,7 @@ class CellFit:
         self.attributes = list(dict.fromkeys(part.attributes for part in found))
         self.parts = [AttributeRows.of(rows, names) for names in self.attributes]
         self.sizes = [part.groups.n_groups for part in self.parts]
-        estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
+        estimator = model._estimator(X)  # noqa: SLF001 - the classifier's other half
         is_joint = model._is_joint()  # noqa: SLF001 - as above
         of_groups = estimator if model.group_estimator is None else model.group_estimator
         if model.cells == "auto":
@@ -193,7 +193,7 @@ class CellFit:
         self.aware_model: Any = None
         self.aware: AwareLabels | None = None
         if model.use_sensitive and not model.prefit and takes_columns(X):
-            plain = model._estimator()  # noqa: SLF001 - as above
+            plain = model._estimator(X)  # noqa: SLF001 - as above
             crossed = count_of_trees(plain) is None
             self.aware = AwareLabels(plain, rows.groups, crossed=crossed)
 
