@@ -13,7 +13,7 @@ pytest.importorskip("xgboost")
 # ruff: noqa: E402 - the leaves need these libraries
 from fairgrad import FairnessWarning
 from fairgrad import lightgbm as fair_lightgbm
-from fairgrad.boosting import BoostingObjective, choice, estimator
+from fairgrad.boosting import BoostingObjective, choice, estimator, faults
 from fairgrad.boosting.choice import JudgedRounds
 from fairgrad.evaluate import fairness_levels
 from fairgrad.groups import group_rows
@@ -245,12 +245,12 @@ def test_trees_that_decide_otherwise_than_those_of_the_folds_are_spoken_of():
     y, s = np.tile([0, 1], 300), np.repeat(["a", "b", "c"], [400, 190, 10])
     rows = group_rows({"result": y}, {"place": s})
     with pytest.warns(FairnessWarning, match=r"place=b they give 100 % the label 1, .* folds 50 %"):
-        estimator._warn_of_other_decisions(judged_with(y), rows, np.where(s == "b", 1, y))  # noqa: SLF001
+        faults.warn_of_other_decisions(judged_with(y), rows, np.where(s == "b", 1, y))
     rng = np.random.default_rng(0)
     drawn = (rng.random((2, 600)) < 0.5).astype(int)  # chance, and ten rows, say nothing
     drawn[1][s == "c"] = 1
-    estimator._warn_of_other_decisions(judged_with(drawn[0]), rows, drawn[1])  # noqa: SLF001
-    estimator._warn_of_other_decisions(judged_with(None), rows, drawn[1])  # noqa: SLF001
+    faults.warn_of_other_decisions(judged_with(drawn[0]), rows, drawn[1])
+    faults.warn_of_other_decisions(judged_with(None), rows, drawn[1])
 
 
 def test_a_fit_compares_its_trees_with_those_of_the_folds(monkeypatch):
