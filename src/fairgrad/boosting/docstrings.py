@@ -33,7 +33,11 @@ n_folds: number of folds by which the model is tried on rows that its trees have
     values, the scores of each group are then shifted, by trees that are added at the end, so that
     levels keep their bounds there, if that makes a better model. If the model without weights is as
     good there, or nothing is fairer than it by more than one standard error, that one is fitted,
-    and a warning says so. It takes twice as many further fits as there are folds.
+    and a warning says so. The model fitted to all rows is to decide as those of the folds did: if
+    it gives more of a group a label, its shifts are moved until as many get it; if it still does
+    (by a tenth of the group and two standard errors) the next best is taken, at last the plain
+    one, and a warning says so. It takes twice as many further fits as there are folds, and one
+    more where a next best is taken.
     "auto" is 3 folds on tables up to 50,000 rows, and 0 on larger ones, with eval sets, rows held
     out, `out_of_bag` given as a number, callbacks, or a model to continue from.
 use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they

@@ -24,14 +24,13 @@ from fairgrad.boosting.choice import (
     PARTS,
     PLAIN,
     FoldedRows,
-    JudgedRounds,
-    by_margin,
     can_fold,
-    choose_rounds,
+    rounds_to_try,
 )
 from fairgrad.boosting.docstrings import with_shared_parts
 from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
-from fairgrad.boosting.faults import warn_by_heart, warn_of_choice, warn_of_other_decisions
+from fairgrad.boosting.faults import warn_by_heart, warn_of_choice
+from fairgrad.boosting.judged import JudgedRounds, by_margin
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.checks import check_count, naming_rows
 from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.boosting.judged import OtherDecisions
     from fairgrad.groups import Groups
 
 BLIND_VERSION, FORMAT_VERSION = 1, 2
@@ -249,7 +249,15 @@ class FairBoostingMixin(AwareRouting):
         return n_folds
 
     def _fit_fairly(
-        self, make: Any, fit: Any, folded: FoldedRows, *, start: Any, again: bool, watched: bool
+        self,
+        make: Any,
+        fit: Any,
+        folded: FoldedRows,
+        encoder: SensitiveEncoder | None,
+        *,
+        start: Any,
+        again: bool,
+        watched: bool,
     ) -> tuple[Any, int | None]:
         """Fits the model, after it was tried in folds if it is to be.
 
@@ -257,6 +265,7 @@ class FairBoostingMixin(AwareRouting):
             make: gives an objective, for a number of parts or None, and changed parameters.
             fit: fits the model with an objective.
             folded: the rows.
+            encoder: of an aware model.
             start: the model that training continues from, or None: all its rounds are kept.
             again: whether further fits are possible.
             watched: whether there are eval sets, which show how the model does on other rows.
@@ -271,18 +280,50 @@ class FairBoostingMixin(AwareRouting):
             return self._fit_at_once(
                 make, fit, objective, start=start, again=again, watched=watched
             )
-        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
-        chosen = choose_rounds(self, folded, objective, n_folds, seed)
-        if chosen.is_plain or chosen.parts != (
-            0 if objective.bag is None else objective.bag.n_parts
-        ):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they were given with the first
-                objective = make(chosen.parts, **(PLAIN if chosen.is_plain else {}))
-        fit(objective)
+        self.sensitive_encoder_ = encoder  # so that it can predict
+        chosen, refused, objective = self._fit_as_in_folds(make, fit, folded, objective, n_folds)
         self.levels_cross_fitted_, self._chosen = chosen.levels, chosen
-        warn_of_choice(chosen, objective)
+        warn_of_choice(chosen, refused, objective)
         return objective, self._kept(objective, chosen.n_rounds)
+
+    def _fit_as_in_folds(
+        self, make: Any, fit: Any, folded: FoldedRows, objective: Any, n_folds: int
+    ) -> tuple[JudgedRounds, list[OtherDecisions], Any]:
+        """Fits the best model of the folds that decides for all rows as it did there.
+
+        Models with the same weights have the same trees, so that there are two fits at most.
+
+        Returns:
+            What was chosen, what is wrong with those before it, and the objective of its fit.
+        """
+        asked = (0 if objective.bag is None else objective.bag.n_parts), False
+        fits: dict[tuple[int, bool], tuple[Any, dict[str, Any]]] = {}
+        refused: list[OtherDecisions] = []
+        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
+        for found in rounds_to_try(self, folded, objective, n_folds, seed):
+            kind = found.parts, found.is_plain
+            if kind not in fits:
+                own = objective
+                if kind != asked:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # they were given with the first
+                        own = make(found.parts, **(PLAIN if found.is_plain else {}))
+                fit(own)
+                fits[kind] = own, dict(vars(self))
+            vars(self).clear()
+            vars(self).update(fits[kind][1])
+            chosen, other = found, None
+            if found.shares is not None:
+                stages = np.array([found.n_rounds])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of values that were hidden from the trees
+                    (scores,) = self._staged_scores(folded.X, folded.sensitive, stages)  # type: ignore[attr-defined]  # of the leaves
+                chosen = found.moved(objective.rows, scores)
+                other = chosen.decided_otherwise(objective.rows, scores)
+            if other is None:
+                break
+            refused.append(other)
+        return chosen, refused, fits[kind][0]
 
     def _shift_groups(
         self, objective: BoostingObjective, encoder: SensitiveEncoder | None, X: Any
@@ -511,7 +552,6 @@ class FairBoostingMixin(AwareRouting):
             rows, kind = rows.take(held_out), "held-out"
             features = _safe_indexing(features, held_out)
         constants = constant_figures(constraints, rows, self.cost_matrix)
-        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
         plain: ModelFigures | None = None
         if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
             own, plain = (
@@ -519,8 +559,8 @@ class FairBoostingMixin(AwareRouting):
                 for one in (chosen, chosen.plain)
             )
             kind = "cross-fitted"
-            warn_of_other_decisions(chosen, rows, predicted)
         else:
+            predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
             own = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),

@@ -11,23 +11,29 @@ from fairgrad.boosting.choice import BY_HEART
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from fairgrad.boosting.choice import JudgedRounds
+    from collections.abc import Sequence
+
+    from fairgrad.boosting.judged import JudgedRounds, OtherDecisions
     from fairgrad.boosting.objective import BoostingObjective
-    from fairgrad.groups import GroupedRows, Ints
-
-CHANCE_ERRORS, OTHER_SHARE = 3.0, 0.1
-"""Standard errors, and a share of a group beyond them, by which the trees of all rows may decide
-otherwise than those of the folds before something is said."""
 
 
-def warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
-    """Says what new rows will see of the fairness asked for, where that is little."""
+def warn_of_choice(
+    chosen: JudgedRounds, refused: Sequence[OtherDecisions], objective: BoostingObjective
+) -> None:
+    """Says what new rows will see of the fairness asked for, where that is little.
+
+    Args:
+        chosen: what was taken.
+        refused: what was wrong with models that were better in the folds.
+        objective: of the fit that counts.
+    """
+    if refused:
+        warn_of_next_best(chosen, refused)
+        return
     worst = float(np.nanmax(np.abs(chosen.levels)))
     records = objective.rounds.records
     learnt = records[min(chosen.n_rounds, len(records) - 1)].accuracy if records else 0.0
-    if chosen.violation <= 0:
-        return
-    if chosen.shifts is not None:
+    if chosen.violation <= 0 or chosen.shifts is not None:
         return
     if chosen.is_plain:
         warnings.warn(
@@ -48,39 +54,30 @@ def warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
         )
 
 
-def warn_of_other_decisions(chosen: JudgedRounds, rows: GroupedRows, fitted: Ints) -> None:
-    """Says so if the trees of all rows treat a group otherwise than those of the folds.
-
-    Then what was found in the folds does not hold: few trees give whole groups one score, which is
-    on one side of the threshold in the folds and on the other in the end, and weights may swing.
+def warn_of_next_best(chosen: JudgedRounds, refused: Sequence[OtherDecisions]) -> None:
+    """Says what was tried before the model that was taken, why not that, and which one it is.
 
     Args:
-        chosen: what the folds were judged by.
-        rows: those of the fit.
-        fitted: (n,) their labels by the model fitted to all of them.
+        chosen: what was taken.
+        refused: why those that were better in the folds were not.
     """
-    if chosen.predicted is None:
-        return
-    shape = rows.groups.mass.shape
-    size = np.bincount(rows.group, minlength=shape[1])
-    shares = []
-    for predicted in (chosen.predicted, fitted):
-        counts = np.bincount(predicted * shape[1] + rows.group, minlength=shape[0] * shape[1])
-        shares.append(counts.reshape(shape) / np.maximum(size, 1))
-    off = shares[1] - shares[0] - CHANCE_ERRORS * np.sqrt(0.5 / np.maximum(size, 1))
-    off[:, ~rows.groups.is_known | (size == 0)] = -1.0
-    label, group = np.unravel_index(int(np.argmax(off)), off.shape)
-    if off[label, group] <= OTHER_SHARE:
-        return
-    before, after = (f"{100 * share[label, group]:.0f} %" for share in shares)
+    first, *others = refused
+    nor = ""
+    if others:
+        were = "was 1" if len(others) == 1 else f"were {len(others)}"
+        nor = f" Nor {were} more, for the same reason."
+    kind, joined = ("a plain one", "with") if chosen.is_plain else ("one with weights", "and")
+    if chosen.shifts is not None:
+        kind = f"{kind} {joined} scores shifted by group"
+    worst = float(np.nanmax(np.abs(chosen.levels)))
     warnings.warn(
-        "The trees fitted to all rows decide otherwise than those of the folds, so that levels of "
-        f"the folds do not hold for this model: of the group {rows.groups.names[group]} they give "
-        f"{after} the label {rows.groups.labels.tolist()[label]!r}, in the folds {before}. Compare "
-        "it with the plain model on rows of its own; try more trees, another random_state, a "
-        "larger epsilon or FairDecisionClassifier.",
+        "The model that was best in the folds is not kept: fitted to all rows, it gives "
+        f"{100 * first.found:.0f} % of the group {first.group} the label {first.label!r}; in the "
+        f"folds {100 * first.expected:.0f} % got it.{nor} The model is now {kind}: accuracy "
+        f"{chosen.accuracy:.3f} and largest |F| {worst:.3f} on rows that its trees have not learnt "
+        "from. Try more trees, another random_state, a larger epsilon or FairDecisionClassifier.",
         FairnessWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
