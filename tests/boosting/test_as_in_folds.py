@@ -1,5 +1,6 @@
 """A model fitted to all rows decides for each group as those of the folds did, or is not taken."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
 
 from fairgrad import FairnessWarning
-from fairgrad.boosting import choice
+from fairgrad.boosting import choice, faults
 from fairgrad.boosting.judged import JudgedRounds, OtherDecisions, label_counts
 from fairgrad.evaluate import fairness_levels
 from fairgrad.groups import group_rows
@@ -103,6 +104,27 @@ def test_the_plain_model_is_taken_at_last_and_said(make, hiring, refuse, aware):
     )
     np.testing.assert_array_equal(model.levels_, plain.levels_)
     assert np.abs(model.levels_cross_fitted_).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("is_plain", "is_shifted", "n", "said"),
+    [
+        (True, True, 2, "Nor was 1 more, for the same reason. The model is now a plain one with "),
+        (True, True, 1, "with scores shifted by group: accuracy 0.700 and largest |F| 0.020 on"),
+        (False, True, 1, "got it. The model is now one with weights and scores shifted by group: "),
+        (
+            False,
+            False,
+            3,
+            "Nor were 2 more, for the same reason. The model is now one with weights:",
+        ),
+    ],
+)
+def test_which_model_it_is_now_is_said(is_plain, is_shifted, n, said):
+    shifts = np.zeros((2, 2)) if is_shifted else None
+    one = JudgedRounds(5, 0, 0.7, 0.0, np.array([0.02, -0.01]), is_plain=is_plain, shifts=shifts)
+    with pytest.warns(FairnessWarning, match=re.escape(said)):
+        faults.warn_of_next_best(one, [OtherDecisions("sex=F", 1, 0.5, 1.0)] * n)
 
 
 def test_models_with_the_same_weights_are_fitted_once(make, hiring, refuse, monkeypatch):
