@@ -233,7 +233,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         others = {name: value for name, value in fit_options.items() if name not in alone}
         folded = self._folded(X, y, sensitive_features, sample_weight, others)
         objective, kept = self._fit_fairly(
-            make, fit, folded, start=init_model, again=again, watched=bool(pairs)
+            make, fit, folded, encoder, start=init_model, again=again, watched=bool(pairs)
         )
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
         self._Booster = _name_objective(self.booster_, self._n_classes, kept)

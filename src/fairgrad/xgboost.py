@@ -313,7 +313,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         others = {name: value for name, value in fit_options.items() if name != "base_margin"}
         folded = self._folded(X, y, sensitive_features, options["sample_weight"], others)
         objective, kept = self._fit_fairly(
-            make, fit, folded, start=xgb_model, again=again, watched=bool(pairs)
+            make, fit, folded, encoder, start=xgb_model, again=again, watched=bool(pairs)
         )
         if kept is not None:
             self._Booster = self.get_booster()[:kept]

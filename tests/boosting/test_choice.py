@@ -14,7 +14,7 @@ pytest.importorskip("xgboost")
 from fairgrad import FairnessWarning
 from fairgrad import lightgbm as fair_lightgbm
 from fairgrad.boosting import BoostingObjective, choice, estimator
-from fairgrad.boosting.choice import JudgedRounds
+from fairgrad.boosting.judged import JudgedRounds
 from fairgrad.evaluate import fairness_levels
 from fairgrad.groups import group_rows
 from fairgrad.splitting import fold_of_rows
@@ -140,6 +140,7 @@ def judged(monkeypatch):
             return [JudgedRounds(40, parts, accuracy, violation, levels)], learnt
 
         monkeypatch.setattr(choice._Trial, "judge", judge)  # noqa: SLF001 - what decides
+        monkeypatch.setattr(choice._Trial, "shares", lambda *_: None)  # noqa: SLF001 - of no trees
 
     return set_to
 
@@ -234,50 +235,3 @@ def test_folds_are_refused_where_they_would_have_no_effect(make, hiring):
     watched = {"eval_set": [(hiring.X, hiring.y)]}
     with pytest.raises(ValueError, match="n_folds: not together with eval sets"):
         make(n_folds=3).fit(hiring.X, hiring.y, sensitive_features=hiring.sex, **watched)
-
-
-def judged_with(predicted):
-    return JudgedRounds(5, 0, 0.7, 0.0, np.zeros(2), predicted=predicted)
-
-
-def test_trees_that_decide_otherwise_than_those_of_the_folds_are_spoken_of():
-    """A whole group may change sides, as few trees give it one score."""
-    y, s = np.tile([0, 1], 300), np.repeat(["a", "b", "c"], [400, 190, 10])
-    rows = group_rows({"result": y}, {"place": s})
-    with pytest.warns(FairnessWarning, match=r"place=b they give 100 % the label 1, .* folds 50 %"):
-        estimator._warn_of_other_decisions(judged_with(y), rows, np.where(s == "b", 1, y))  # noqa: SLF001
-    rng = np.random.default_rng(0)
-    drawn = (rng.random((2, 600)) < 0.5).astype(int)  # chance, and ten rows, say nothing
-    drawn[1][s == "c"] = 1
-    estimator._warn_of_other_decisions(judged_with(drawn[0]), rows, drawn[1])  # noqa: SLF001
-    estimator._warn_of_other_decisions(judged_with(None), rows, drawn[1])  # noqa: SLF001
-
-
-def test_a_fit_compares_its_trees_with_those_of_the_folds(monkeypatch):
-    rng = np.random.default_rng(0)
-    s = rng.choice(["a", "b"], 1200)
-    X = rng.normal(size=(1200, 3)) + 0.8 * (s == "b")[:, None]
-    y = (X[:, 0] + rng.normal(size=1200) > 0.4).astype(int)
-
-    def as_if(*arguments):
-        found = choice.choose_rounds(*arguments)
-        return found._replace(predicted=np.where(s == "b", 0, found.predicted))
-
-    def fit():
-        model = fair_lightgbm.FairGradLGBMClassifier(
-            "demographic_parity",
-            epsilon=0.02,
-            n_estimators=20,
-            n_jobs=1,
-            verbose=-1,
-            random_state=0,
-        )
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            model.fit(X, y, sensitive_features=s)
-        return [one for one in said if "decide otherwise" in str(one.message)]
-
-    assert not fit()
-    monkeypatch.setattr(estimator, "choose_rounds", as_if)
-    (one,) = fit()
-    assert "sensitive_features=b" in str(one.message) or "=b they give" in str(one.message)

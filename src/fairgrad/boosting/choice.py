@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from fairgrad.boosting.judged import JudgedRounds, by_margin, label_counts
 from fairgrad.boosting.objective import predicted_labels, probabilities
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, solve
 from fairgrad.evaluate import cell_rates, levels_of, unfairness
@@ -30,7 +31,7 @@ from fairgrad.splitting import fold_of_rows
 from fairgrad.usefulness import REACHED, worst_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fairgrad.boosting.objective import BoostingObjective
     from fairgrad.groups import Floats, Ints
@@ -61,48 +62,6 @@ DRAWS = 100
 
 PLAIN = {"fairness_rate": 0.0, "proportional_rate": 0.0}
 """The settings with which all weights stay 1."""
-
-
-class JudgedRounds(NamedTuple):
-    """One model after so many rounds, on rows that its trees have not learnt from.
-
-    Attributes:
-        n_rounds: how many rounds.
-        parts: of the rows that its trees leave out in turn.
-        accuracy: of these rows.
-        violation: the mean of what levels are beyond their bounds.
-        levels: (J,) of these rows.
-        is_plain: whether all weights were 1.
-        plain: the model without weights that it was compared with, if there is one.
-        beyond: by how much the worst level is beyond its bounds.
-        predicted: (n,) labels of these rows.
-        scores: (n,) or (n, L), their scores.
-        shifts: (L, G) what is added to the scores of each group's labels at the end; None if
-            nothing is.
-
-    Example:
-        >>> fair = JudgedRounds(30, 0, accuracy=0.75, violation=0.01, levels=np.array([0.01]))
-        >>> plain = JudgedRounds(100, 0, accuracy=0.74, violation=0.02, levels=np.array([0.02]))
-        >>> plain.is_dominated_by(fair), fair.is_dominated_by(plain)
-        (True, False)
-    """
-
-    n_rounds: int
-    parts: int
-    accuracy: float
-    violation: float
-    levels: Floats
-    is_plain: bool = False
-    plain: JudgedRounds | None = None
-    beyond: float = np.inf
-    predicted: Ints | None = None
-    scores: Floats | None = None
-    shifts: Floats | None = None
-
-    def is_dominated_by(self, other: JudgedRounds) -> bool:
-        """Whether the other is at least as good in both figures, and better in one."""
-        own, theirs = (self.accuracy, -self.violation), (other.accuracy, -other.violation)
-        return own != theirs and theirs[0] >= own[0] and theirs[1] >= own[1]
 
 
 class FoldedRows(NamedTuple):
@@ -139,18 +98,19 @@ def can_fold(rows: GroupedRows, n_folds: int) -> bool:
     return bool(labels.min() >= 2 * n_folds and (sizes >= 2 * n_folds).sum() > 1)
 
 
-def choose_rounds(
+def rounds_to_try(
     model: Any, folded: FoldedRows, objective: BoostingObjective, n_folds: int, seed: int
-) -> JudgedRounds:
-    """The most accurate rounds that keep the bounds on rows that trees have not learnt from.
+) -> Iterator[JudgedRounds]:
+    """What to fit to all rows, best first, by rows that trees have not learnt from.
 
-    If none do, the fairest; of these the most accurate. Rounds count as equally fair if their mean
-    violations are within 0.005, and only if they are more than one label for everybody.
+    The best are the most accurate rounds that keep the bounds on these rows. If none do, the
+    fairest; of these the most accurate. Rounds count as equally fair if their mean violations are
+    within 0.005, and only if they are more than one label for everybody.
     If trees come to know their training rows by heart, the levels there steer nothing, so that
     trees which leave out a part of the rows in turn are tried as well. Of an aware model the best
-    that was found, and the plain model, are also tried with scores shifted by group. If what comes
-    out is not fairer than the plain model by more than chance would do (one standard error of the
-    difference), nor at least as good in both figures, the plain model is the choice.
+    that was found, and the plain model, are also tried with scores shifted by group. The plain
+    model comes last; and first, if what would come before it is not fairer by more than chance
+    would do (one standard error of the difference), nor at least as good in both figures.
 
     Args:
         model: the classifier, whose parameters are taken.
@@ -165,14 +125,20 @@ def choose_rounds(
     is_free = model.out_of_bag == "auto"
     if is_free and learnt >= BY_HEART and max(one.accuracy for one in fair) < BY_HEART:
         fair += trial.judge(PARTS)[0]
-    best = _fairest(fair, objective.rows)
+    found = [_fairest(fair, objective.rows)]
     plains = [one._replace(is_plain=True) for one in trial.judge(0, **PLAIN)[0]]
     plain = plains[-1]
     if model.use_sensitive and trial.can_shift:
         accurate = max(plains, key=lambda one: one.accuracy)
-        shifted = (trial.shifted(one) for one in (best, accurate))
-        best = _fairest([best, *(one for one in shifted if one is not None)], objective.rows)
-    return best._replace(plain=plain) if trial.is_worth_it(best, plain, seed) else plain
+        shifted = [trial.shifted(one) for one in (found[0], accurate)]
+        found += [one for one in shifted if one is not None]
+    while found:
+        best = _fairest(found, objective.rows)
+        if not trial.is_worth_it(best, plain, seed):
+            break
+        yield best._replace(plain=plain, shares=trial.shares(best))
+        found = [one for one in found if one is not best]
+    yield plain
 
 
 def _fairest(found: list[JudgedRounds], rows: GroupedRows) -> JudgedRounds:
@@ -196,10 +162,12 @@ class _Trial:
         self.model, self.folded, self.fold = model, folded, fold
         self.rows, self.constraints = objective.rows, objective.rounds.constraints
         self.measure = objective.measure  # small groups are those of all rows, not of a fold's
+        self.fitted: dict[tuple[int, bool], list[tuple[Any, Ints]]] = {}
 
     def judge(self, parts: int, **changed: Any) -> tuple[list[JudgedRounds], float]:
         """The figures after each stage, and the mean accuracy on the training rows at the end."""
         n_rounds, accuracies = 0, []
+        fitted = self.fitted[parts, changed == PLAIN] = []
         stages: Ints = np.zeros(0, dtype=np.int64)
         scores: Any = None  # (stages, n) or (stages, n, L)
         for i in range(int(self.fold.max()) + 1):
@@ -218,11 +186,28 @@ class _Trial:
                     if scores is None:
                         scores = np.zeros((len(stages), len(self.fold), *margins.shape[1:]))
                     scores[stage, held] = margins
+            fitted.append((own, learnt))
             accuracies.append(own._learnt)  # noqa: SLF001 - as above
         found = [
             self._judged(int(n), parts, margins) for n, margins in zip(stages, scores, strict=True)
         ]
         return found, float(np.mean(accuracies))
+
+    def shares(self, one: JudgedRounds) -> Floats:
+        """(L, G) the share of each group that gets each label where the folds' trees have learnt.
+
+        Of the models of all folds together.
+        """
+        counts = np.zeros(self.rows.groups.mass.shape)
+        for own, learnt in self.fitted[one.parts, one.is_plain]:
+            rows, X = self.rows.take(learnt), _safe_indexing(self.folded.X, learnt)
+            values, stages = self.folded.values(learnt), np.array([one.n_rounds])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of values that were hidden from the trees
+                (scores,) = own._staged_scores(X, values, stages)  # noqa: SLF001 - as above
+            counts += label_counts(rows, one.decided(scores, rows.group))
+        found: Floats = counts / np.maximum(counts.sum(axis=0), 1.0)
+        return found
 
     def _judged(self, n_rounds: int, parts: int, scores: Floats) -> JudgedRounds:
         rows, constraints, predicted = self.rows, self.constraints, predicted_labels(scores)
@@ -297,9 +282,3 @@ class _Trial:
             own = GroupedRows(rows.groups, kinds[0], kinds[1], counts.astype(np.float64))
             found.append(self._violation(own, kinds[2])[1] - self._violation(own, kinds[3])[1])
         return float(np.nanstd(found))
-
-
-def by_margin(shifts: Floats) -> Floats:
-    """(G,) of the margin of two labels, or (G, L), from shifts of the labels' scores, (L, G)."""
-    found: Floats = shifts[1] - shifts[0] if len(shifts) == 2 else shifts.T
-    return found

@@ -6,7 +6,6 @@ import copy
 import hashlib
 import inspect
 import os
-import textwrap
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,12 +24,13 @@ from fairgrad.boosting.choice import (
     PARTS,
     PLAIN,
     FoldedRows,
-    JudgedRounds,
-    by_margin,
     can_fold,
-    choose_rounds,
+    rounds_to_try,
 )
+from fairgrad.boosting.docstrings import with_shared_parts
 from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
+from fairgrad.boosting.faults import warn_by_heart, warn_of_choice
+from fairgrad.boosting.judged import JudgedRounds, by_margin
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
 from fairgrad.checks import check_count, naming_rows
 from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.groups import GroupedRows, Groups, Ints
+    from fairgrad.boosting.judged import OtherDecisions
+    from fairgrad.groups import Groups
 
 BLIND_VERSION, FORMAT_VERSION = 1, 2
 """Versions of the fairness file, of blind and of aware models. The second grows when older programs
@@ -78,75 +79,9 @@ ADDITIVE = (None, "gbdt", "goss", "gbtree")
 
 MAX_SEED = 2**31 - 1
 
-CHANCE_ERRORS, OTHER_SHARE = 3.0, 0.1
-"""Standard errors, and a share of a group beyond them, by which the trees of all rows may decide
-otherwise than those of the folds before something is said."""
-
 MOST_ROUNDS, SHIFTED = 5, 1e-3
 """Rounds that shift the scores of groups, and how far from what was asked these may be after them.
 One is enough unless groups are told apart by several attributes that only together matter."""
-
-ARGUMENTS = """\
-fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
-    "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
-    or None for a plain model.
-epsilon: slack of the constraints; 0 is exact fairness.
-fairness_rate: step size of the multipliers. They need time: rounds times rate should come
-    to 15 or more. From there on, rates up to five times larger gave the same.
-proportional_rate: how strongly the weights react to the violations of the current round; it
-    keeps the levels from swinging.
-error_memory: share of earlier rounds kept in the error estimates.
-validation_fraction: share of the training rows, stratified by label and group, that is held
-    out for the multipliers. Trees fit the rows they learn from better than new ones; levels
-    measured on rows held out are those of new ones, but noisy where cells are small, and
-    there are fewer rows to learn from. With LightGBM on Adult a fifth brought demographic
-    parity from .0065 to .0042 and equalized odds from .0116 to .0166.
-out_of_bag: number of parts that the rows are divided into, of which each tree leaves one out in
-    turn; 0 for none. Levels are then measured, for every row, by the trees that left it out, so
-    that rows learnt by heart do not hide unfairness. If fairness takes more than 3 points of
-    accuracy as measured so, the trees are kept up to the fairest round that does not (unless
-    there are eval sets). Such scores are noisy, so "auto" is 0 unless the trees come to know
-    98 % of the training rows: then 5 parts are tried, and taken if new rows show that they help.
-n_folds: number of folds by which the model is tried on rows that its trees have not learnt from,
-    before it is fitted to all of them; 0 for none. So many rounds are kept as are most accurate
-    there among those within their bounds; if none are, the fairest (mean violations within 0.005
-    are taken for equal), and most accurate among those. If the trees may look at the sensitive
-    values, the scores of each group are then shifted, by trees that are added at the end, so that
-    levels keep their bounds there, if that makes a better model. If the model without weights is as
-    good there, or nothing is fairer than it by more than one standard error, that one is fitted,
-    and a warning says so. It takes twice as many further fits as there are folds.
-    "auto" is 3 folds on tables up to 50,000 rows, and 0 on larger ones, with eval sets, rows held
-    out, `out_of_bag` given as a number, callbacks, or a model to continue from.
-use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they
-    become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One value in
-    twenty is hidden from the trees, so that "unknown" is learnt, too, and never fails;
-    `levels_unknown_` says how fair the model is without them.
-y_desirable: the desirable labels, for measures that look at them; by default the second of
-    two labels in sorted order.
-min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share of all
-    rows. A warning says how many people are in them. 0 is for all groups.
-negative_weights: whether weights may be negative; if not they are clipped at 0.
-cost_matrix: what it costs to predict each class (columns) where each is true (rows), in sorted
-    order; None for 1 for every mistake.
-"""
-
-ATTRIBUTES = """\
-levels_: (J,) levels of fairness before the last round, on the rows held out if there are
-    any, else on the training rows; with `out_of_bag` by the trees that left them out.
-levels_cross_fitted_: (J,) levels of rows that the trees have not learnt from, by the models of the
-    folds; None without folds. These are what to expect on new rows, and are to keep the bounds.
-levels_unknown_: (J,) of an aware model, the levels on the training rows if it knew no sensitive
-    value; None for others.
-sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
-multipliers_: (J,) their multipliers.
-cell_weights_: (K,) weights of the cells in the last round.
-constraint_names_: (J,) names of the levels and multipliers.
-desirable_: the labels taken as desirable, for measures that look at them.
-cell_names_: (K,) names of the cells.
-groups_: groups and frequencies of the training rows.
-set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
-fairness_state_: what training continues from, as plain lists and numbers.
-"""
 
 
 class FairBoostingMixin(AwareRouting):
@@ -165,10 +100,7 @@ class FairBoostingMixin(AwareRouting):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:  # None without docstrings (python -OO), or if it is inherited
-            words = inspect.cleandoc(cls.__doc__)
-            for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
-                words = words.replace(f"    {{fairness {part}}}\n", textwrap.indent(text, "    "))
-            cls.__doc__ = words
+            cls.__doc__ = with_shared_parts(cls.__doc__)
 
     def __init__(
         self,
@@ -317,7 +249,15 @@ class FairBoostingMixin(AwareRouting):
         return n_folds
 
     def _fit_fairly(
-        self, make: Any, fit: Any, folded: FoldedRows, *, start: Any, again: bool, watched: bool
+        self,
+        make: Any,
+        fit: Any,
+        folded: FoldedRows,
+        encoder: SensitiveEncoder | None,
+        *,
+        start: Any,
+        again: bool,
+        watched: bool,
     ) -> tuple[Any, int | None]:
         """Fits the model, after it was tried in folds if it is to be.
 
@@ -325,6 +265,7 @@ class FairBoostingMixin(AwareRouting):
             make: gives an objective, for a number of parts or None, and changed parameters.
             fit: fits the model with an objective.
             folded: the rows.
+            encoder: of an aware model.
             start: the model that training continues from, or None: all its rounds are kept.
             again: whether further fits are possible.
             watched: whether there are eval sets, which show how the model does on other rows.
@@ -339,18 +280,50 @@ class FairBoostingMixin(AwareRouting):
             return self._fit_at_once(
                 make, fit, objective, start=start, again=again, watched=watched
             )
-        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
-        chosen = choose_rounds(self, folded, objective, n_folds, seed)
-        if chosen.is_plain or chosen.parts != (
-            0 if objective.bag is None else objective.bag.n_parts
-        ):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they were given with the first
-                objective = make(chosen.parts, **(PLAIN if chosen.is_plain else {}))
-        fit(objective)
+        self.sensitive_encoder_ = encoder  # so that it can predict
+        chosen, refused, objective = self._fit_as_in_folds(make, fit, folded, objective, n_folds)
         self.levels_cross_fitted_, self._chosen = chosen.levels, chosen
-        _warn_of_choice(chosen, objective)
+        warn_of_choice(chosen, refused, objective)
         return objective, self._kept(objective, chosen.n_rounds)
+
+    def _fit_as_in_folds(
+        self, make: Any, fit: Any, folded: FoldedRows, objective: Any, n_folds: int
+    ) -> tuple[JudgedRounds, list[OtherDecisions], Any]:
+        """Fits the best model of the folds that decides for all rows as it did there.
+
+        Models with the same weights have the same trees, so that there are two fits at most.
+
+        Returns:
+            What was chosen, what is wrong with those before it, and the objective of its fit.
+        """
+        asked = (0 if objective.bag is None else objective.bag.n_parts), False
+        fits: dict[tuple[int, bool], tuple[Any, dict[str, Any]]] = {}
+        refused: list[OtherDecisions] = []
+        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
+        for found in rounds_to_try(self, folded, objective, n_folds, seed):
+            kind = found.parts, found.is_plain
+            if kind not in fits:
+                own = objective
+                if kind != asked:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # they were given with the first
+                        own = make(found.parts, **(PLAIN if found.is_plain else {}))
+                fit(own)
+                fits[kind] = own, dict(vars(self))
+            vars(self).clear()
+            vars(self).update(fits[kind][1])
+            chosen, other = found, None
+            if found.shares is not None:
+                stages = np.array([found.n_rounds])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of values that were hidden from the trees
+                    (scores,) = self._staged_scores(folded.X, folded.sensitive, stages)  # type: ignore[attr-defined]  # of the leaves
+                chosen = found.moved(objective.rows, scores)
+                other = chosen.decided_otherwise(objective.rows, scores)
+            if other is None:
+                break
+            refused.append(other)
+        return chosen, refused, fits[kind][0]
 
     def _shift_groups(
         self, objective: BoostingObjective, encoder: SensitiveEncoder | None, X: Any
@@ -400,7 +373,7 @@ class FairBoostingMixin(AwareRouting):
         if objective.is_judged_apart or watched or self._learnt < BY_HEART:
             return objective, None
         if not again or self.out_of_bag != "auto" or self._way() not in ADDITIVE:
-            _warn_by_heart(self._learnt)
+            warn_by_heart(self._learnt)
             return objective, None
         first = dict(vars(self))
         apart = make(PARTS)
@@ -579,7 +552,6 @@ class FairBoostingMixin(AwareRouting):
             rows, kind = rows.take(held_out), "held-out"
             features = _safe_indexing(features, held_out)
         constants = constant_figures(constraints, rows, self.cost_matrix)
-        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
         plain: ModelFigures | None = None
         if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
             own, plain = (
@@ -587,8 +559,8 @@ class FairBoostingMixin(AwareRouting):
                 for one in (chosen, chosen.plain)
             )
             kind = "cross-fitted"
-            _warn_of_other_decisions(chosen, rows, predicted)
         else:
+            predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
             own = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -637,80 +609,6 @@ FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1
 
 OF_FIT = ("out_of_bag", "n_folds", "use_sensitive")
 """Those that the objective does not take as they are."""
-
-
-def _warn_of_choice(chosen: JudgedRounds, objective: BoostingObjective) -> None:
-    """Says what new rows will see of the fairness asked for, where that is little."""
-    worst = float(np.nanmax(np.abs(chosen.levels)))
-    records = objective.rounds.records
-    learnt = records[min(chosen.n_rounds, len(records) - 1)].accuracy if records else 0.0
-    if chosen.violation <= 0:
-        return
-    if chosen.shifts is not None:
-        return
-    if chosen.is_plain:
-        warnings.warn(
-            "Weights of the groups do not make trees fairer on rows that they have not learnt "
-            "from, by more than chance would do, so the model is a plain one: accuracy "
-            f"{chosen.accuracy:.3f} and largest |F| {worst:.3f} there. Use more rows, fewer "
-            "groups, smaller trees or a larger epsilon.",
-            FairnessWarning,
-            stacklevel=4,
-        )
-    elif objective.bag is None and learnt >= BY_HEART > chosen.accuracy:
-        warnings.warn(
-            f"The trees know the training rows by heart (accuracy {learnt:.4f}), so that levels of "
-            "fairness there say little of new rows: on rows they have not learnt from the accuracy "
-            f"is {chosen.accuracy:.4f} and the largest |F| {worst:.3f}. Grow smaller trees.",
-            FairnessWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_other_decisions(chosen: JudgedRounds, rows: GroupedRows, fitted: Ints) -> None:
-    """Says so if the trees of all rows treat a group otherwise than those of the folds.
-
-    Then what was found in the folds does not hold: few trees give whole groups one score, which is
-    on one side of the threshold in the folds and on the other in the end, and weights may swing.
-
-    Args:
-        chosen: what the folds were judged by.
-        rows: those of the fit.
-        fitted: (n,) their labels by the model fitted to all of them.
-    """
-    if chosen.predicted is None:
-        return
-    shape = rows.groups.mass.shape
-    size = np.bincount(rows.group, minlength=shape[1])
-    shares = []
-    for predicted in (chosen.predicted, fitted):
-        counts = np.bincount(predicted * shape[1] + rows.group, minlength=shape[0] * shape[1])
-        shares.append(counts.reshape(shape) / np.maximum(size, 1))
-    off = shares[1] - shares[0] - CHANCE_ERRORS * np.sqrt(0.5 / np.maximum(size, 1))
-    off[:, ~rows.groups.is_known | (size == 0)] = -1.0
-    label, group = np.unravel_index(int(np.argmax(off)), off.shape)
-    if off[label, group] <= OTHER_SHARE:
-        return
-    before, after = (f"{100 * share[label, group]:.0f} %" for share in shares)
-    warnings.warn(
-        "The trees fitted to all rows decide otherwise than those of the folds, so that levels of "
-        f"the folds do not hold for this model: of the group {rows.groups.names[group]} they give "
-        f"{after} the label {rows.groups.labels.tolist()[label]!r}, in the folds {before}. Compare "
-        "it with the plain model on rows of its own; try more trees, another random_state, a "
-        "larger epsilon or FairDecisionClassifier.",
-        FairnessWarning,
-        stacklevel=4,
-    )
-
-
-def _warn_by_heart(accuracy: float) -> None:
-    warnings.warn(
-        f"The trees know the training rows by heart (accuracy {accuracy:.4f}), so that levels of "
-        "fairness there say little of new rows, on which it may be as unfair as a plain model. "
-        "Measure them on rows the trees have not learnt (out_of_bag=5), or grow smaller trees.",
-        FairnessWarning,
-        stacklevel=4,
-    )
 
 
 def _labels(y: Any) -> NDArray[Any]:
