@@ -87,3 +87,22 @@ def test_known_rows_certify_nothing(here, tables, tmp_path):
     same = ["--certify", "--test", str(tables / "few.csv")]
     here(*asked(tables, "few", tmp_path / "x", *same)).refused("--certify", "training table")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_certificate_that_costs_much_says_so_first(program, tmp_path):
+    """Features tell the groups apart: a blind model is fair if it tells hardly anybody apart."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], 9_000)
+    skill, luck = rng.normal(size=(2, 9_000))
+    skill += 4 * (sex == "M")
+    hired = np.where(skill + luck + rng.normal(size=9_000) > 2, "yes", "no")
+    table = pd.DataFrame({"sex": sex, "skill": skill, "luck": luck, "hired": hired})
+    table.to_csv(tmp_path / "many.csv", index=False)
+    out = tmp_path / "model"
+    found = program(*asked(tmp_path, "many", out, "--tolerance", "0.12", "--certify")).check()
+    verdict, rest = " ".join(found.out.split()).split("Fairness costs ", maxsplit=1)
+    assert "Who gained what" not in verdict  # it is among the first lines
+    assert "Try a larger --tolerance" in rest
+    assert "--use-sensitive" in rest.split("Who gained what")[0]
+    assert "Fairness costs" in (out / "MODEL_CARD.md").read_text("utf-8")
+    assert "Fairness costs" in (out / "report.html").read_text("utf-8")

@@ -1,10 +1,13 @@
 """Certificates of a frontier: the fresh rows decide once, for one model, and choose nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
 from fairgrad.audit import Audit
 from fairgrad.frontier import Frontier
+from fairgrad.usefulness import FairnessWarning
 
 from .conftest import make_hiring
 
@@ -123,3 +126,31 @@ def test_a_fraction_that_leaves_nothing_is_refused(people):
     with pytest.raises(ValueError, match="certify_fraction"):
         fitted(people, certify_fraction=1.0)
     assert np.isfinite(fitted(people, certify_fraction=0.0).points_["validation_accuracy"]).all()
+
+
+@pytest.fixture(scope="module")
+def costly():
+    """Features tell the groups apart: a blind model is fair if it tells hardly anybody apart."""
+    return fitted(make_hiring(12_000, seed=8, gap=4.0))
+
+
+def test_what_is_certified_at_a_high_price_is_said(costly):
+    with pytest.warns(FairnessWarning, match=r"Fairness costs .* Try a larger tolerance.*use_sens"):
+        certificate = costly.certify(0.1, fresh=rows(make_hiring(8_000, seed=9, gap=4.0)))
+    assert certificate.is_certified
+
+
+def test_what_is_chosen_at_a_high_price_is_said_with_what_would_do(costly):
+    with pytest.warns(FairnessWarning, match="Fairness costs") as caught:
+        position = costly.choose(max_unfairness=0.02)
+    points = costly.points_
+    accuracy = points["validation_accuracy"]
+    plain = accuracy[points["epsilon"].argmax()]
+    said = str(caught[0].message)
+    assert f"{accuracy[position]:.4f}, against {plain:.4f} of the plain model" in said
+    enough = float(re.search(r"max_unfairness \((.*) would do", said)[1])
+    assert accuracy[costly.choose(max_unfairness=enough)] >= plain - 0.05
+
+
+def test_who_names_an_accuracy_knows_the_price(costly):
+    costly.choose(min_accuracy=0.5)

@@ -34,6 +34,8 @@ FAULT_OPTIONS = {
     "epsilon=": "--epsilon ",
     "epsilon": "--epsilon",
     "use_sensitive=True": "--use-sensitive",
+    "max_unfairness": "--max-unfairness",
+    "larger tolerance": "larger --tolerance",
 }
 """What the library's arguments are called by the program, in sentences about a fit."""
 
@@ -278,6 +280,7 @@ def _likely_certified(
     candidacy = likeliest(audits, len(prepared.test), costs)
     which, place = divmod(candidacy.position, len(audits) // len(frontiers))
     chosen = frontiers[which]
+    chosen.warn_of_fault(place, "tolerance")
     models, plain = chosen.estimators_, int(chosen.points_["epsilon"].argmax())
     return TrainedModels(models[place], models[plain], chosen, place, candidacy=candidacy)
 

@@ -295,8 +295,11 @@ def _decision_layers(model: FairDecisionClassifier, head: Head) -> nn.Sequential
     """
     regression, (pull,) = model.cell_models_[0], model.pulls_
     last = regression[-1] if isinstance(regression, Pipeline) else regression
-    scale = 1.0 if last is regression else regression[0].scale_
-    weight, bias = (torch.from_numpy(part) for part in (last.coef_ / scale, last.intercept_))
+    own_weight, own_bias = last.coef_, last.intercept_
+    if last is not regression:  # its features are scaled first
+        own_weight = own_weight / regression[0].scale_
+        own_bias = own_bias - own_weight @ regression[0].mean_
+    weight, bias = torch.from_numpy(own_weight), torch.from_numpy(own_bias)
     if len(weight) == 1:  # two cells that have rows
         weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
     n_labels, n_groups = pull.shape[-2:]

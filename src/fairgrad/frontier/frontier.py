@@ -30,7 +30,7 @@ from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.sklearn.rows import unpack_rows
 from fairgrad.splitting import hold_out
-from fairgrad.usefulness import LEAST_GAIN, FairnessWarning
+from fairgrad.usefulness import LEAST_GAIN, TOLERATED_LOSS, FairnessWarning, Suggestions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -241,7 +241,36 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 FairnessWarning,
                 stacklevel=2,
             )
+        elif max_unfairness is not None:  # who names an accuracy knows the price
+            self.warn_of_fault(int(points.index[chosen]), "max_unfairness", stacklevel=3)
         return int(points.index[chosen])
+
+    def warn_of_fault(self, position: int, bound: str, *, stacklevel: int = 2) -> None:
+        """A ``FairnessWarning`` if nobody would want a model, by the validation rows.
+
+        That is if everybody gets one label, if the plain model is fairer, or if more than 5 points
+        of accuracy are lost against it. It says what to try.
+
+        Args:
+            position: of the model in `points_`.
+            bound: the name of what the model was chosen by, which could be larger.
+            stacklevel: as in ``warnings.warn``.
+        """
+        points, epsilon = self.points_, self.points_["epsilon"].to_numpy()
+        merit, unfairness = point_merit(points, f"{PART}_"), points[f"{PART}_unfairness"]
+        aware, seed = points["use_sensitive"], points["seed"]
+        same = (aware == aware[position]) & (seed == seed[position])
+        plain = int(np.where(same, epsilon, -1.0).argmax())
+        has_plain, enough = bool(np.isinf(epsilon[plain])), None
+        if has_plain and bound == "max_unfairness" and f"{PART}_cost" not in points:
+            enough = float(unfairness[same & (merit >= merit[plain] - TOLERATED_LOSS)].min())
+        can_be_aware = "use_sensitive" in self._template.settings and not aware[position]
+        suggestions = Suggestions(
+            name=bound, aware="use_sensitive=True" if can_be_aware else "", enough=enough
+        )
+        fault = self.audits_[PART].fault(position, plain if has_plain else None, suggestions)
+        if fault:
+            warnings.warn(fault, FairnessWarning, stacklevel=stacklevel)
 
     def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
         """The points of aware models, or of the others, where there are both kinds."""
@@ -369,6 +398,8 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         audit = judge.audit(rows, predicted, **asked)
         found = Certificate(audit, candidacy._replace(position=position))
         self.certificate_ = replace(found, model=model) if found.is_certified else found
+        if found.is_certified:
+            self.warn_of_fault(position, "tolerance", stacklevel=3)
         return self.certificate_
 
     def hypervolume(self, on: str = PART, reference: tuple[float, float] | None = None) -> float:

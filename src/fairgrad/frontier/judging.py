@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -15,7 +16,8 @@ from fairgrad.audit.intervals import clopper_pearson
 from fairgrad.audit.verdicts import unfairness_of
 from fairgrad.audit.words import OVERALL
 from fairgrad.columns import as_array
-from fairgrad.measures import measure_name, on_groups
+from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
+from fairgrad.usefulness import find_fault, model_figures
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from fairgrad.frontier.models import FrontierRows
     from fairgrad.groups import Floats
     from fairgrad.report.frontier import FrontierData
+    from fairgrad.usefulness import ModelFigures, Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
 OWN = "trained fair"
@@ -143,6 +146,32 @@ class ModelAudits(Sequence[Audit]):
         n_labels, n_rows = len(self._made[0].labels), self._predicted.shape[1]
         index = np.arange(n_labels, dtype=self._predicted.dtype)
         return self._figures_of(np.repeat(index[:, None], n_rows, axis=1))
+
+    def fault(self, position: int, plain: int | None, suggestions: Suggestions) -> str | None:
+        """What nobody would want of a model, in a sentence with what to try; None if all is well.
+
+        That is one label for everybody, less fairness than the plain model has, or a high price.
+
+        Args:
+            position: of the model.
+            plain: of the plain one; None if there is none.
+            suggestions: what to try.
+        """
+        rows, judge = self._made[0].rows, self._judge
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of cells without rows, which the audit names
+            measure = among_large(judge.measure, rows, judge.min_group)
+            constraints = constraints_of(measure, rows.groups, y_desirable=judge.desirable or None)
+
+        def figures(place: int) -> ModelFigures:
+            predicted = self._predicted[place].astype(np.int64)
+            return model_figures(constraints, rows, predicted, judge.costs)
+
+        own = None if plain is None else figures(plain)
+        labels = rows.groups.labels.tolist()
+        return find_fault(
+            figures(position), [], own, labels, suggestions, "validation", bounds=False
+        )
 
     def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
         first = self._made[0]

@@ -90,16 +90,19 @@ def fit_certified(
     given: dict[str, Any] = {"sample_weight": weights}
     if not own_columns:
         given["sensitive_features"] = s_train
-    with warnings.catch_warnings():  # what is wrong with one of them is seen when they are compared
-        warnings.simplefilter("ignore", FairnessWarning)
-        models = [
-            copy.copy(trial).set_params(epsilon=epsilon).fit(X_train, y_train, **given)
-            for epsilon in asked
-        ]
+    models, faults = [], []  # what is wrong with a model is said only if it is chosen
+    for epsilon in asked:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FairnessWarning)
+            own = copy.copy(trial).set_params(epsilon=epsilon).fit(X_train, y_train, **given)
+        models.append(own)
+        faults.append(caught)
     audits = [audit(one, compared) for one in models]
     candidacy = likeliest(audits, len(fresh[1]), model.cost_matrix)
     chosen = models[candidacy.position]
     found = Certificate(audit(chosen, fresh), candidacy, chosen)
     if not found.is_certified:
         raise ValueError(found.sentence)
+    for fault in faults[candidacy.position]:
+        warnings.warn(fault.message, fault.category, stacklevel=4)
     return chosen, found
