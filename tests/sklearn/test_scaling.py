@@ -85,6 +85,7 @@ class TestPrecision:
         double = self.fitted(table[0], table, **settings)
         single = self.fitted(table[0].astype(np.float32), table, **settings)
         assert double.state_["network.parameters"].dtype == np.float32
+        assert double.predict_proba(table[0]).dtype == np.float64  # as it came
         np.testing.assert_allclose(
             double.predict_proba(table[0]), single.predict_proba(table[0]), atol=1e-4
         )

@@ -679,7 +679,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if self.shape_.hidden:
             from fairgrad.training.trainer import network_scores  # noqa: PLC0415 - as above
 
-            return network_scores(self.shape_, self.state_, dense)
+            return network_scores(self.shape_, self.state_, dense).astype(dense.dtype, copy=False)
         weight, bias = layer_of(self.shape_, self.state_)
         linear: Floats = dense @ weight.T + bias
         return linear
