@@ -258,9 +258,10 @@ class FairLoss(nn.Module):
             except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
                 usual = None  # below it fails again, and is explained
             if usual is not None:
-                # Compiled code has summed the losses up; else it is done if somebody asks.
-                self._last[0] = None if state.is_compiled else losses.detach()
-                self._last[1:] = target, None
+                if state.is_compiled:  # it has summed the losses up
+                    self._last[0] = None
+                else:
+                    self._last[:] = losses.detach(), target, None
                 weighted: Tensor = losses.dot(usual)
                 return weighted
         if isinstance(sample_weight, str):

@@ -283,6 +283,8 @@ class Multipliers(nn.Module):
         labels, values, outputs = label.numpy(), s.numpy(), scores.detach().numpy()
         if (
             state is None
+            or not labels.size
+            or outputs.ndim != 2
             or not (labels.dtype is values.dtype is LABELS)
             or not (labels.shape == values.shape == outputs.shape[:1] == losses.shape)
         ):

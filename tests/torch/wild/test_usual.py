@@ -160,6 +160,36 @@ def test_another_default_device_does_no_harm():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+def test_a_batch_without_rows_changes_nothing(compiled):
+    criterion = make()
+    criterion.state.is_compiled &= compiled
+    train(linear(), criterion)
+    before = state_of(criterion)
+    loss = criterion(torch.zeros(0, 2, requires_grad=True), Y[:0], S[:0])
+    assert loss.isnan()
+    assert is_same(before, state_of(criterion))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_scores_of_another_shape_are_not_taken_for_classes(compiled):
+    """A loss of one's own may take any input; here each row has one score more."""
+
+    def own(scores, y):
+        return nn.functional.cross_entropy(scores[:, :, 0], y, reduction="none")
+
+    def predict(scores):
+        return scores[:, :, 0].argmax(1)
+
+    plain = FairLoss(own, Y, S, "equalized_odds", predict=predict, fairness_rate=0.3)
+    other = FairLoss(own, Y, S, "equalized_odds", predict=best_class, fairness_rate=0.3)
+    for criterion in (plain, other):
+        criterion.state.is_compiled &= compiled
+        for _ in range(2):
+            criterion(X[:, :2, None].clone().requires_grad_(), Y, S)
+    assert is_same(state_of(plain), state_of(other))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_a_copy_moves_on_by_itself(compiled):
     """What arrays share with the state is not copied."""
     criterion, twin = make(), make()
