@@ -111,6 +111,8 @@ class Constants:
         least_weight: what weights are clipped at, one number or (K,); None for no clipping.
         n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
         cost: (O * K,) what predicting each label costs in each cell; None for errors.
+        is_dense: whether arrays are multiplied with C as a matrix if that is small. It is faster
+            and rounds otherwise, so that trees that are grown of the weights may differ.
         room: (S, J) ``sign * C e`` beyond it is a violation; it follows from `bound` and `c0`.
         pull: (E,) coefficients divided by the share of their cell.
     """
@@ -133,6 +135,7 @@ class Constants:
     least_weight: Array | None
     n_outcomes: int = 1
     cost: Array | None = None
+    is_dense: bool = False
     room: Array = field(init=False)
     pull: Array = field(init=False)
 
@@ -170,9 +173,10 @@ class Constants:
 
     @cached_property
     def matrix(self) -> Floats | None:
-        """(J, O * K) the coefficients C of arrays, where a product with so few is the fastest."""
-        n_rates = self.n_outcomes * len(self.per_share)
-        return _coefficients(self).dense() if len(self.c0) * n_rates <= MOST_DENSE else None
+        """(J, O * K) the coefficients C of arrays, if they are to be multiplied with as such."""
+        n_entries = len(self.c0) * self.n_outcomes * len(self.per_share)
+        is_small = n_entries <= MOST_DENSE
+        return _coefficients(self).dense() if self.is_dense and is_small else None
 
     @cached_property
     def pull_matrix(self) -> Floats | None:
@@ -536,12 +540,14 @@ def violations(constants: Constants, errors: Array) -> Array:
 
 def net_multipliers(constants: Constants, multipliers: Array) -> Array:
     """``lambda - delta``: (J,) one multiplier per constraint."""
-    return (constants.sign * multipliers).sum(0) if _has_two_sides(constants) else multipliers[0]
+    return (constants.sign * multipliers).sum(0)
 
 
 def cell_weights(constants: Constants, multipliers: Array) -> Array:
     """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
-    return net_weights(constants, net_multipliers(constants, multipliers))
+    two_sides = _has_two_sides(constants)
+    net = net_multipliers(constants, multipliers) if two_sides else multipliers[0]
+    return net_weights(constants, net)
 
 
 def net_weights(constants: Constants, net: Array) -> Array:

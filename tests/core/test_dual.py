@@ -256,11 +256,11 @@ def test_coefficients_may_be_a_matrix_or_parts_in_order_or_any_parts(data, seed,
         constants, *_ = outcome_problem(seed, 3, int(rng.integers(2, 5)), measure)
     else:
         constants = random_problem(group_rows(y, s, weight), rng)[2]
-    ordered, free = replace(constants), replace(constants)
-    ordered.__dict__.update(matrix=None, pull_matrix=None)
-    free.__dict__.update(matrix=None, pull_matrix=None, order=dual.Order())
-    assert constants.matrix is not None
-    forms = [constants, ordered, free, free.convert(torch.from_numpy)]
+    dense, free = replace(constants, is_dense=True), replace(constants)
+    free.__dict__["order"] = dual.Order()
+    assert dense.matrix is not None
+    assert constants.matrix is None
+    forms = [dense, constants, free, free.convert(torch.from_numpy)]
     states = [dual.start(constants, 3)] * 3
     states.append(dual.State(*(torch.from_numpy(part.copy()) for part in states[0])))
     for _ in range(3):
@@ -278,11 +278,22 @@ def test_coefficients_may_be_a_matrix_or_parts_in_order_or_any_parts(data, seed,
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_net_multipliers_are_those_of_now(epsilon):
+    """They are kept as a history, while the state goes on in its own memory."""
+    constants = problem(lower=-epsilon, upper=epsilon, fairness_rate=0.5)
+    state, _ = run(constants, [0.1, 0.5])
+    net = dual.net_multipliers(constants, state.multipliers)
+    kept = net.copy()
+    state.multipliers[:] = 7.0
+    np.testing.assert_array_equal(net, kept)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_equal_blocks_of_many_cells_need_no_tables(epsilon):
     groups = Groups.from_counts({(y, s): 3 + y + s % 5 for y in (0, 1) for s in range(100)})
     constraints = constraints_of("equalized_odds", groups, epsilon=epsilon)
-    constants = dual.make_constants(constraints, groups)
-    assert constants.matrix is None
+    constants = replace(dual.make_constants(constraints, groups), is_dense=True)
+    assert constants.matrix is None  # it would be large
     assert constants.order == constants.convert(torch.from_numpy).order == (True, True, True)
     errors = np.random.default_rng(0).random(200)
     np.testing.assert_allclose(dual.levels(constants, errors), constraints.C @ errors, atol=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -104,7 +105,8 @@ class Multipliers(nn.Module):
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
         # As arrays they are out of reach of those who cast or move buffers.
-        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
+        constants = dual.make_constants(constraints, groups, **settings)
+        self._arrays = constants = replace(constants, is_dense=True)
         self._constants = constants.convert(torch.from_numpy)
         self.n_outcomes = constants.n_outcomes
         for name, tensor in self._tensors().items():
