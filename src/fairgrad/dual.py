@@ -35,7 +35,8 @@ the one of the least cost. With all multipliers at 0 it is the cross-entropy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Floats, Groups, Ints
 
 NEVER = 1e6
 """Stands for an infinite bound: levels are at most a few units, so it is never reached."""
@@ -60,8 +61,27 @@ BORROWED = 1e-24
 NOTHING = 1e-30
 """Rows that the starting value weighs, which anything outweighs; not 0, to divide by it."""
 
+MOST_DENSE = 2**12
+"""Entries of the largest matrix C that is faster than its parts, which take several operations."""
+
 Array = Any
 """A NumPy array or a PyTorch tensor; all arguments of one call are of one kind."""
+
+
+class Order(NamedTuple):
+    """Which places in `Constants` are in order: 0, .., 0, 1, .., 1, 2, .., each equally often.
+
+    Values at such places are summed and spread by their shape, which is faster than by a table.
+
+    Attributes:
+        row: those of the coefficients' levels.
+        cell: those of the coefficients' cells.
+        block: those of the levels' blocks.
+    """
+
+    row: bool = False
+    cell: bool = False
+    block: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +111,10 @@ class Constants:
         least_weight: what weights are clipped at, one number or (K,); None for no clipping.
         n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
         cost: (O * K,) what predicting each label costs in each cell; None for errors.
+        is_dense: whether arrays are multiplied with C as a matrix if that is small. It is faster
+            and rounds otherwise, so that trees that are grown of the weights may differ.
+        room: (S, J) ``sign * C e`` beyond it is a violation; it follows from `bound` and `c0`.
+        pull: (E,) coefficients divided by the share of their cell.
     """
 
     c0: Array
@@ -111,15 +135,55 @@ class Constants:
     least_weight: Array | None
     n_outcomes: int = 1
     cost: Array | None = None
+    is_dense: bool = False
+    room: Array = field(init=False)
+    pull: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = self.per_share[self.cell % len(self.per_share)]
+        self.__dict__.update(room=self.bound - self.sign * self.c0, pull=self.value * own)
 
     def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
-        arrays = {
-            field.name: change(value)
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), kind)
-        }
-        return replace(self, **arrays)
+        arrays = {name: value for name, value in self.given.items() if isinstance(value, kind)}
+        return self.in_same_order(**{name: change(value) for name, value in arrays.items()})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What it was made of, by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+
+    def in_same_order(self, **changed: Any) -> Constants:
+        """The same, with other values for some fields; those of `row`, `cell`, `block` are equal.
+
+        It saves looking for their order, which would mean to wait for an accelerator.
+        """
+        found = replace(self, **changed)
+        found.__dict__["order"] = self.order
+        return found
+
+    @cached_property
+    def order(self) -> Order:
+        """Whether `row`, `cell` and `block` are in order; tensors know it from their arrays."""
+        if not isinstance(self.row, np.ndarray):
+            return Order()
+        n_rates = self.n_outcomes * len(self.per_share)
+        sizes = (len(self.c0), n_rates, self.n_blocks)
+        return Order(*map(_is_in_order, (self.row, self.cell, self.block), sizes))
+
+    @cached_property
+    def matrix(self) -> Floats | None:
+        """(J, O * K) the coefficients C of arrays, if they are to be multiplied with as such."""
+        n_entries = len(self.c0) * self.n_outcomes * len(self.per_share)
+        is_small = n_entries <= MOST_DENSE
+        return _coefficients(self).dense() if self.is_dense and is_small else None
+
+    @cached_property
+    def pull_matrix(self) -> Floats | None:
+        """(O * K, J) the same, transposed and divided by the shares of the cells."""
+        if self.matrix is None:
+            return None
+        return np.tile(self.per_share, self.n_outcomes)[:, None] * self.matrix.T
 
 
 class State(NamedTuple):
@@ -290,10 +354,7 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
 
     It has as many sides as the problem that has the most, and at least `n_sides`.
     """
-    own = [
-        Coefficients(c.row, c.cell, c.value, c.block, c.share, c.n_outcomes * len(c.per_share))
-        for c in problems
-    ]
+    own = [_coefficients(c) for c in problems]
     n_outcomes = problems[0].n_outcomes
     n_sides = max(n_sides, *(len(c.sign) for c in problems))
     n_levels = sum(len(c.c0) for c in problems)
@@ -347,6 +408,17 @@ def _outcomes_first(own: Coefficients, n_problems: int, n_outcomes: int) -> Coef
 def _parts(own: Coefficients) -> dict[str, Any]:
     names = ("row", "cell", "value", "block", "share", "n_blocks")
     return {name: getattr(own, name) for name in names}
+
+
+def _coefficients(c: Constants) -> Coefficients:
+    n_rates = c.n_outcomes * len(c.per_share)
+    return Coefficients(c.row, c.cell, c.value, c.block, c.share, n_rates)
+
+
+def _is_in_order(place: Ints, size: int) -> bool:
+    """Whether places are 0, .., 0, 1, .., 1, .., size - 1, each of them equally often."""
+    each, rest = divmod(len(place), size)
+    return each > 0 and not rest and np.array_equal(place, np.repeat(np.arange(size), each))
 
 
 def start(constants: Constants, n_labels: int) -> State:
@@ -421,30 +493,49 @@ def estimate_errors(constants: Constants, state: State, counts: Array) -> tuple[
         (K,) the rows to remember, and (K,) the errors.
     """
     n_cells = counts.shape[1]
-    by_label = counts.reshape(counts.shape[0] * constants.n_label_rows, -1)
-    borrowed = BORROWED * by_label.sum(-1)[:, None]
-    counts = (by_label + borrowed).reshape(-1, n_cells)
-    rows = state.rows + counts.sum(0)
-    remembered = state.rows * state.errors.reshape(-1, n_cells)
-    errors = (remembered + counts[1:]) / rows
-    kept = rows.clip(max=TINY)
+    may_borrow = _may_borrow(state.rows)
+    if may_borrow:
+        by_label = counts.reshape(counts.shape[0] * constants.n_label_rows, -1)
+        borrowed = BORROWED * _sum_last(by_label)[:, None]
+        counts = (by_label + borrowed).reshape(-1, n_cells)
+    known, outcomes, rows = state.errors, counts[1], counts[0] + counts[1]
+    if constants.n_outcomes > 1:
+        known, outcomes, rows = known.reshape(-1, n_cells), counts[1:], counts.sum(0)
+    rows = state.rows + rows
+    errors = state.rows * known
+    errors += outcomes
+    errors /= rows
+    if may_borrow:
+        kept = _at_most(TINY, rows)
+    else:  # all have more
+        kept = np.empty_like(rows)
+        kept.fill(TINY)
     if _is_used(constants.error_memory):
-        kept = (constants.error_memory * rows).clip(min=kept)
+        kept = _at_least(kept, constants.error_memory * rows)
     return kept, errors.reshape(-1)
 
 
 def levels(constants: Constants, errors: Array) -> Array:
     """``F = c0 + C e``: (J,)."""
-    n_levels = constants.c0.shape[0]
-    entries = constants.value * _take(errors, constants.cell)
-    rates = _sum_by(constants.row, entries, n_levels)
-    means = _sum_by(constants.block, constants.share * rates, constants.n_blocks)
-    return constants.c0 + rates - _take(means, constants.block)
+    return constants.c0 + _gaps(constants, errors)
+
+
+def _gaps(constants: Constants, errors: Array) -> Array:
+    """``C e``: (J,)."""
+    if type(errors) is np.ndarray and constants.matrix is not None:
+        return constants.matrix.dot(errors)
+    order = constants.order
+    entries = constants.value * _take(errors, constants.cell, order.cell)
+    rates = _sum_by(constants.row, entries, constants.c0.shape[0], order.row)
+    share, rates = _in_blocks(constants, constants.share), _in_blocks(constants, rates)
+    rates -= _block_sums(constants, share * rates)
+    return rates.reshape(-1)
 
 
 def violations(constants: Constants, errors: Array) -> Array:
     """``F - upper`` and ``lower - F``: (S, J), positive where a bound is broken."""
-    return constants.sign * levels(constants, errors) - constants.bound
+    found = _gaps(constants, errors).reshape(1, -1)
+    return (constants.sign * found if _has_two_sides(constants) else found) - constants.room
 
 
 def net_multipliers(constants: Constants, multipliers: Array) -> Array:
@@ -454,7 +545,9 @@ def net_multipliers(constants: Constants, multipliers: Array) -> Array:
 
 def cell_weights(constants: Constants, multipliers: Array) -> Array:
     """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
-    return net_weights(constants, net_multipliers(constants, multipliers))
+    two_sides = _has_two_sides(constants)
+    net = net_multipliers(constants, multipliers) if two_sides else multipliers[0]
+    return net_weights(constants, net)
 
 
 def net_weights(constants: Constants, net: Array) -> Array:
@@ -463,18 +556,19 @@ def net_weights(constants: Constants, net: Array) -> Array:
         cost = (constants.cost + net_pulls(constants, net)).reshape(constants.n_outcomes, -1)
         return (_largest(cost) - cost).reshape(-1)
     weights = 1 + net_pulls(constants, net)
-    return weights if constants.least_weight is None else weights.clip(min=constants.least_weight)
+    return _at_least(constants.least_weight, weights)
 
 
 def net_pulls(constants: Constants, net: Array) -> Array:
     """``(C' net)_k / p_k``: what the net multipliers add to the costs, (K,) or (O * K,)."""
-    total = _take(_sum_by(constants.block, net, constants.n_blocks), constants.block)
-    pull = _take(net - constants.share * total, constants.row) * constants.value
+    if type(net) is np.ndarray and constants.pull_matrix is not None:
+        return constants.pull_matrix.dot(net)
+    order = constants.order
     n_rates = constants.n_outcomes * constants.per_share.shape[0]
-    pull = _sum_by(constants.cell, pull, n_rates)
-    if constants.n_outcomes > 1:
-        pull = pull.reshape(constants.n_outcomes, -1)
-    return (pull * constants.per_share).reshape(-1)
+    share, net = _in_blocks(constants, constants.share), _in_blocks(constants, net)
+    net = (net - share * _block_sums(constants, net)).reshape(-1)
+    pulls = _take(net, constants.row, order.row) * constants.pull
+    return _sum_by(constants.cell, pulls, n_rates, order.cell)
 
 
 def _with_proportional(constants: Constants, multipliers: Array, violation: Array) -> Array:
@@ -484,15 +578,53 @@ def _with_proportional(constants: Constants, multipliers: Array, violation: Arra
     return multipliers + constants.proportional_rate * _at_least(constants.floor, violation)
 
 
-def _sum_by(index: Array, values: Array, size: int) -> Array:
-    """(size,) the sums of the values that have the same index."""
+def _may_borrow(rows: Array) -> bool:
+    """Whether a cell was never seen: one that was has at least `TINY` rows.
+
+    To look at tensors would mean to wait for an accelerator.
+    """
+    return type(rows) is not np.ndarray or bool(rows[rows.argmin()] < TINY)
+
+
+def _has_two_sides(constants: Constants) -> bool:
+    """Whether there are multipliers of lower bounds, too; a single side has the sign 1."""
+    return len(constants.bound) > 1
+
+
+def _in_blocks(constants: Constants, values: Array) -> Array:
+    """Values (J,) as (blocks, levels of each), if their order allows it."""
+    return values.reshape(constants.n_blocks, -1) if constants.order.block else values
+
+
+def _block_sums(constants: Constants, values: Array) -> Array:
+    """The sum over the block of each level, of values `_in_blocks`; (blocks, 1) or (J,)."""
+    if constants.order.block:
+        return _sum_last(values)[:, None]
+    return _take(_sum_by(constants.block, values, constants.n_blocks), constants.block)
+
+
+def _sum_by(place: Array, values: Array, size: int, in_order: bool = False) -> Array:
+    """(size,) the sums of the values that have the same place."""
+    if in_order:
+        return values if len(values) == size else _sum_last(values.reshape(size, -1))
     if type(values) is np.ndarray:
-        return np.bincount(index, values, minlength=size)
-    return values.new_zeros(size).index_add(0, index, values)
+        return np.bincount(place, values, minlength=size)
+    return values.new_zeros(size).index_add(0, place, values)
 
 
-def _take(values: Array, index: Array) -> Array:
-    return values[index] if type(values) is np.ndarray else values.index_select(0, index)
+def _take(values: Array, place: Array, in_order: bool = False) -> Array:
+    """The value at each place."""
+    if in_order and len(values) == len(place):
+        return values
+    return values[place] if type(values) is np.ndarray else values.index_select(0, place)
+
+
+# NumPy's methods ``sum`` and ``clip`` take much longer than its functions where arrays are small.
+
+
+def _sum_last(values: Array) -> Array:
+    """Sums over the last axis."""
+    return np.add.reduce(values, -1) if type(values) is np.ndarray else values.sum(-1)
 
 
 def _largest(values: Array) -> Array:
@@ -501,7 +633,13 @@ def _largest(values: Array) -> Array:
 
 
 def _at_least(floor: Array | None, values: Array) -> Array:
-    return values if floor is None else values.clip(min=floor)
+    if floor is None:
+        return values
+    return np.maximum(values, floor) if type(values) is np.ndarray else values.clip(min=floor)
+
+
+def _at_most(ceiling: float, values: Array) -> Array:
+    return np.minimum(values, ceiling) if type(values) is np.ndarray else values.clip(max=ceiling)
 
 
 def _is_used(setting: Any) -> bool:

@@ -255,10 +255,13 @@ class FairLoss(nn.Module):
             try:
                 losses = base_loss(input, target)
                 usual = state.usual_factors(target, s, input, losses, self._plain)
-            except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
+            except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
                 usual = None  # below it fails again, and is explained
             if usual is not None:
-                self._last[0] = None
+                if state.is_compiled:  # it has summed the losses up
+                    self._last[0] = None
+                else:
+                    self._last[:] = losses.detach(), target, None
                 weighted: Tensor = losses.dot(usual)
                 return weighted
         if isinstance(sample_weight, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad import dual
-from fairgrad.torch.cells import NOWHERE, CellLookup
+from fairgrad.torch.cells import CellLookup
 from fairgrad.torch.compiled import MAX_COLUMNS, CompiledStep, is_compiled, usual_step
+from fairgrad.torch.predictions import best_class
 from fairgrad.torch.processes import Processes
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Groups
+    from fairgrad.groups import Floats, Groups, Ints
+
+
+ONES = np.ones(2**12)
+"""What the rows of a batch count without weights; counts are in double precision then."""
+
+LABELS = np.dtype(np.int64)
+"""The type of labels and sensitive values in the usual case."""
 
 
 class LossBatch(NamedTuple):
@@ -41,6 +49,22 @@ class LossBatch(NamedTuple):
     sample_weight: Tensor | None
     mean: bool
     update: bool
+
+
+class ArrayBatch(NamedTuple):
+    """A batch as arrays, which share the memory of its tensors.
+
+    Attributes:
+        label: (N,) labels.
+        s: (N,) sensitive values, or (N, columns).
+        outcome: (N,) which predictions are wrong, or which label is predicted.
+        weight: (N,) sample weights, or None for ones.
+    """
+
+    label: Ints
+    s: Ints
+    outcome: Any
+    weight: Floats | None
 
 
 class Multipliers(nn.Module):
@@ -81,7 +105,8 @@ class Multipliers(nn.Module):
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
         # As arrays they are out of reach of those who cast or move buffers.
-        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
+        constants = dual.make_constants(constraints, groups, **settings)
+        self._arrays = constants = replace(constants, is_dense=True)
         self._constants = constants.convert(torch.from_numpy)
         self.n_outcomes = constants.n_outcomes
         for name, tensor in self._tensors().items():
@@ -92,6 +117,8 @@ class Multipliers(nn.Module):
             is_compiled and self.lookup.n_columns <= MAX_COLUMNS and self.n_outcomes == 1
         )
         self._compiled: CompiledStep | None = None
+        self._hot = (self.lookup,)  # modules find their submodules slowly
+        self._views: tuple[tuple[int, ...], dual.State] | None = None
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
@@ -110,8 +137,8 @@ class Multipliers(nn.Module):
 
     @fairness_rate.setter
     def fairness_rate(self, rate: float) -> None:
-        self._arrays = replace(self._arrays, fairness_rate=float(rate))
-        self._constants = replace(self._constants, fairness_rate=float(rate))
+        self._arrays = self._arrays.in_same_order(fairness_rate=float(rate))
+        self._constants = self._constants.in_same_order(fairness_rate=float(rate))
         self._compiled = None
 
     @property
@@ -185,8 +212,8 @@ class Multipliers(nn.Module):
         """As `factors` with an update, in the usual case, and with as few operations as possible.
 
         The usual case are plain tensors on the CPU, contiguous and in PyTorch's usual types, with
-        one sensitive value per row, after a first step in a single process. The sum of the losses
-        and their number are written to `plain`.
+        one sensitive value per row, in a single process; with compiled code, after a first step.
+        Then the sum of the losses and their number are written to `plain`.
 
         Args:
             label: (N,) labels.
@@ -198,9 +225,11 @@ class Multipliers(nn.Module):
         Returns:
             None if this is not the usual case; then nothing has changed.
         """
-        compiled = self._compiled
-        if compiled is None or _graph_task() != NO_GRAPH_TASK:
+        if _graph_task() != NO_GRAPH_TASK:
             return None
+        compiled = self._compiled
+        if compiled is None:
+            return None if self.is_compiled else self._usual_arrays(label, s, scores, losses)
         own = self._buffers  # module attributes are slow to find
         rows, errors, multipliers = own["rows"], own["errors"], own["multipliers"]
         while True:
@@ -241,37 +270,84 @@ class Multipliers(nn.Module):
             raise ValueError(self.lookup.explain(batch.label, batch.s))
         return factors
 
+    def _usual_arrays(
+        self, label: Tensor, s: Tensor | None, scores: Tensor, losses: Tensor
+    ) -> Tensor | None:
+        """`usual_factors` with NumPy; what has no memory of its own to be read is an error."""
+        if s is None or not (
+            type(label) is type(s) is type(scores) is type(losses) is Tensor
+            and losses.dtype is torch.float32
+            and self._is_on_cpu
+            and self.processes.is_alone
+        ):
+            return None
+        state = self._state_arrays()
+        labels, values, outputs = label.numpy(), s.numpy(), scores.detach().numpy()
+        if (
+            state is None
+            or not labels.size
+            or outputs.ndim != 2
+            or not (labels.dtype is values.dtype is LABELS)
+            or not (labels.shape == values.shape == outputs.shape[:1] == losses.shape)
+        ):
+            return None
+        batch = ArrayBatch(labels, values, best_class(outputs) != labels, None)
+        return self._from_arrays(batch, state)
+
+    def _state_arrays(self) -> dual.State | None:
+        """The state as arrays that share its memory; None if they would not be in double precision.
+
+        Memory that is at the same place as in the last step is the same, as the arrays keep it.
+        """
+        state = rows, errors, multipliers = self.state
+        places = rows.data_ptr(), errors.data_ptr(), multipliers.data_ptr()
+        if self._views is None or self._views[0] != places:
+            if not _is_plain(state):
+                return None
+            self._views = places, dual.State(*(part.numpy() for part in state))
+        return self._views[1]
+
     def _array_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         """With NumPy, whose small operations cost a fraction of PyTorch's on the CPU."""
         label, s, sample_weight, mean, update = batch
-        lookup = self.lookup
-        wrong = _plain(wrong)
-        cell = lookup(label, s).numpy()
-        if cell.max() >= NOWHERE:
-            raise ValueError(lookup.explain(label, s))
         weight = None if sample_weight is None else sample_weight.numpy()
-        n_counted = 1 + self.n_outcomes
-        slot, n_slots = cell + lookup.n_slots * wrong.numpy(), n_counted * lookup.n_slots
-        counts = np.bincount(slot, weight, minlength=n_slots).astype(np.float64)
-        counts = counts.reshape(n_counted, -1)[:, : lookup.n_cells]
-        constants = self._arrays
-        state = dual.State(*(part.numpy() for part in self.state))
+        arrays = ArrayBatch(label.numpy(), s.numpy(), _plain(wrong).numpy(), weight)
+        state = self._state_arrays()
+        assert state is not None  # noqa: S101 - `factors` has made sure
+        try:
+            return self._from_arrays(arrays, state, mean=mean, update=update)
+        except KeyError:
+            raise ValueError(self.lookup.explain(label, s)) from None
+
+    def _from_arrays(
+        self, batch: ArrayBatch, state: dual.State, *, mean: bool = True, update: bool = True
+    ) -> Tensor:
+        (lookup,) = self._hot
+        label, s, outcome, weight = batch
+        n = len(label)
+        n_outcomes = self.n_outcomes
+        counted = weight
+        if counted is None:
+            counted = ONES[:n] if n <= len(ONES) else np.ones(n)
+        slot, counts, n_more = lookup.count(label, s, outcome, 1 + n_outcomes, counted)
         if update:
             with self._lock:
-                found, weights = dual.step(constants, state, counts)
-                for own, new in zip(state, found, strict=True):
-                    own[:] = new  # the buffers' own memory
+                found, weights = dual.step(self._arrays, state, counts)
+                for part, new in zip(state, found, strict=True):
+                    part[...] = new  # the buffers' own memory
         else:
-            weights = dual.current_weights(constants, state)
-        n_more = lookup.n_slots - lookup.n_cells
-        if self.n_outcomes > 1:
-            by_cell = np.pad(weights.reshape(self.n_outcomes, -1).T, [(0, n_more), (0, 0)])
-            factors = by_cell[cell]
+            weights = dual.current_weights(self._arrays, state)
+        if n_outcomes > 1:  # targets to be ignored have no label to learn
+            weights = np.pad(weights.reshape(n_outcomes, -1).T, [(0, n_more), (0, 0)])
             weight = None if weight is None else weight[:, None]
-        else:
-            factors = np.append(weights, np.ones(n_more))[cell]
-        factors = factors if weight is None else factors * weight
-        return torch.from_numpy((factors / (counts.sum() if mean else 1.0)).astype(np.float32))
+        elif n_more:
+            weights = np.append(weights, np.ones(n_more))
+        factors = weights.take(slot, 0, mode="wrap")
+        if weight is not None:
+            factors *= weight
+        if mean:
+            factors /= n if weight is None and not n_more else counts.sum()
+        return torch.from_numpy(factors.astype(np.float32))
 
     def _tensor_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         with _full_precision(batch.label.device.type):
@@ -418,13 +494,11 @@ class Multipliers(nn.Module):
         return net.float()
 
     def _tensors(self) -> dict[str, Tensor]:
-        found = {
-            field.name: getattr(self._constants, field.name) for field in fields(dual.Constants)
-        }
-        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+        given = self._constants.given
+        return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**self.__dict__, "_compiled": None}  # addresses
+        kept = {**self.__dict__, "_compiled": None, "_views": None}  # addresses
         del kept["_lock"]
         return kept
 
@@ -444,7 +518,7 @@ class Multipliers(nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         moved: dict[str, Any] = {name: self._buffers[name] for name in self._tensors()}
-        self._constants = replace(self._constants, **moved)
+        self._constants = self._constants.in_same_order(**moved)
         self._compiled = None
         self._is_on_cpu = self.rows.is_cpu
         return self

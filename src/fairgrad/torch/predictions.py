@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def best_class(scores: Tensor) -> Tensor:
-    """(N, classes) -> (N,) the class with the highest score."""
+def best_class(scores: Any) -> Any:
+    """(N, classes) -> (N,) the class with the highest score; of tensors or of arrays."""
     return scores.argmax(1)
 
 
@@ -68,9 +68,9 @@ class Reading:
     log_probabilities: Callable[[Tensor], Tensor] | None = None
 
     def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
-        """(N,) 1 where the prediction is wrong, else 0."""
+        """(N,) whether the prediction is wrong."""
         predicted = self.predict(scores)
-        return (predicted.reshape(-1) != label).long()
+        return predicted.reshape(-1) != label
 
     def refusal(self, scores: Tensor) -> str:
         """What to say of an input of the wrong shape."""

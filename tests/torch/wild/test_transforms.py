@@ -16,6 +16,7 @@ def refuses(criterion, call, error, match):
     """The call fails, changes nothing, and leaves a loss that trains as if nothing had been."""
     before, twin = state_of(criterion), make()
     twin.load_state_dict(before)
+    twin.state.is_compiled &= criterion.state.is_compiled
     with pytest.raises(error, match=match):
         call()
     assert is_same(before, state_of(criterion))
@@ -137,6 +138,7 @@ def test_expanded_tensors_are_read_as_they_are(compiled):
     """They have memory for one row only."""
     criterion, twin = make(), make()
     criterion.state.is_compiled &= compiled
+    twin.state.is_compiled &= compiled
     logits = torch.tensor([[0.0, 1.0]], requires_grad=True)
     one = torch.ones(1, dtype=torch.float64)
     expanded = logits.expand(N, 2), Y[1:2].expand(N), S[1:2].expand(N), one.expand(N)

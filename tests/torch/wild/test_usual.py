@@ -1,5 +1,7 @@
 """The shortcut that most steps of most trainings take, and batches that are not usual enough."""
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
@@ -59,14 +61,40 @@ SHORTCUT = {
 }
 
 
+ARRAYS = {"usual", "one row", "fewer rows than cells", "three columns", "no number"} | {
+    "every other column",
+    "columns first",
+    "every other row",
+    "targets to be ignored",
+}
+"""Batches that take the shortcut of NumPy, which reads memory of any layout."""
+
+
+@pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity"])
 @pytest.mark.parametrize("name", batches())
-def test_every_batch_moves_the_multipliers_as_tensor_operations_do(name):
-    own, other = make(), make()
-    other.state.is_compiled = False
+def test_every_batch_moves_the_multipliers_as_tensor_operations_do(name, measure, monkeypatch):
+    own, arrays, other = (make(measure=measure) for _ in range(3))
+    arrays.state.is_compiled = False
+    other.state._is_on_cpu = False  # noqa: SLF001 - as if it were elsewhere
+    longer_way = []
+    take = multipliers.Multipliers._array_factors  # noqa: SLF001 - a look inside
+
+    def watched(*args):
+        longer_way.append(args)
+        return take(*args)
+
+    monkeypatch.setattr(multipliers.Multipliers, "_array_factors", watched)
     loss, gradient = two_steps(own, batches()[name])
+    array_loss, array_gradient = two_steps(arrays, batches()[name])
     expected, expected_gradient = two_steps(other, batches()[name])
     assert is_on_shortcut(own) == (name in SHORTCUT)
+    assert (not longer_way) == (name in ARRAYS)
     assert not is_on_shortcut(other)
+    torch.testing.assert_close(array_loss, expected, equal_nan=True)
+    torch.testing.assert_close(array_gradient, expected_gradient, equal_nan=True)
+    torch.testing.assert_close(arrays.multipliers, other.multipliers)
+    torch.testing.assert_close(arrays.state.errors, other.state.errors)
+    torch.testing.assert_close(arrays.plain_loss, other.plain_loss, equal_nan=True)
     torch.testing.assert_close(loss, expected, equal_nan=True)
     torch.testing.assert_close(gradient, expected_gradient, equal_nan=True)
     torch.testing.assert_close(own.multipliers, other.multipliers)
@@ -131,8 +159,67 @@ def test_another_default_device_does_no_harm():
     assert [loss.item() for loss in criterion_losses] == expected.tolist()
 
 
-def test_a_state_of_another_precision_is_not_read_as_if_it_were_double():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_batch_without_rows_changes_nothing(compiled):
     criterion = make()
+    criterion.state.is_compiled &= compiled
+    train(linear(), criterion)
+    before = state_of(criterion)
+    loss = criterion(torch.zeros(0, 2, requires_grad=True), Y[:0], S[:0])
+    assert loss.isnan()
+    assert is_same(before, state_of(criterion))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_scores_of_another_shape_are_not_taken_for_classes(compiled):
+    """A loss of one's own may take any input; here each row has one score more."""
+
+    def own(scores, y):
+        return nn.functional.cross_entropy(scores[:, :, 0], y, reduction="none")
+
+    def predict(scores):
+        return scores[:, :, 0].argmax(1)
+
+    plain = FairLoss(own, Y, S, "equalized_odds", predict=predict, fairness_rate=0.3)
+    other = FairLoss(own, Y, S, "equalized_odds", predict=best_class, fairness_rate=0.3)
+    for criterion in (plain, other):
+        criterion.state.is_compiled &= compiled
+        for _ in range(2):
+            criterion(X[:, :2, None].clone().requires_grad_(), Y, S)
+    assert is_same(state_of(plain), state_of(other))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_copy_moves_on_by_itself(compiled):
+    """What arrays share with the state is not copied."""
+    criterion, twin = make(), make()
+    for own in (criterion, twin):
+        own.state.is_compiled &= compiled
+        train(linear(), own)
+    copied = copy.deepcopy(criterion)
+    train(linear(), copied)
+    assert is_same(state_of(criterion), state_of(twin))
+    train(linear(), criterion)
+    assert is_same(state_of(criterion), state_of(copied))
+    assert not is_same(state_of(criterion), state_of(twin))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_state_in_other_memory_is_read_there(compiled):
+    criterion, twin = make(), make()
+    for own in (criterion, twin):
+        own.state.is_compiled &= compiled
+        train(linear(), own)
+    criterion.load_state_dict(state_of(make()), assign=True)
+    criterion.state.rows.data = criterion.state.rows.data.clone()
+    train(linear(), criterion)
+    assert is_same(state_of(criterion), state_of(twin))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_state_of_another_precision_is_not_read_as_if_it_were_double(compiled):
+    criterion = make()
+    criterion.state.is_compiled &= compiled
     train(linear(), criterion)
     criterion.state.errors.data = criterion.state.errors.data.float()
     before = criterion.multipliers
