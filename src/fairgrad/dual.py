@@ -528,7 +528,7 @@ def _gaps(constants: Constants, errors: Array) -> Array:
     entries = constants.value * _take(errors, constants.cell, order.cell)
     rates = _sum_by(constants.row, entries, constants.c0.shape[0], order.row)
     share, rates = _in_blocks(constants, constants.share), _in_blocks(constants, rates)
-    rates -= _block_sums(constants, share * rates)
+    rates = rates - _block_sums(constants, share * rates)  # integers, if there are none
     return rates.reshape(-1)
 
 

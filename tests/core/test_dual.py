@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from problems import results
 
 from fairgrad import AtMost, Constraints, On, dual, fairness_levels
-from fairgrad.constraints import split_by_label
+from fairgrad.constraints import Coefficients, split_by_label
 from fairgrad.groups import Groups, group_rows
 from fairgrad.measures import MEASURES, constraints_of
 
@@ -398,3 +398,14 @@ def test_the_weights_are_the_gradient_of_the_lagrangian(epsilon):
     (torch.from_numpy(p) @ errors + (torch.from_numpy(multipliers) * violation).sum()).backward()
     weights = dual.cell_weights(constants, multipliers)
     np.testing.assert_allclose(p * weights, errors.grad.numpy())
+
+
+def test_with_a_constraint_on_nothing_all_weights_stay_1():
+    groups = Groups.from_counts({(0, "a"): 3, (1, "a"): 2, (0, "b"): 4, (1, "b"): 1})
+    none = Constraints(np.zeros(1), Coefficients.from_dense(np.zeros((1, 4))), by_label=True)
+    constants = dual.make_constants(none, groups, fairness_rate=0.5)
+    state = dual.start(constants, 2)
+    for _ in range(2):  # in the second step all cells were seen
+        state, weights = dual.step(constants, state, np.array([[1.0, 2, 3, 0], [2, 0, 1, 1]]))
+        np.testing.assert_array_equal(weights, np.ones(4))
+    np.testing.assert_allclose(state.errors, [2 / 3, 0.0, 1 / 4, 1.0], atol=1e-12)

@@ -193,8 +193,9 @@ class FittingRows:
         is_large = math.prod(self.X.shape) > FEW_NUMBERS
         if dtype is None and own == torch.float64 and is_large:
             single = scaling.in_single_precision(*parts)
-            if single is not None:
-                return TrainingTable.from_rows(single, self.everyone)
+            if single is not None:  # a tensor is not copied
+                X = single if sparse.issparse(single) else torch.from_numpy(single)
+                return TrainingTable.from_rows(X, self.everyone)
         if sparse.issparse(self.X):
             return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
         X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
