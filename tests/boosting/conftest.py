@@ -1,10 +1,13 @@
 """Tables on which groups differ, with a third attribute to be unknown in places."""
 
 import importlib
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from fairgrad import FairnessWarning
 
 
 def draw(n, seed=0):
@@ -26,6 +29,15 @@ def draw(n, seed=0):
         race=race,
         train=np.arange(n) < 2 * n // 3,
     )
+
+
+def fitted(model, X, y, s):
+    """The model, and what was said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=s)
+    assert all(one.filename == __file__ for one in caught)
+    return model, [str(one.message) for one in caught if one.category is FairnessWarning]
 
 
 CLASSIFIERS = {

@@ -1,7 +1,6 @@
 """A model fitted to all rows decides for each group as those of the folds did, or is not taken."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +14,8 @@ from fairgrad.boosting.judged import JudgedRounds, OtherDecisions, label_counts
 from fairgrad.evaluate import fairness_levels
 from fairgrad.groups import group_rows
 
+from .conftest import fitted
+
 
 def draw(n, seed):
     """People who differ in three yes-or-no questions: few trees give many of them one score."""
@@ -23,15 +24,6 @@ def draw(n, seed):
     X = (rng.random((n, 3)) < np.where(s == "b", 0.6, 0.3)[:, None]).astype(float)
     y = (X @ [1.0, 0.7, 0.4] + 0.3 * (s == "b") + rng.normal(size=n) > 1).astype(int)
     return X, y, s
-
-
-def fitted(model, X, y, s):
-    """The model, and what was said."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y, sensitive_features=s)
-    assert all(one.filename == __file__ for one in caught)
-    return model, [str(one.message) for one in caught if one.category is FairnessWarning]
 
 
 def worst_level(y, predicted, s):

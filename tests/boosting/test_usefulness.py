@@ -1,27 +1,17 @@
 """What nobody wants of fair trees is said, and small groups are set aside."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
 
-from fairgrad import FairnessWarning
 from fairgrad.evaluate import fairness_levels
+
+from .conftest import fitted
 
 SETTINGS = {"n_estimators": 20, "n_folds": 0}
 """Of the models that `make` makes here."""
-
-
-def fitted(model, X, y, s):
-    """The model, and what was said."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, y, sensitive_features=s)
-    assert all(one.filename == __file__ for one in caught)
-    return model, [str(one.message) for one in caught if one.category is FairnessWarning]
 
 
 def test_small_groups_are_in_no_constraint(make, hiring, tmp_path):
