@@ -298,7 +298,8 @@ def _decision_layers(model: FairDecisionClassifier, head: Head) -> nn.Sequential
     own_weight, own_bias = last.coef_, last.intercept_
     if last is not regression:  # its features are scaled first
         own_weight = own_weight / regression[0].scale_
-        own_bias = own_bias - own_weight @ regression[0].mean_
+        if regression[0].with_mean:
+            own_bias = own_bias - own_weight @ regression[0].mean_
     weight, bias = torch.from_numpy(own_weight), torch.from_numpy(own_bias)
     if len(weight) == 1:  # two cells that have rows
         weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
