@@ -360,9 +360,9 @@ class JudgedDecisions:
         cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
         return counted, float(cost.sum())
 
-    def levels(self, decided: Ints) -> Floats:
-        """(J,) levels of all parts, of decided labels."""
-        pairs = zip(self.parts, self.judged(decided)[0], strict=True)
+    def levels(self, counted: Sequence[Floats]) -> Floats:
+        """(J,) levels of all parts, from what was counted of decided labels."""
+        pairs = zip(self.parts, counted, strict=True)
         return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
 
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
@@ -438,9 +438,7 @@ class DecisionProblem(JudgedDecisions):
     def _judged(self, net: Floats, pulls: tuple[Floats, ...], decided: Ints) -> Decision:
         cells, error = self.judged(decided)
         worst = self.figures(cells, np.array([error])).worst[0]
-        pairs = zip(self.parts, cells, strict=True)
-        levels = np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
-        return Decision(net, pulls, levels, error, float(worst))
+        return Decision(net, pulls, self.levels(cells), error, float(worst))
 
     @cached_property
     def pull_matrices(self) -> list[Floats]:

@@ -261,7 +261,7 @@ class _Search:
         it at once.
         """
         problem = self.problem
-        level = problem.levels(scores.argmax(0))
+        level = problem.levels(problem.judged(scores.argmax(0))[0])
         lower, upper = (
             np.concatenate([getattr(part, side) for part in problem.parts])
             for side in ("lower", "upper")

@@ -96,7 +96,10 @@ def fit_certified(
             warnings.simplefilter("always", FairnessWarning)
             own = copy.copy(trial).set_params(epsilon=epsilon).fit(X_train, y_train, **given)
         models.append(own)
-        faults.append(caught)
+        faults.append([one for one in caught if issubclass(one.category, FairnessWarning)])
+        for other in caught:
+            if not issubclass(other.category, FairnessWarning):
+                warnings.warn(other.message, other.category, stacklevel=3)
     audits = [audit(one, compared) for one in models]
     candidacy = likeliest(audits, len(fresh[1]), model.cost_matrix)
     chosen = models[candidacy.position]
@@ -104,5 +107,5 @@ def fit_certified(
     if not found.is_certified:
         raise ValueError(found.sentence)
     for fault in faults[candidacy.position]:
-        warnings.warn(fault.message, fault.category, stacklevel=4)
+        warnings.warn(fault.message, fault.category, stacklevel=3)
     return chosen, found

@@ -415,7 +415,7 @@ class _Search:
 
     def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
         """(J,) by how much levels should change, and which are beyond their bounds or near them."""
-        level = self.problem.levels(model.decided)
+        level = self.problem.levels(self.problem.judged(model.decided)[0])
         inside = np.minimum(INSIDE, 0.25 * (self.upper - self.lower))
         change = np.clip(level, self.lower + inside, self.upper - inside) - level
         return change, np.minimum(self.upper - level, level - self.lower) < NEAR

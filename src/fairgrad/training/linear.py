@@ -84,6 +84,7 @@ class LinearEpochs:
         factors = plan.rate_factor(np.arange(n_steps) / n_steps)
         self.factors = torch.from_numpy(factors).view(plan.epochs, -1)
         first = n_steps - round(plan.average_last * n_steps)
+        self.features = _features(stack.table, network.shape.n_features)
         self.streams = [
             LinearStream(self, stream, first_averaged=first) for stream in range(stack.n_streams)
         ]
@@ -166,7 +167,7 @@ class LinearStream:
         self.slots = empty(n_slots, n_state)
         ignores = fairness.ignores_labels
         optimizer = stack.optimizer
-        weight, (X, offset, factor) = table.weight, self._features(table)
+        weight, (X, offset, factor) = table.weight, epochs.features
         self.multipliers_now = start["multipliers"].numpy()
         sizes = (
             self.n_features,
@@ -204,21 +205,6 @@ class LinearStream:
             self.slots,
         )
         self.models = linear_models(self.step, sizes, arrays)
-
-    def _features(self, table: TrainingTable) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows to read, and what weights take over of their scaling: offset and factor.
-
-        They are those of the table, if weights can take it over; else a scaled copy. Rows are read
-        up to a whole number of vectors, into the next row (of the last one there is a copy with
-        room after it). Rows of few features have room of their own.
-        """
-        rows, (offset, scale), d = table.raw, table.scaling, self.n_features
-        if not can_fold(offset.numpy(), scale.numpy(), str(table.dtype).removeprefix("torch.")):
-            rows, offset, scale = table.X, torch.zeros_like(offset), torch.ones_like(scale)
-        n_more = -d % VECTOR[table.dtype]
-        if n_more > d:
-            rows = torch.nn.functional.pad(rows, (0, n_more))
-        return rows, offset, 1 / scale
 
     def epoch(self, epoch: int, place: int, factors: Tensor) -> bool:
         """Trains one epoch; the one before is judged into this place, unless it is negative."""
@@ -272,3 +258,19 @@ class LinearStream:
         """(T, P): the weights of all outputs, then their biases."""
         weight = joined[:, :, : self.n_features].reshape(self.n_members, -1)
         return torch.cat([weight, joined[:, :, self.n_features]], dim=1)
+
+
+def _features(table: TrainingTable, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows to read, and what weights take over of their scaling: offset and factor.
+
+    They are those of the table, if weights can take it over; else a scaled copy. Rows are read up
+    to a whole number of vectors, into the next row (of the last one there is a copy with room after
+    it). Rows of few features have room of their own.
+    """
+    rows, (offset, scale) = table.raw, table.scaling
+    if not can_fold(offset.numpy(), scale.numpy(), str(table.dtype).removeprefix("torch.")):
+        rows, offset, scale = table.X, torch.zeros_like(offset), torch.ones_like(scale)
+    n_more = -n_features % VECTOR[table.dtype]
+    if n_more > n_features:
+        rows = torch.nn.functional.pad(rows, (0, n_more))
+    return rows, offset, 1 / scale
