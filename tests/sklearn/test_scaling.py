@@ -90,6 +90,14 @@ class TestPrecision:
             double.predict_proba(table[0]), single.predict_proba(table[0]), atol=1e-4
         )
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("columns", [1, -1])
+    def test_views_with_negative_strides(self, table, dtype, columns):
+        X, y, s = table[0].astype(dtype)[::-1, ::columns], table[1][::-1], table[2][::-1]
+        expected = self.fitted(X.copy(), (X, y, s), max_iter=2).predict_proba(X)
+        found = self.fitted(X, (X, y, s), max_iter=2).predict_proba(X)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
     def test_features_far_from_0_lose_nothing(self, table):
         """In single precision such dates, in seconds, would be rounded to two minutes."""
         near = self.fitted(table[0], table, max_iter=5)

@@ -203,7 +203,8 @@ class FittingRows:
         if sparse.issparse(self.X):
             return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
         X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
-        X = torch.from_numpy(X if X.flags.writeable else X.copy())
+        as_it_is = X.flags.writeable and min(X.strides) >= 0  # what PyTorch can share
+        X = torch.from_numpy(X if as_it_is else X.copy())
         return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own, scaling=scaling)
 
 
