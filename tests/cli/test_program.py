@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from importlib.metadata import version
 
 import pandas as pd
 
-from fairgrad.cli.options import MEASURES
+from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
 
 
@@ -130,3 +131,18 @@ def test_a_program_that_calls_it_keeps_its_own_signals():
         "    assert [signal.getsignal(one) for one in both] == before, given\n"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_a_closed_output_is_an_error():
+    """The result would be lost, so nothing is computed."""
+    command = f"exec {sys.executable} -m fairgrad.cli data list >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "standard output is closed" in done.stderr
+
+
+def test_the_help_shows_values_that_can_be_typed(here):
+    """Every word of a choice in the help is accepted as it stands there."""
+    shown = re.search(r"--tolerance NUMBER\|(\w+)", here("audit", "--help").check().out)
+    for typed in (shown[1], shown[1].upper()):
+        assert parse_tolerance(typed) == "four_fifths"

@@ -108,6 +108,8 @@ def main(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign gets another one
             stream.reconfigure(errors=HANDLER)
+    if sys.stdout is None:  # closed by the shell, as in `fairgrad audit ... >&-`
+        _fail("The standard output is closed, so the result would be lost; redirect it to a file.")
     with _own_signals(is_called=arguments is not None):
         code = _run(arguments, command, name)
     sys.exit(code if isinstance(code, int) else 0)

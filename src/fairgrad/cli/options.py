@@ -98,8 +98,8 @@ def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
 
 def parse_tolerance(value: str | float) -> float | str:
     """A number from 0 to 1, or the 80 % rule."""
-    if value == "four_fifths":
-        return value
+    if str(value).lower() == "four_fifths":
+        return "four_fifths"
     try:
         number = float(value)
     except ValueError:
@@ -319,7 +319,7 @@ def frontier_options(points: str) -> Callable[[F], F]:
 tolerance_option = click.option(
     "--tolerance",
     type=parse_tolerance,
-    metavar="NUMBER|FOUR_FIFTHS",
+    metavar="NUMBER|four_fifths",
     default="0.05",
     show_default=True,
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
