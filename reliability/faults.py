@@ -11,7 +11,6 @@ import importlib
 import os
 import random
 import resource
-import shutil
 import signal
 import stat
 import sys
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
 USED = (
-    "fairgrad.cli.outcome", "fairgrad.cli.streamed", "fairgrad.cli.counted", "fairgrad.cli.subject",
+    "fairgrad.cli.outcome", "fairgrad.cli.counted", "fairgrad.cli.subject",
     "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
     "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.matching", "duckdb", "pooch",
     "skops.io", "vl_convert",
@@ -210,36 +209,6 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
     return results
 
 
-def stream_killed(folder: Path, n: int) -> dict[str, Trials]:
-    """`fit --stream`, killed n times; it goes on to the model that it would have been."""
-    table, found, out = people(folder, 20_000), Trials(), folder / "out"
-    kept = out.with_name(f"{out.name}.checkpoint")
-    command = ("fit", table, *NAMED, "--stream", "--epochs", 5, "--no-plain", "--out")
-    took, whole = _seconds(program(*command, folder / "whole")), _scores(folder / "whole")
-    chance = random.Random(4)  # noqa: S311 - moments, not secrets
-    for kill in range(n + 1):
-        again = ("--resume",) if kept.exists() else ()
-        running = start(program(*command, out, *again))
-        if kill < n:
-            time.sleep(chance.uniform(0, took))
-            running.end(signal.SIGKILL)
-            found.check("fit --stream", lambda: whole_model(out) and _scores(out) == whole)
-        else:  # nobody disturbs the last one
-            code, said = running.end()
-            found.check(f"the last run: {code} {said[-200:]}", lambda: _scores(out) == whole)
-        if out.exists():  # all is done: from the start
-            shutil.rmtree(kept, ignore_errors=True)
-            remove(out)
-    found.leaves_nothing(folder, {table.name, "whole"}, hidden=True)
-    return {"fit --stream, kill -9": found}
-
-
-def _scores(folder: Path) -> list[Any]:
-    """What a model says of some people."""
-    rows = pd.DataFrame(np.random.default_rng(1).normal(size=(9, 4)), columns=list("abcd"))
-    return list(np.asarray(load_model(folder, list("abcd")).scores(rows)[0]).tolist())
-
-
 def stopped(folder: Path, n: int) -> dict[str, Trials]:
     """SIGTERM and Ctrl-C at n moments each: code 130, and it is said whether there is a model."""
     table, results = people(folder), {}
@@ -347,7 +316,6 @@ def remove(path: Path) -> None:
 
 KINDS: Sequence[tuple[Callable[[Path, int], dict[str, Trials]], float]] = (
     (killed, 1.0),
-    (stream_killed, 1.0),
     (stopped, 0.4),
     (no_room, 0.4),
     (at_once, 0.2),

@@ -1,4 +1,4 @@
-"""``python -m fairgrad``, the same as ``fairgrad``; what ``torchrun`` starts."""
+"""``python -m fairgrad``, the same as ``fairgrad``."""
 
 from fairgrad.cli.app import main
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,6 @@ from fairgrad.checks import check_count, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
     from fairgrad.groups import Ints
 
@@ -169,53 +166,3 @@ def _dealt(cell: Ints, random_state: Any) -> tuple[Ints, Ints, Ints]:
     order = order[np.argsort(cell[order], kind="stable")]
     _, index, size = np.unique(cell[order], return_inverse=True, return_counts=True)
     return order, size[index], np.arange(n) - (np.cumsum(size) - size)[index]
-
-
-TRAINING_PART, VALIDATION_PART, TEST_PART = range(3)
-"""What `hashed_parts` calls the three parts."""
-
-MIX_START, MIX_END = 0x9E3779B97F4A7C15, 31
-MIX_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-"""Constants of splitmix64 (Steele, Lea and Flood, 2014); `fairgrad.tables.sql` has them in SQL."""
-
-
-def row_key(name: str, seed: int) -> int:
-    """Where the hashes of a file's rows start: 64 bits of its name and the seed."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
-
-
-def part_limits(test: float = TEST, validation: float = VALIDATION) -> tuple[int, int]:
-    """Hashes below the first are of test rows, others below the second of validation rows."""
-    check_number("test", test, below=1.0)
-    return int(test * 2**64), int((test + (1 - test) * validation) * 2**64)
-
-
-def hashed_parts(
-    key: int, first: int, n: int, *, test: float = TEST, validation: float = VALIDATION
-) -> NDArray[np.int8]:
-    """The parts of n consecutive rows of a file, for tables that nobody holds as a whole.
-
-    A row's part depends on its file, its number there and the seed alone, so that all who read the
-    table agree, in whatever order they do. It is the row's place that is hashed and not what it
-    holds: rows that are alike would else all be in one part.
-
-    Args:
-        key: of the file, as `row_key` gives it.
-        first: number of the first row in the file, from 0.
-        n: how many rows.
-        test: share of the test rows.
-        validation: share of the validation rows among the others.
-
-    Example:
-        >>> parts = hashed_parts(row_key("a.parquet", 0), 0, 10_000)
-        >>> np.bincount(parts).tolist()
-        [5978, 2004, 2018]
-    """
-    with np.errstate(over="ignore"):
-        z = np.arange(first, first + n, dtype=np.uint64) + np.uint64((key + MIX_START) % 2**64)
-        for shift, factor in MIX_ROUNDS:
-            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-        z ^= z >> np.uint64(MIX_END)
-    is_test, is_held = (z < np.uint64(limit) for limit in part_limits(test, validation))
-    parts = np.where(is_test, TEST_PART, np.where(is_held, VALIDATION_PART, TRAINING_PART))
-    return parts.astype(np.int8)

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import sys
 
 import pytest
 
@@ -69,7 +68,6 @@ def test_a_folder_replaces_the_earlier_one_with_all_its_files(tmp_path):
 
 def test_who_is_stopped_says_what_is_there_already(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(files, "WRITTEN", [])
-    monkeypatch.delitem(sys.modules, "fairgrad.cli.streamed", raising=False)
 
     def said():
         with pytest.raises(SystemExit, match="130"):

@@ -191,15 +191,11 @@ def _fail(message: str) -> NoReturn:
 
 
 def _stop(*_: object) -> NoReturn:
-    streamed = sys.modules.get("fairgrad.cli.streamed")  # others keep nothing on the way
-    kept = None if streamed is None else streamed.kept_so_far()
     what = "nothing was written."
     files = sys.modules.get("fairgrad.files")
     written = [] if files is None else files.WRITTEN
     if written:  # the end was near
         others = f" and {len(written) - 1} more" if written[1:] else ""
         what = f"{written[-1]}{others} had been written."
-    if kept is not None:
-        what = f"the training so far is in {kept}; the same command with --resume goes on with it."
     click.echo(f"\nStopped; {what}", err=True)
     sys.exit(STOPPED)

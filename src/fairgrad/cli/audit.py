@@ -206,7 +206,7 @@ def _audit_model(given: Mapping[str, Any]) -> AuditedSubject:
     columns = model_columns(model, given["sensitive"])
     own: dict[str, Any] = {}
     is_stored = False
-    if counts_predictions(given, model):
+    if counts_predictions(given):
         people, predicted = predicted_people(model, columns, given, reading)
     else:
         people, predicted, scores, is_stored = _predicted_rows(model, columns, given, reading)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counted import RowCounts
-from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large
 from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
-from fairgrad.splitting import TEST_PART
 from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
@@ -39,10 +35,9 @@ from fairgrad.tables.scan import (
     run_watched,
 )
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
-from fairgrad.tables.stored import stored_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.tables.dialect import ReadingOptions
@@ -270,20 +265,9 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return found
 
 
-def counts_predictions(given: Mapping[str, Any], model: SavedModel) -> bool:
-    """Whether the rows of a table are predicted by a model and counted, and not held.
-
-    Raises:
-        ValueError: if they must be, and an option needs the rows.
-    """
+def counts_predictions(given: Mapping[str, Any]) -> bool:
+    """Whether the rows of a table are predicted by a model and counted, and not held."""
     needs = [name for name in ("score", "weight", "over", "search") if given[name]]
-    if given["held_out"] and model.held_out:
-        if needs:
-            raise ValueError(
-                f"--{needs[0]} needs the rows held out, which this model was trained to count; "
-                "leave out one of both"
-            )
-        return True
     return not needs and not given["held_out"] and is_large(given["table"])
 
 
@@ -308,7 +292,8 @@ def predicted_people(
     decimal = "."
     said: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
-    for piece in _pieces(model, given, [*keys, *model.needed], reading):
+    needed = list(dict.fromkeys([*keys, *model.needed]))
+    for piece in pieces(table, needed, texts=True, options=reading):
         decimal = str(piece.attrs.get("decimal", "."))
         said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
         scores, found = model.scores(piece, reading.missing)
@@ -347,27 +332,6 @@ def predicted_people(
         counts=RowCounts(times.astype(np.float64)),
     )
     return people, people.frame[PREDICTED].to_numpy(dtype=object)
-
-
-def _pieces(
-    model: SavedModel, given: Mapping[str, Any], columns: Sequence[str], reading: ReadingOptions
-) -> Iterator[pd.DataFrame]:
-    """The rows of a table as `predict` reads them: all, or those that were held out."""
-    table, needed = given["table"], list(dict.fromkeys(columns))
-    if not given["held_out"]:
-        yield from pieces(table, needed, texts=True, options=reading)
-        return
-    if not same_data(table, model.provenance):
-        raise ValueError(
-            f"--held-out: {table_name(table)} is not the table this model was judged on"
-        )
-    seed, test = int(model.held_out["seed"]), float(model.held_out["share"])
-    with tempfile.TemporaryDirectory() as folder:
-        stored = stored_table(table, Path(folder) / "rows", reading, seed, test=test)
-        for piece, part in stored.read(stored.groups, needed):
-            rows = piece[part == TEST_PART].reset_index(drop=True)
-            rows.attrs |= piece.attrs
-            yield rows
 
 
 def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:

@@ -32,16 +32,6 @@ from fairgrad.cli import options
 @options.tolerance_option
 @options.certify_option
 @options.min_group_option
-@click.option(
-    "--stream",
-    is_flag=True,
-    help="Read the table in passes instead of holding it; large tables always are, if they can be.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with a training in passes that was stopped, from OUT.checkpoint.",
-)
 @click.option("-o", "--out", metavar="FOLDER", required=True, help="Folder to write.")
 @options.force_option
 @options.fail_on_option
@@ -56,11 +46,6 @@ def fit(**given: Any) -> int:
     Boosted trees also train on the validation rows, unless --max-unfairness or --min-accuracy
     chooses among them. Tables under 2,000 rows are audited by cross-validation (see --folds).
 
-    A table of any size can be trained on: with --stream, and if it is large (100 million values in
-    Parquet files, or 1 GB of text) and no option needs all rows at once, it is read in passes, and
-    the test rows are drawn by a hash of their place. Then `torchrun --nproc-per-node 2 -m fairgrad
-    fit ...` trains with two processes, and --resume goes on with a training that was stopped.
-
     With --certify the model is chosen on the validation rows among many, so that it is likely to
     pass, and the test rows, which nothing has looked at, decide once whether it is certified.
 
@@ -71,12 +56,10 @@ def fit(**given: Any) -> int:
     from fairgrad.cli.request import (  # noqa: PLC0415 - keeps --help quick
         UNFAIR_CODE,
         exit_code,
-        is_streamed,
         read_request,
     )
 
     columns, settings, target = read_request(given)
-    streamed = is_streamed(given, columns, settings)
     assert target is not None  # noqa: S101 - the option is required
     from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
     from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
@@ -86,21 +69,10 @@ def fit(**given: Any) -> int:
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
     progress = terminal.no_progress if given["as_json"] else terminal.progress
-    kept = None
-    if streamed:
-        from fairgrad.cli.streamed import fit_stream  # noqa: PLC0415 - as above
-
-        found, kept = fit_stream(given, columns, settings, target, progress=progress)
-        if found is None:  # another process writes the model
-            return 0
-        outcome = found
-    else:
-        outcome = fit_table(given, columns, settings, progress=progress)
+    outcome = fit_table(given, columns, settings, progress=progress)
     with whole_folder(target) as folder:
         write_outcome(outcome, folder, table_name(given["table"]))
         files = sorted(file.name for file in folder.iterdir())
-    if kept is not None:
-        kept.clear()
     if given["as_json"]:
         terminal.show_json(terminal.outcome_json(outcome, given["out"], files))
     else:

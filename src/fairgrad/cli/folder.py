@@ -66,7 +66,6 @@ class SavedModel:
         groups: what is known of the sensitive columns, if it looks at them to predict.
         missing: texts that meant a missing value in training, besides the usual ones.
         provenance: what it rests on, as plain values; empty for models of older versions.
-        held_out: the seed and the share of the test rows, if these were drawn by hashes.
     """
 
     pipeline: Any
@@ -77,7 +76,6 @@ class SavedModel:
     groups: Sequence[TrainedFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
-    held_out: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> list[str]:
@@ -138,7 +136,6 @@ class SavedModel:
             "uses_sensitive": self.columns.use_sensitive,
             "missing": list(self.missing),
             "provenance": self.provenance,
-            "held_out": self.held_out,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
             "groups": [asdict(feature) for feature in self.groups],
@@ -256,7 +253,6 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         groups,
         tuple(known.get("missing", ())),
         known.get("provenance", {}),
-        known.get("held_out", {}),
     )
 
 

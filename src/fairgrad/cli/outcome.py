@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.cli.prepared import PreparedTable, TableFacts
+    from fairgrad.cli.prepared import PreparedTable
     from fairgrad.cli.request import ModelSettings
     from fairgrad.cli.training import TrainedModels
     from fairgrad.tables.roles import ColumnRoles
@@ -115,7 +115,7 @@ class AuditedModel:
     model: SavedModel
     trained: TrainedModels
     audit: Audit
-    prepared: TableFacts
+    prepared: PreparedTable
     settings: ModelSettings
     judged: JudgedRows | None
     source: Provenance
@@ -271,7 +271,7 @@ def audit_models(
 
 
 def full_audit(
-    prepared: TableFacts, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
+    prepared: PreparedTable, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
 ) -> Audit:
     """The audit that is kept with a model: the usual measures stand beside those asked for.
 
@@ -293,7 +293,7 @@ def full_audit(
 
 
 def audited(
-    prepared: TableFacts,
+    prepared: PreparedTable,
     settings: ModelSettings,
     trained: TrainedModels,
     audit: Audit,
@@ -334,6 +334,5 @@ def audited(
         prepared.groups,
         prepared.missing,
         source.to_dict(),
-        prepared.held_out,
     )
     return AuditedModel(model, trained, audit, prepared, settings, judged, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -78,50 +78,6 @@ class RowTotals(NamedTuple):
     from_file: bool = False
 
 
-class TableFacts(Protocol):
-    """What is told of a table after a training, whether it was held in memory or not."""
-
-    @property
-    def columns(self) -> ColumnRoles:
-        """The role of each column."""
-
-    @property
-    def features(self) -> list[TrainedFeature]:
-        """What is known of each feature."""
-
-    @property
-    def labels(self) -> list[str]:
-        """Values of the target, the desirable one last."""
-
-    @property
-    def desirable(self) -> str | None:
-        """The desirable label; None if there are several and none was named."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know about the table."""
-
-    @property
-    def encoder(self) -> Any:
-        """The fitted encoder of features."""
-
-    @property
-    def groups(self) -> Sequence[TrainedFeature]:
-        """What is known of the sensitive columns, for a model that looks at them."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Texts that mean a missing value."""
-
-    @property
-    def totals(self) -> RowTotals:
-        """How many rows there are."""
-
-    @property
-    def held_out(self) -> dict[str, Any]:
-        """How the test rows can be found again, if no file names them."""
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedTable:
     """A table split into three parts and encoded; the table itself is no longer needed.
@@ -156,11 +112,6 @@ class PreparedTable:
     folds: tuple[PreparedTable, ...] = ()
     from_file: bool = False
     missing: tuple[str, ...] = ()
-
-    @property
-    def held_out(self) -> dict[str, Any]:
-        """Nothing: a file names the test rows."""
-        return {}
 
     @property
     def totals(self) -> RowTotals:

@@ -5,7 +5,6 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.reading import column_names, is_parquet, stored_values, table_files
 from fairgrad.tables.roles import ColumnRoles
-from fairgrad.tables.scan import has_duckdb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -280,36 +278,6 @@ def read_plan(given: Mapping[str, Any]) -> JudgingPlan:
 
 LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
 """Values of Parquet files, or bytes of text files, from which on rows are not held."""
-
-
-def is_streamed(given: Mapping[str, Any], columns: ColumnRoles, settings: ModelSettings) -> bool:
-    """Whether `fit` reads the table in passes, instead of holding it.
-
-    Raises:
-        ValueError: if that was asked for, together with what needs all rows at once.
-    """
-    is_team = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    asked = "--stream" if given["stream"] else "--resume" if given["resume"] else ""
-    asked = asked or ("torchrun" if is_team else "")
-    needs = {
-        "--test": given["test"],
-        "--folds": given["folds"],
-        "--certify": settings.certify,
-        "--max-unfairness": settings.max_unfairness is not None,
-        "--min-accuracy": settings.min_accuracy is not None,
-        "--grid paper": settings.paper_grid,
-        "--model lightgbm": settings.grows_trees,
-        f"--method {settings.method}": settings.method != "gradient",
-        "--use-sensitive": columns.use_sensitive,
-        "--cost": settings.costs,
-    }
-    unfit = [option for option, value in needs.items() if value]
-    if asked and unfit:
-        raise ValueError(
-            f"{unfit[0]} needs all rows at once, and {asked} reads them in passes; leave out one "
-            "of them"
-        )
-    return bool(asked) or (not unfit and has_duckdb() and is_large(given["table"]))
 
 
 def is_large(table: TableSource) -> bool:

@@ -24,7 +24,7 @@ from fairgrad.usefulness import FairnessWarning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fairgrad.cli.prepared import PreparedTable, TableFacts
+    from fairgrad.cli.prepared import PreparedTable
     from fairgrad.cli.request import ModelSettings
     from fairgrad.tables.roles import ColumnRoles
 
@@ -286,7 +286,7 @@ def _likely_certified(
 
 
 def audit_as_asked(
-    prepared: TableFacts, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
+    prepared: PreparedTable, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
 ) -> Audit:
     """An audit by the measures that were asked for."""
     return Audit(
@@ -345,7 +345,9 @@ def _choose(frontier: Frontier, settings: ModelSettings) -> TrainedModels:
     return TrainedModels(models[chosen], models[int(points["epsilon"].argmax())], frontier, chosen)
 
 
-def network(prepared: TableFacts, settings: ModelSettings, **parameters: Any) -> FairGradClassifier:
+def network(
+    prepared: PreparedTable, settings: ModelSettings, **parameters: Any
+) -> FairGradClassifier:
     """An unfitted classifier with the settings that all ways of training share."""
     shared: dict[str, Any] = {
         "fairness_measure": settings.measure_on(prepared.columns.sensitive),

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairgrad.splitting import MIX_END, MIX_ROUNDS, MIX_START, part_limits
 from fairgrad.tables.roles import cut_names
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 N_ROWS, SQUARES, LEAST = "n_rows", "squared_weight", "least_weight"
 """Columns of the answer: how many rows, the sum of squared weights, and the smallest weight."""
 
-ROW_HASH = "fairgrad_row_hash"
-"""The column of rows' hashes in `parts_sql`."""
 
 INFINITE = "infinite"
 """The group of numbers that are infinite, which are refused."""
@@ -219,35 +216,3 @@ def quoted_text(value: str) -> str:
     """A text in SQL."""
     doubled = value.replace("'", "''")
     return f"'{doubled}'"
-
-
-def parts_sql(table: str, keys: Mapping[str, int], part: str, *, test: float) -> str:
-    """Rows of Parquet files in duckdb's SQL, with their part as `hashed_parts` numbers it.
-
-    There is one more column, `ROW_HASH`, whose lowest values are those of test rows.
-
-    Args:
-        table: what stands behind FROM; it has the columns `filename` and `file_row_number`.
-        keys: the key of each file, by its path.
-        part: name of the new column, in quotes.
-        test: share of the test rows.
-    """
-    listed = ", ".join(f"({quoted_text(path)}, {key}::UHUGEINT)" for path, key in keys.items())
-    cut = f"& {2**64 - 1}::UHUGEINT)::UBIGINT AS {ROW_HASH}"
-    # Paths and names are quoted; all else are numbers of ours.
-    found = (
-        f"(SELECT stored.* EXCLUDE (filename, file_row_number), "  # noqa: S608 - see above, as below
-        f"((file_key + {MIX_START}::UHUGEINT + file_row_number::UHUGEINT) {cut} "
-        f"FROM {table} AS stored JOIN (VALUES {listed}) AS files (file_path, file_key) "
-        "ON filename = file_path)"
-    )
-    for shift, factor in MIX_ROUNDS:
-        mixed = f"(xor({ROW_HASH}, {ROW_HASH} >> {shift})::UHUGEINT * {factor}::UHUGEINT {cut}"
-        found = f"(SELECT * REPLACE ({mixed}) FROM {found})"  # noqa: S608
-    last = f"xor({ROW_HASH}, {ROW_HASH} >> {MIX_END}) AS {ROW_HASH}"
-    found = f"(SELECT * REPLACE ({last}) FROM {found})"  # noqa: S608
-    first, second = part_limits(test)
-    return (
-        f"(SELECT *, CASE WHEN {ROW_HASH} < {first}::UBIGINT THEN 2 "  # noqa: S608
-        f"WHEN {ROW_HASH} < {second}::UBIGINT THEN 1 ELSE 0 END AS {part} FROM {found})"
-    )

@@ -167,11 +167,6 @@ class Evaluation:
         multipliers = self.fairness.net_multipliers.numpy()
         return self.history(counts.numpy()[None], loss.numpy()[None], multipliers[None])
 
-    def take_rows(self, table: TrainingTable) -> None:
-        """Judges all rows of another table from now on, which the stack has taken as well."""
-        self.table = table
-        self.streams = Streams([table.every_row] * self.n_streams, [0] * self.n_streams, self.piece)
-
     def counted(self, network: Network) -> tuple[Tensor, Tensor]:
         """What `history` takes of one epoch: (M, 2 or 1 + L, K) counts, (M,) sums of losses."""
         n_outcomes = self.fairness.n_outcomes

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairgrad.groups import Groups, Ints
-    from fairgrad.torch.processes import Processes
     from fairgrad.training.plan import Member
     from fairgrad.training.table import TrainingTable
 
@@ -62,10 +61,7 @@ class StackedFairness:
         ignores_labels: (M,) whose measure does not look at the label although the cells are by
             label; None if nobody's.
         n_outcomes: 1 for measures of errors, else the number of labels, whose predictions count.
-        processes: those whose rows count as well; None if this one is alone.
     """
-
-    processes: Processes | None = None
 
     def __init__(
         self, table: TrainingTable, members: Sequence[Member], rows: Sequence[Ints]
@@ -138,9 +134,9 @@ class StackedFairness:
             weight = wrong.new_ones((), dtype=self.cells.dtype)
             weight = weight if batch.weight is None else batch.weight[:, None]
             return (weight / divisor).expand(len(wrong), 1, wrong.shape[-1])
-        counts = self._of_all(batch.count(wrong))
+        counts = batch.count(wrong)
         weights = self.step(counts.view(-1, 2, batch.n_cells))
-        return batch.spread(weights.view(*wrong.shape[:2], -1) / self._divisor(batch, counts))
+        return batch.spread(weights.view(*wrong.shape[:2], -1) / self._divisor(batch))
 
     def row_targets(self, batch: CellBatch, predicted: Tensor) -> Tensor:
         """What each label of each row weighs: ``t[cell of i, l] * weight_i / sum of weights``.
@@ -155,40 +151,15 @@ class StackedFairness:
             (S, T, L, B).
         """
         streams, members, n = predicted.shape
-        counts = self._of_all(batch.count_labels(predicted, self.n_outcomes))
+        counts = batch.count_labels(predicted, self.n_outcomes)
         weights = self.step(counts.view(-1, 1 + self.n_outcomes, batch.n_cells))
         weights = weights.view(streams, members * self.n_outcomes, -1)
-        spread = batch.spread(weights / self._divisor(batch, counts))
+        spread = batch.spread(weights / self._divisor(batch))
         return spread.view(streams, members, self.n_outcomes, n)
 
-    def step_without_rows(self) -> bool:
-        """A step of a process that has no rows left; whether another one has."""
-        shape = (self.n_members, 1 + self.n_outcomes, self.cells.n_cells)
-        counts = torch.zeros(shape if self.is_active else (1,), dtype=torch.float64)
-        counts = self._of_all(counts)
-        if not counts.any():
-            return False
-        if self.is_active:
-            self.step(counts)
-        return True
-
-    def _of_all(self, counts: Tensor) -> Tensor:
-        """Counts of the rows of all processes."""
-        if self.processes is None:
-            return counts
-        summed = counts.double().contiguous()
-        self.processes.sum(summed)
-        return summed.to(counts.dtype)
-
-    def _divisor(self, batch: CellBatch, counts: Tensor | None = None) -> Tensor | int:
-        """The sum of the rows' weights, by stream; `counts` are those of all processes."""
+    def _divisor(self, batch: CellBatch) -> Tensor | int:
+        """The sum of the rows' weights, by stream."""
         total = batch.total
-        if self.processes is not None:
-            if counts is None:
-                total = self._of_all(torch.as_tensor(total, dtype=torch.float64).reshape(-1))
-                total = total.to(self.cells.dtype)[:, None, None]
-            else:
-                total = counts[:, :1].sum((2, 3))[:, :, None]
         # Streams that have run out weigh nothing.
         return total.clamp(min=dual.NOTHING) if isinstance(total, Tensor) else total
 

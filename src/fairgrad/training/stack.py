@@ -23,7 +23,7 @@ from fairgrad.training.evaluation import (
     residual,
     soft_residual,
 )
-from fairgrad.training.fairness import StackCells, StackedFairness
+from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.networks import ModuleStack, build
 from fairgrad.training.optimizers import OPTIMIZERS
 from fairgrad.training.plan import Shape
@@ -202,25 +202,12 @@ class Stack:
         """What judges the models on some rows of a table, those of each stream."""
         return Evaluation(table, self.members, rows, self.fairness, self._widest)
 
-    def take_rows(self, table: TrainingTable) -> None:
-        """Goes on with the rows of another table, of the same labels and groups."""
-        self.table = table
-        self.fairness.cells = StackCells(table, by_label=self.fairness.cells.n_label_rows > 1)
-        self.evaluation.take_rows(table)
-
     def step(self, indices: RowBatch, factor: float) -> None:
         """One step on one batch of every stream; `factor` multiplies the learning rates."""
         row, valid = indices
         scores, pull = self.network.forward(self.table.take(row), valid)
         by_stream = scores.view(self.n_streams, -1, *scores.shape[1:])
         gradient = pull(self.objective(by_stream, indices).view(scores.shape))
-        self.descend(gradient, factor)
-
-    def descend(self, gradient: Tensor, factor: float) -> None:
-        """A step down the gradient by the parameters, that of all processes together."""
-        if self.fairness.processes is not None:
-            gradient = gradient.contiguous()
-            self.fairness.processes.sum(gradient)
         self.optimizer.step(self.network.parameters, gradient, factor)
 
     def fair_objective(self, scores: Tensor, indices: RowBatch) -> Tensor:

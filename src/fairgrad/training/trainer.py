@@ -227,10 +227,9 @@ class TrainingRun:
     Args:
         stack: what is trained.
         plan: how.
-        n_steps: of all epochs; None if every epoch has those of the stack's batches.
     """
 
-    def __init__(self, stack: Stack, plan: TrainingPlan, n_steps: int | None = None) -> None:
+    def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
         self.stack, self.plan = stack, plan
         self.records: list[History] = []
         self.kept: dict[int, State] = {}
@@ -238,7 +237,7 @@ class TrainingRun:
         self.stopped: list[str | None] = [None] * len(stack.order)
         self.is_stopped: Tensor | None = None
         self.interrupted = False
-        n_steps = n_steps or plan.epochs * stack.streams.n_steps
+        n_steps = plan.epochs * stack.streams.n_steps
         self.n_steps, self.steps_done = n_steps, 0
         self.average = WeightAverage(
             stack.network, first_step=n_steps - round(plan.average_last * n_steps)
