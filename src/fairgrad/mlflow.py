@@ -1,4 +1,4 @@
-"""A leaf for MLflow: ``from fairgrad.mlflow import log_audit, log_fairness``.
+"""MLflow integration: ``from fairgrad.mlflow import log_audit, log_fairness``.
 
 Both write to the active run, as all of MLflow's own functions do. `mlflow-skinny` is enough.
 """
@@ -88,9 +88,9 @@ def log_fairness(
 def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
     """Logs an audit: its verdict, how unfair the model is by each measure, and the report.
 
-    The verdict is the tag "fairness.verdict"; the accuracy and the mean ``|F|`` of every finding
-    are metrics, such as "unfairness/equalized_odds/sex"; the artifacts are ``audit.json`` and
-    ``report.html``, the page that needs no server.
+    The verdict is the tag "fairness.verdict". Metrics are the accuracy, if true labels are known,
+    and the mean ``|F|`` of every finding, such as "unfairness/equalized_odds/sex". The artifacts
+    are ``audit.json`` and ``report.html``, a page that needs no server.
 
     Args:
         audit: of any model's predictions.
@@ -115,12 +115,11 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
         audit.to_json(Path(place) / "audit.json")
         Report(audit, **report).save(Path(place) / "report.html")
         mlflow.log_artifacts(place, folder)
-    accuracy = float(audit.table.together().rates["accuracy"].value[0])
     levels = {
         f"unfairness/{finding.measure}/{finding.attribute}": finding.unfairness
         for finding in audit.findings
     }
-    mlflow.log_metrics({"accuracy": accuracy, **_named(levels)})
+    mlflow.log_metrics(_named({"accuracy": audit.accuracy, **levels}))
     mlflow.set_tag("fairness.verdict", audit.verdict)
 
 

@@ -78,9 +78,12 @@ def test_any_counts_make_a_table(groups):
     hits = [round(n * share) for n, share in groups]
     pred = np.concatenate([np.arange(n) < k for n, k in zip(size, hits, strict=True)]).astype(int)
     audit = Audit(
-        y_pred=pred, sensitive_features=np.repeat(np.arange(len(size)), size), labels=[0, 1]
+        y_pred=pred,
+        sensitive_features=np.repeat(np.arange(len(size)), size),
+        labels=[0, 1],
+        min_group=0,
     )
-    table = ImpactTable.from_audit(audit, min_group=0)
+    table = ImpactTable.from_audit(audit)
     ratio = table.frame["impact_ratio"].astype(float)
     if max(hits) == 0:
         assert ratio.isna().all()
@@ -115,6 +118,26 @@ def test_the_table_is_in_json_and_report_where_ratios_are_judged():
     plain = Audit(y, y, people)
     assert plain.to_dict()["impact"] is None
     assert "Impact ratios" not in Report(plain).html()
+
+
+def test_a_group_has_one_impact_ratio():
+    """A third group of 50 of 10,000 people is below 2 % and above 30 people."""
+    size, hits = [6000, 3950, 50], [3000, 1773, 40]
+    pred = np.concatenate([np.arange(n) < k for n, k in zip(size, hits, strict=True)]) * 1
+    audit = Audit(y_pred=pred, sensitive_features=np.repeat(["a", "b", "c"], size))
+    judged = next(f for f in audit.findings if f.measure == "four_fifths_rule")
+    named = {gap.name: gap.value for gap in audit.figures["sensitive_features"]}
+    ratios = audit.impact_table.frame.set_index("category")["impact_ratio"]
+    truth = (hits[1] / size[1]) / (hits[2] / size[2])
+    assert ratios["b"] == pytest.approx(truth)
+    assert judged.judgement.value == pytest.approx(truth)
+    assert named["demographic_parity_ratio"] == pytest.approx(truth)
+    by_share = Audit(
+        y_pred=pred, sensitive_features=np.repeat(["a", "b", "c"], size), min_group=0.02
+    )
+    ratio = by_share.findings[1].judgement.value
+    assert ratio == pytest.approx(by_share.impact_table.frame["impact_ratio"].min())
+    assert ratio == pytest.approx((hits[1] / size[1]) / 0.5)
 
 
 def test_what_cannot_be_tabled_is_refused():

@@ -90,6 +90,15 @@ def test_an_audit_with_its_report(run, rows, tmp_path):
     assert json.loads(kept.read_text(encoding="utf-8")) == audit.to_dict()
 
 
+def test_an_audit_without_labels(run, rows):
+    X, _, s = rows
+    log_audit(Audit(y_pred=X[:, 0] > 0, sensitive_features=s))
+    assert set(run().data.metrics) == {
+        "unfairness/demographic_parity/sex",
+        "unfairness/four_fifths_rule/sex",
+    }
+
+
 @pytest.mark.usefixtures("run")
 def test_names_stay_apart(rows):
     X, y, _ = rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.audit.counted import CountedRows, RowCounts
-from fairgrad.audit.intervals import Proportion, largest_difference, smallest_ratio
+from fairgrad.audit.intervals import Proportion, impact_ratios, largest_difference, smallest_ratio
 from fairgrad.columns import as_columns
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
 
@@ -300,7 +300,7 @@ def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -
     differences = [float(value.max() - value.min()) for value in values]
     # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
     rated = [row for row, value in zip(rows, values, strict=True) if value.max() > 0]
-    ratios = [float(value.min() / value.max()) for value in values if value.max() > 0]
+    ratios = [float(impact_ratios(value).min()) for value in values if value.max() > 0]
     unknown = float("nan"), 0.0, 1.0
     difference = (
         (max(differences), *map(float, largest_difference(rows, alpha / 2))) if rows else unknown

@@ -19,12 +19,18 @@ from scipy.special import ndtr
 
 from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
-from fairgrad.audit.intervals import Proportion, clopper_pearson, ratio_high, ratio_low
+from fairgrad.audit.intervals import (
+    Proportion,
+    clopper_pearson,
+    impact_ratios,
+    ratio_high,
+    ratio_low,
+)
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.scores import as_scores
 from fairgrad.audit.tables import plain_values
 from fairgrad.files import write_whole
-from fairgrad.groups import judged_groups, least_rows
+from fairgrad.groups import least_rows
 
 if TYPE_CHECKING:
     import os
@@ -135,8 +141,9 @@ class ImpactTable:
             y_desirable=y_desirable,
             confidence=confidence,
             measures="demographic_parity",
+            min_group=min_group,
         )
-        return cls.from_audit(audit, min_group=min_group)
+        return cls.from_audit(audit)
 
     @classmethod
     def from_scores(
@@ -173,17 +180,18 @@ class ImpactTable:
             y_desirable=ABOVE,
             confidence=confidence,
             measures="demographic_parity",
+            min_group=min_group,
         )
-        found = cls.from_audit(audit, min_group=min_group)
+        found = cls.from_audit(audit)
         return cls(found.frame, "scoring rate", found.n_rows, confidence, min_group, median)
 
     @classmethod
-    def from_audit(cls, audit: Audit, *, min_group: float = MIN_SHARE) -> ImpactTable:
-        """Of the decisions of an audit.
+    def from_audit(cls, audit: Audit) -> ImpactTable:
+        """Of the decisions of an audit; its groups that are not judged are set aside.
 
         Args:
-            audit: with or without true labels.
-            min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
+            audit: with or without true labels. Its `min_group` decides which categories are
+                compared; Local Law 144 allows 0.02.
 
         Raises:
             ValueError: if the audit has sample weights: an impact table counts people.
@@ -195,7 +203,7 @@ class ImpactTable:
             row
             for name, view in audit.views.items()
             for label in wanted or range(len(audit.labels))
-            for row in _view_rows(audit, name, view, label, min_group)
+            for row in _view_rows(audit, name, view, label)
         ]
         frame = pd.DataFrame(rows, columns=list(COLUMNS))
         # Labels, truths and numbers as they are: pandas would turn them into floats beside None.
@@ -204,7 +212,7 @@ class ImpactTable:
         for column in ("number", "selected"):
             frame[column] = pd.Series([row[column] for row in rows], dtype="Int64")
         n_rows = audit.table.n_rows
-        return cls(frame, "selection rate", n_rows, audit.confidence, min_group)
+        return cls(frame, "selection rate", n_rows, audit.confidence, audit.min_group)
 
     @property
     def notes(self) -> list[str]:
@@ -296,12 +304,11 @@ def impact_cells(row: dict[Any, Any]) -> list[Cell]:
     ]
 
 
-def _view_rows(
-    audit: Audit, name: str, view: CountTable, label: int, min_group: float
-) -> list[dict[str, Any]]:
+def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[dict[str, Any]]:
     """The categories of one way of grouping, and how many are in none."""
     own = view.rates["selection_rate"].row(label)
-    judged = judged_groups(view.size, min_group) & (view.size > 0)
+    judged = audit.judged(name) & (view.size > 0)
+    ratios = impact_ratios(own.value, judged)
     low, high = clopper_pearson(own.value, own.trials, audit.alpha)
     best = int(np.argmax(np.where(judged, np.nan_to_num(own.value), -1.0)))
     shared = {"attribute": name, "label": audit.label_value(label)}
@@ -321,10 +328,12 @@ def _view_rows(
             "rate": float(own.value[g]),
             "rate_low": float(low[g]),
             "rate_high": float(high[g]),
-            "set_aside": "" if judged[g] else _reason(view, min_group),
+            "set_aside": "" if judged[g] else _reason(view, audit.min_group),
         }
-        if judged[g] and own.value[best] > 0:
-            row |= _against_best(own, g, best, audit.alpha)
+        if not np.isnan(ratios[g]):
+            row["impact_ratio"] = float(ratios[g])
+            row["below_four_fifths"] = bool(ratios[g] < FOUR_FIFTHS_RATIO)
+            row |= {} if g == best else _against_best(own, g, best, audit.alpha)
         found.append({column: row[column] for column in COLUMNS})
     unknown = audit.table.n_rows - view.n_rows
     if unknown:
@@ -340,14 +349,7 @@ def _reason(view: CountTable, min_group: float) -> str:
 
 
 def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str, Any]:
-    """The impact ratio of a category with its interval, and both tests."""
-    ratio = float(own.value[g] / own.value[best])
-    found: dict[str, Any] = {
-        "impact_ratio": ratio,
-        "below_four_fifths": bool(ratio < FOUR_FIFTHS_RATIO),
-    }
-    if g == best:
-        return found
+    """The interval of a category's impact ratio, and both tests."""
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
 
     x, (low, high) = own.value, own.ends_in_sums(alpha / 2)
@@ -361,7 +363,6 @@ def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str,
     is_small = float(table.sum()) ** 2 < 2.0**62
     fisher_p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
     return {
-        **found,
         "ratio_low": float(ratio_low(x[g], low[g], x[best], high[best])),
         "ratio_high": float(ratio_high(x[g], high[g], x[best], low[best])),
         "standard_deviations": z,

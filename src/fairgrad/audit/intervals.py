@@ -24,6 +24,8 @@ from fairgrad.groups import Floats, Ints  # noqa: TC001 - a NamedTuple's fields 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
 
 class Interval(NamedTuple):
     """Lower and upper ends, arrays of one shape."""
@@ -184,6 +186,23 @@ def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
         r, q = _pairs((x, most - x), (-x, x - least))
         high.append((x[r] - x[q] + np.hypot(most[r] - x[r], x[q] - least[q])).max())
     return Interval(np.asarray(max(*low, 0.0)), np.asarray(max(high)))
+
+
+def impact_ratios(rate: Floats, compared: NDArray[np.bool_] | None = None) -> Floats:
+    """Each rate divided by the largest one: the impact ratio of every group.
+
+    NaN for groups without rows, for those not compared, and everywhere if no rate is above 0 or
+    only one group is compared.
+
+    Args:
+        rate: (G,) rates, NaN for groups without rows.
+        compared: (G,) the groups to compare; all by default.
+    """
+    used = ~np.isnan(rate) if compared is None else ~np.isnan(rate) & compared
+    largest = rate[used].max(initial=0.0)
+    if used.sum() < 2 or largest <= 0:
+        return np.full(len(rate), np.nan)
+    return np.where(used, rate / largest, np.nan)
 
 
 def smallest_ratio(rates: Sequence[Proportion], error: float) -> Interval:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairgrad.audit.forecast import rows_needed
-from fairgrad.audit.intervals import Interval, Proportion, narrowed, smallest_ratio
+from fairgrad.audit.intervals import Interval, Proportion, impact_ratios, narrowed, smallest_ratio
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
@@ -119,9 +119,8 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
 def _figure(comparison: Comparison, rule: VerdictRule) -> float:
     """The figure a verdict looks at, as observed; NaN if it is not defined."""
     if rule.kind == "ratio":
-        seen = comparison.cells.value[comparison.ratio_row]
-        seen = seen[~np.isnan(seen)]
-        return float(seen.min() / seen.max()) if len(seen) > 1 and seen.max() > 0 else np.nan
+        ratios = impact_ratios(comparison.cells.value[comparison.ratio_row])
+        return float(np.nanmin(ratios)) if not np.isnan(ratios).all() else np.nan
     level = comparison.map.levels(comparison.cells.value)
     return np.nan if np.isnan(level).all() else _excess(comparison, rule, Interval(level, level))
 

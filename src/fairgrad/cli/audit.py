@@ -356,8 +356,8 @@ def _impact(given: Mapping[str, Any], targets: Mapping[str, Path]) -> int:
     is_scored = bool(given["score"]) and not given["prediction"] and given["threshold"] is None
     if _is_model(given) or not is_scored:
         audit_of = _audit_model if _is_model(given) else _audit_table
-        found, _, people, _ = audit_of(given)
-        table = ImpactTable.from_audit(found, min_group=share)
+        found, _, people, _ = audit_of({**given, "min_group": share})
+        table = ImpactTable.from_audit(found)
     else:
         if not given["sensitive"]:
             raise ValueError("--sensitive is missing; name the columns of the categories")

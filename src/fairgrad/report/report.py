@@ -13,6 +13,7 @@ import numpy as np
 import fairgrad
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, further, tables, words
 from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
+from fairgrad.audit.intervals import impact_ratios
 from fairgrad.audit.over_time import EACH
 from fairgrad.audit.text import BESIDE
 from fairgrad.files import write_whole
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
     from fairgrad.audit.counts import CountTable
+    from fairgrad.groups import Floats
     from fairgrad.report.figure import ReportFigure
 
 MOST_SIDES = 40
@@ -193,22 +195,21 @@ def _impact(audit: Audit) -> dict[str, dict[str, Any]]:
     frames = {"after": audit.to_frame("rates")}
     found = {}
     for name, view in audit.views.items():
-        judged, best = audit.judged(name), _most_selected(audit, name)
+        judged, ratios = audit.judged(name), _impact_ratios(audit, name)
         rates = _cells(frames["after"], name, "value")
         was = {} if changes is None else _cells(changes, name, "before")
         moved = {} if changes is None else _cells(changes, name, "moved")
         shorts = [*words.short_names(view.groups), words.OVERALL]
         names = [*view.groups.names, words.OVERALL]
         sizes = [*view.size, view.n_rows]
-        columns, rows = _impact_columns(audit, best is not None), []
+        columns, rows = _impact_columns(audit, ratios is not None), []
         for place, (short, group, size) in enumerate(zip(shorts, names, sizes, strict=True)):
             is_group = place < len(judged)
             cells = [f"{int(size):,}"]
             for rate, label, _ in columns[1:]:
                 if rate == "impact":
-                    own = rates[group, "selection_rate", label]
-                    shown = is_group and judged[place] and best
-                    cells.append(number(own / best, 2) if shown else "")
+                    shown = ratios is not None and is_group and judged[place]
+                    cells.append(number(ratios[place], 2) if shown else "")
                 else:
                     key = (group, rate, label)
                     cells.append(_in_rates(rates[key], was.get(key), moved.get(key)))
@@ -243,14 +244,14 @@ def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]
     return [column for column in columns if column[0] in known]
 
 
-def _most_selected(audit: Audit, view: str) -> float | None:
-    """The largest selection rate of the groups judged; None if there is none above 0."""
+def _impact_ratios(audit: Audit, view: str) -> Floats | None:
+    """(G,) the impact ratios of all groups; None if none is defined."""
     if len(audit.desirable) != 1:
         return None
     label = audit.labels.index(audit.desirable[0])
-    rates = audit.views[view].rates["selection_rate"].row(label).value[audit.judged(view)]
-    best = float(np.nanmax(rates))
-    return best if best > 0 else None
+    rates = audit.views[view].rates["selection_rate"].row(label).value
+    ratios = impact_ratios(rates, audit.judged(view))
+    return None if np.isnan(ratios).all() else ratios
 
 
 def _cells(frame: pd.DataFrame, view: str, column: str) -> dict[tuple[Any, ...], Any]:
