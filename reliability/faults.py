@@ -200,6 +200,7 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
             running = start(work)
             time.sleep(chance.uniform(0, took))
             running.end(signal.SIGKILL)
+            _put_back(folder / kind)
             # It was there before, so it is there now, the old one or the new one.
             found.check(kind, lambda is_whole=is_whole, kind=kind: is_whole(folder / kind) is True)
         code, said = start(work).end()  # the next run starts clean
@@ -207,6 +208,13 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
         found.leaves_nothing(folder, {table.name, *kinds}, hidden=True)
         results[f"{kind}, kill -9"] = found
     return results
+
+
+def _put_back(out: Path) -> None:
+    """What a user does after a kill between two renames: the old folder lies beside, hidden."""
+    old = list(out.parent.glob(f".{out.name}.*/*/{out.name}"))
+    if old and not out.exists():
+        old[0].rename(out)
 
 
 def stopped(folder: Path, n: int) -> dict[str, Trials]:

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming_rows(argument: str = "X, y") -> Iterator[None]:
-    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows.
-
-    Example:
-        >>> with naming_rows("X"):
-        ...     float("a")
-        Traceback (most recent call last):
-            ...
-        ValueError: X: could not convert string to float: 'a'
-    """
+    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
     try:
         yield
     except (TypeError, ValueError) as wrong:
@@ -43,14 +35,6 @@ def check_number(
 
     Raises:
         ValueError: naming the argument, what came and what is allowed.
-
-    Example:
-        >>> check_number("fairness_rate", 0.01)
-        0.01
-        >>> check_number("error_memory", 1.5, below=1.0)
-        Traceback (most recent call last):
-            ...
-        ValueError: error_memory: expected a finite number of at least 0 and below 1, got 1.5.
     """
     if not (is_number(value) and least <= value < below and value > above):
         lowest = f"above {above:g}" if above >= least else f"of at least {least:g}"

@@ -7,13 +7,12 @@ made if need be.
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +38,6 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         path: of the file.
         content: all of it.
         private: whether it holds rows about people, and only its owner may read it.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_whole(Path(folder) / "note.txt", "all of it")
-        ...     (Path(folder) / "note.txt").read_text()
-        'all of it'
     """
     with whole_file(path, private=private) as beside:
         beside.write_bytes(
@@ -96,12 +89,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def sealed_json(values: Mapping[str, Any], *, indent: int = 2, allow_nan: bool = False) -> str:
-    """Values as JSON, with a checksum of the text at its end, for `read_sealed`.
-
-    Example:
-        >>> read_sealed(sealed_json({"a": 1}))
-        {'a': 1}
-    """
+    """Values as JSON, with a checksum of the text at its end, for `read_sealed`."""
     sealed = {SEALED: "sha256", **values, CHECKSUM: ""}
     text = json.dumps(sealed, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
     head, quote, tail = text.rpartition('"')
@@ -139,28 +127,21 @@ def naming(path: Path | str) -> Iterator[None]:
         raise OSError(error.errno, f"{path} cannot be written: {error.strerror}") from error
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Swaps two places at once, so that a killed process leaves one of them or the other in each.
-
-    Two renames would leave nothing for a moment. Linux can do it; False where it is not possible.
-    """
-    swap = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return swap is not None and not swap(here, bytes(one), here, bytes(other), exchange)
-
-
 def _replace(folder: Path, beside: Path) -> None:
-    """Puts the new folder in place; the old one is gone only after that."""
-    if not folder.exists():
-        beside.rename(folder)
-        return
-    if _exchange(folder, beside):  # the old one is removed with what is around it
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.old.", dir=folder.parent))
-    folder.rename(old)
-    try:
-        beside.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    """Puts the new folder in place; the old one is removed with the folder around the new one.
+
+    A folder that another process puts there in the meantime is replaced, too.
+    """
+    while True:
+        old = Path(tempfile.mkdtemp(dir=beside.parent)) / folder.name
+        try:
+            with suppress(FileNotFoundError):
+                folder.rename(old)
+            beside.rename(folder)
+        except BaseException as error:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            if getattr(error, "errno", None) not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+        else:
+            return

@@ -76,10 +76,12 @@ ALSO_TRUSTED = (
 scikit-learn's estimators, trees excepted: their indices are not checked when they predict."""
 
 HEADER, WEIGHTS = "fairgrad.json", "module.safetensors"
-MAX_HEADER = 2**16  # bytes; a longer one is not ours
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
 """Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
 as empty as a file made to fill the memory."""
+
+MAX_JSON = 2**24
+"""Bytes of a JSON part, enough for 30,000 texts. Parsed, the three bytes ``{},`` become 72."""
 
 SEAL, SEALED = b"fairgrad sha256 ", 64
 """What stands before the checksum, and its length: at a file's end, as the archive's comment."""
@@ -115,6 +117,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     Raises:
         TypeError: if the model is not an estimator, or holds something that cannot be loaded
             safely, such as a function or a type of neither this library nor scikit-learn.
+        ValueError: if it has more categories or groups than a file may hold, about 30,000.
         sklearn.exceptions.NotFittedError: if it is not fitted.
 
     Example:
@@ -144,6 +147,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         "versions": {name: version(name) for name in ("fairgrad", "scikit-learn", "skops")},
     }
     with zipfile.ZipFile(archive, "a") as file:
+        try:
+            _check_json(file.getinfo(SCHEMA))
+        except ValueError as wrong:
+            raise ValueError(f"model: has too many texts to be saved: {wrong}.") from wrong
         file.writestr(HEADER, json.dumps(header, indent=2))
         if modules:
             import safetensors.torch  # noqa: PLC0415 - most models need no PyTorch
@@ -172,15 +179,7 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
         ValueError: if the file is not a saved model, has changed since it was written, was written
             by a newer version, holds types that are not trusted, or needs a module.
 
-    Example:
-        >>> import tempfile
-        >>> from fairgrad.sklearn import FairGradClassifier
-        >>> X, y, s = [[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25
-        >>> model = FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.fairgrad")
-        ...     bool((load(path).predict(X) == model.predict(X)).all())
-        True
+    See `save` for an example.
     """
     data = Path(path).read_bytes()
     sealed = _check_seal(data, path)
@@ -240,9 +239,18 @@ def _check_sizes(data: bytes) -> None:
 
 
 def _check_total(file: zipfile.ZipFile, data: bytes) -> None:
+    for info in file.infolist():
+        _check_json(info)
     unpacked = sum(info.file_size for info in file.infolist())
     if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
         raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
+
+
+def _check_json(info: zipfile.ZipInfo) -> None:
+    if info.filename.endswith(".json") and info.file_size > MAX_JSON:
+        raise ValueError(
+            f"{info.filename} has {info.file_size:,} bytes, at most {MAX_JSON:,} are allowed"
+        )
 
 
 def _check_shape(name: str, content: bytes) -> None:
@@ -333,7 +341,7 @@ def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
 
 def _header(data: bytes, path: Any) -> dict[str, Any]:
     try:
-        header = json.loads(_entry(data, HEADER, MAX_HEADER))
+        header = json.loads(_entry(data, HEADER))
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} is not a model saved by fairgrad ({wrong}).") from wrong
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -352,13 +360,10 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
     return header
 
 
-def _entry(data: bytes, name: str, most: float = math.inf) -> bytes:
-    """One file of the archive; refused if it is longer than expected."""
+def _entry(data: bytes, name: str) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        info = file.getinfo(name)
-        if info.file_size > most:
-            raise ValueError(f"{name} is too long")
-        return file.read(info)
+        _check_json(file.getinfo(name))
+        return file.read(name)
 
 
 def _trained(

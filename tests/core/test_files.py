@@ -66,6 +66,46 @@ def test_a_folder_replaces_the_earlier_one_with_all_its_files(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_folder_that_another_process_puts_there_is_replaced_too(tmp_path, monkeypatch):
+    rename = files.Path.rename
+
+    def after_another(path, target):
+        if target == tmp_path / "out" and not target.exists():
+            monkeypatch.setattr("pathlib.Path.rename", rename)
+            target.mkdir()
+            (target / "other").write_text("other")
+        return rename(path, target)
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    monkeypatch.setattr("pathlib.Path.rename", after_another)
+    with whole_folder(tmp_path / "out") as beside:
+        (beside / "new").write_text("new")
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["new"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("error", [OSError("no"), SystemExit(130)])
+def test_the_earlier_folder_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path, monkeypatch, error
+):
+    rename = files.Path.rename
+
+    def refuse(path, target):
+        if path.name == target.name == "out" and target.parent == tmp_path and refused:
+            raise refused.pop()
+        return rename(path, target)
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    refused = [error]
+    monkeypatch.setattr("pathlib.Path.rename", refuse)
+    with pytest.raises(type(error)), whole_folder(tmp_path / "out"):
+        pass
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["old"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
 def test_who_is_stopped_says_what_is_there_already(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(files, "WRITTEN", [])
 

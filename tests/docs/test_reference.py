@@ -91,7 +91,7 @@ def test_the_package_s_own_names_are_listed_with_their_homes(name):
 def test_it_is_explained_with_an_example(value):
     words = inspect.getdoc(value)
     assert words, "no docstring"
-    assert "\n>>> " in textwrap.dedent(words) or "    >>> " in words, "no example"
+    assert re.search(r"^ *>>> |for an example", words, re.MULTILINE), "no example"
 
 
 @pytest.mark.parametrize("value", OBJECTS)
