@@ -5,7 +5,9 @@ losses, must be those of one process that sees the whole batch.
 """
 
 import copy
+import gc
 import pickle
+from pathlib import Path
 
 import torch
 from torch import distributed, nn
@@ -14,6 +16,7 @@ from fairgrad.torch import CrossEntropyLoss
 
 
 def main():
+    before = made_before_there_are_processes()
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
     generator = torch.Generator().manual_seed(0)
@@ -26,8 +29,10 @@ def main():
     copies_keep_the_group(rank, y, s)
     different_data_are_refused(rank, y, s)
     shards_are_summed(rank, y, s)
+    it_shares_its_multipliers_once_there_are(rank, before)
     distributed.barrier()
     distributed.destroy_process_group()
+    no_thread_of_the_backend_remains()
 
 
 def compare(rank, y, s, batches, measure, epsilon):
@@ -55,6 +60,20 @@ def copies_keep_the_group(rank, y, s):
         assert torch.equal(*multipliers)
 
 
+def made_before_there_are_processes():
+    y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+    return CrossEntropyLoss(y, s, "equalized_odds", fairness_rate=0.3)
+
+
+def it_shares_its_multipliers_once_there_are(rank, criterion):
+    y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
+    logits = torch.randn(4, 2, generator=torch.Generator().manual_seed(rank)).requires_grad_()
+    criterion(logits, y, s)
+    multipliers = [torch.empty_like(criterion.multipliers) for _ in range(2)]
+    distributed.all_gather(multipliers, criterion.multipliers)
+    assert torch.equal(*multipliers)
+
+
 def different_data_are_refused(rank, y, s):
     try:
         CrossEntropyLoss(y[rank:], s[rank:], "equalized_odds")
@@ -71,6 +90,12 @@ def shards_are_summed(rank, y, s):
     assert (summed.groups.mass == whole.groups.mass).all()
     assert summed.group_names == whole.group_names
     assert isinstance(summed.base_loss, nn.CrossEntropyLoss)
+
+
+def no_thread_of_the_backend_remains():
+    gc.collect()
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    assert not [name for name in names if name.startswith("pt_gloo_runloop")], names
 
 
 if __name__ == "__main__":

@@ -380,6 +380,7 @@ class Multipliers(nn.Module):
         if update:
             if not self.processes.is_alone:
                 counts = counts.contiguous()
+                self._compare_settings()
                 self.processes.sum(counts)
             weights = self._update(counts)
         else:
@@ -405,10 +406,16 @@ class Multipliers(nn.Module):
                 self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
         return weights
 
+    def _compare_settings(self) -> None:
+        """Before the first sum: the processes may have started after this loss was made."""
+        if not self.processes.is_checked and not torch.compiler.is_compiling():
+            self.processes.check_settings(self.settings)
+
     def step_without_rows(self) -> None:
         """A step of a process that has no rows, but whose twins may have."""
         if not self.processes.is_alone:
             counts = self._constants.per_share.new_zeros(1 + self.n_outcomes, self.lookup.n_cells)
+            self._compare_settings()
             self.processes.sum(counts)
             self._update(counts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,30 +28,62 @@ PATIENCE = 30.0
 class Processes:
     """The processes of a group of ``torch.distributed``, or this process alone.
 
-    Copies share the process group. It cannot be pickled: what is unpickled takes the default group
-    if all processes were in it, and any other group has to be given to it by `join_processes`.
+    The group is looked up when it is needed, and never kept alive: a group that outlives
+    ``destroy_process_group`` keeps a thread of the backend, which may abort the interpreter at its
+    end. So the default group may also be started after this object was made.
+
+    It cannot be pickled: what is unpickled takes the default group if all processes were in it, and
+    any other group has to be given to it by `join_processes`.
 
     Args:
-        process_group: a group; None for the default group, if there is one; False for none.
+        process_group: a group; None for the default group, whenever there is one; False for none.
 
     Attributes:
-        group: the group, or None.
-        is_alone: whether nothing has to be shared.
         lost: the ranks of a group that was not pickled.
+        is_checked: whether the processes have compared their settings.
     """
 
     def __init__(self, process_group: Any = None) -> None:
-        if process_group is None and is_running():
-            process_group = distributed.group.WORLD
-        self.group = process_group or None
+        self._takes_default = process_group is None or process_group is _default_group()
+        self._own: Any = None
+        if process_group and not self._takes_default:
+            self._own = weakref.ref(process_group)
         self.lost: tuple[int, ...] = ()
-        self.is_alone = self.group is None or distributed.get_world_size(self.group) == 1
+        self.is_checked = False
         self._n_sums = 0
+
+    @property
+    def group(self) -> Any:
+        """The group, or None.
+
+        Raises:
+            RuntimeError: if the group was destroyed.
+        """
+        if self._takes_default:
+            return _default_group()
+        if self._own is None:
+            return None
+        group = self._own()
+        if group is None:
+            raise RuntimeError(
+                "process_group: it was destroyed; call fairgrad.torch.join_processes(criterion, "
+                "process_group) with another one, or with False to train alone."
+            )
+        return group
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing has to be shared."""
+        if self.lost:
+            return False
+        group = self.group
+        return group is None or distributed.get_world_size(group) == 1
 
     @property
     def size(self) -> int:
         """How many processes there are."""
-        return 1 if self.group is None else distributed.get_world_size(self.group)
+        group = self.group
+        return 1 if group is None else distributed.get_world_size(group)
 
     def sum(self, counts: Tensor) -> None:
         """Sums a tensor over the processes, in place; only if there are several.
@@ -148,6 +181,7 @@ class Processes:
                         f"{name}: rank {rank} has {other[name]}, rank {own} has {value}; pass the "
                         "same to all processes that train one model."
                     )
+        self.is_checked = True
 
     def _gather(self, item: Any) -> list[Any]:
         gathered: list[Any] = [None] * distributed.get_world_size(self.group)
@@ -160,9 +194,12 @@ class Processes:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.lost:
             return _unpickled, (self.lost,)
-        if self.group is None:
+        if self._takes_default:
+            return Processes, (None,)
+        group = self.group
+        if group is None:
             return Processes, (False,)
-        ranks = distributed.get_process_group_ranks(self.group)
+        ranks = distributed.get_process_group_ranks(group)
         if len(ranks) == distributed.get_world_size():
             return Processes, (None,)
         return _unpickled, (tuple(ranks),)
@@ -184,24 +221,28 @@ def is_running() -> bool:
     return distributed.is_available() and distributed.is_initialized()
 
 
+def _default_group() -> Any:
+    return distributed.group.WORLD if is_running() else None
+
+
 def _unpickled(ranks: tuple[int, ...]) -> Processes:
     """Processes whose group is not known any more; alone where there are no processes."""
     found = Processes(process_group=False)
     if is_running():
-        found.lost, found.is_alone = ranks, False
+        found.lost = ranks
     return found
 
 
 def join_processes(criterion: FairLoss, process_group: Any = None) -> None:
     """Lets a loss share its multipliers with other processes, if there are several now.
 
-    A loss finds the processes by itself if they run when it is made. Frameworks start their
-    processes after the user has made the loss, which then knew of none: without this each process
-    would have multipliers of its own. All processes must call it.
+    A loss finds the default group by itself, also if the processes start after it was made; they
+    compare their training data and settings in the first step. This compares them at once, or
+    gives the loss another group. All processes must call it.
 
     Args:
-        criterion: a fair loss. If it shares its multipliers already, nothing happens, unless a
-            group is given.
+        criterion: a fair loss. If its processes have compared their settings already, nothing
+            happens, unless a group is given.
         process_group: as in `FairLoss`.
 
     Raises:
@@ -214,7 +255,8 @@ def join_processes(criterion: FairLoss, process_group: Any = None) -> None:
         >>> criterion = CrossEntropyLoss(y, s, "equalized_odds")
         >>> join_processes(criterion)  # there is one process, so nothing changes
     """
-    if process_group is None and not criterion.state.processes.is_alone:
+    known = criterion.state.processes
+    if process_group is None and known.is_checked and not known.is_alone:
         return
     processes = Processes(process_group)
     processes.check_equal(criterion.groups)
