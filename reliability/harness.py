@@ -80,7 +80,7 @@ def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[Any,
         for done in as_completed([pool.submit(*one) for one in work]):
             try:
                 yield done.result()
-            except Exception as error:  # noqa: BLE001, PERF203 - the others go on
+            except Exception as error:  # noqa: BLE001 - the others go on
                 yield [], ["".join(traceback.format_exception(error))]
 
 

@@ -7,18 +7,13 @@ Read from the metadata of what is installed here, for ``pip install fairgrad`` a
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
+import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pandas as pd
 from packaging.requirements import Requirement
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 PROJECTS = {

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from importlib.metadata import distribution
 from pathlib import Path
@@ -13,11 +14,6 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 import pytest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip("tomli")
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "packaging" / "fairgrad-audit"

@@ -166,7 +166,7 @@ def on_this_machine(units: Sequence[Unit], jobs: int = 1) -> Iterator[UnitRecord
             for record in pool(delayed(execute)(unit) for unit in list(waiting)):
                 waiting.remove(record.unit)
                 yield record
-        except TerminatedWorkerError:  # noqa: PERF203 - once per dead process, not per unit
+        except TerminatedWorkerError:
             suspects, waiting = waiting[:jobs], waiting[jobs:]
             yield from map(_alone, suspects)
 
@@ -200,7 +200,7 @@ def on_cluster(units: Sequence[Unit], address: str) -> Iterator[UnitRecord]:
         for future in as_completed(work):  # type: ignore[no-untyped-call]  # as above
             try:
                 yield future.result()
-            except Exception as error:  # noqa: BLE001, PERF203 - a unit may kill every worker it meets
+            except Exception as error:  # noqa: BLE001 - a unit may kill every worker it meets
                 unit = work[future]
                 yield UnitRecord(unit, find_method(unit.method).version, **_failure(error))
 

@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -74,11 +74,7 @@ def made_at() -> str:
     """Now, in UTC; what SOURCE_DATE_EPOCH says if it is set."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     seconds = float(fixed) if fixed and fixed.isdigit() else None
-    moment = (
-        datetime.now(timezone.utc)
-        if seconds is None
-        else datetime.fromtimestamp(seconds, timezone.utc)
-    )
+    moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

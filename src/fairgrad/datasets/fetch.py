@@ -121,7 +121,7 @@ def _first_that_works(schema: Schema, carriers: list[Carrier]) -> tuple[Carrier,
     for carrier in carriers:
         try:
             return carrier, checked(schema, carrier)
-        except FetchError as error:  # noqa: PERF203 - a handful of downloads
+        except FetchError as error:
             reasons.append(f"\n  - {carrier.kind} {carrier.address}: {error}")
     raise FetchError(f"{schema.name} could not be fetched:{''.join(reasons)}")
 

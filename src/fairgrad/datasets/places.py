@@ -107,7 +107,7 @@ def first_usable(schema: Schema, read: Callable[[Path, str], _Read]) -> _Read:
         for path in found:
             try:
                 return read(path, place)
-            except (CorruptFileError, PermissionError) as error:  # noqa: PERF203 - a few files
+            except (CorruptFileError, PermissionError) as error:
                 reasons.append(f"{place}: {error}")
     listed = "".join(f"\n  - {reason}" for reason in reasons)
     way_out = (

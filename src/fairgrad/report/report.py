@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,7 @@ class Report:
         audit = self.audit
         context = {
             "title": self.title,
-            "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+            "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             "version": fairgrad.__version__,
             "asked": self.asked,
             "facts": _facts(audit),
