@@ -1,7 +1,20 @@
 """FairGrad: fairness-aware gradient descent."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairgrad.audit import Audit
+    from fairgrad.constraints import Constraints
+    from fairgrad.evaluate import Levels, fairness_levels
+    from fairgrad.frontier import Frontier
+    from fairgrad.groups import Groups
+    from fairgrad.measures import AtLeast, AtMost, On
+    from fairgrad.report import Report
+    from fairgrad.sklearn import FairGradClassifier
+    from fairgrad.usefulness import FairnessWarning
+
+    __version__: str
 
 _NAMES = {
     "AtLeast": "fairgrad.measures",
@@ -49,13 +62,15 @@ def _version() -> str:
         return str(metadata.version("fairgrad-audit"))
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a public name on first use, so that importing a part does not load the whole."""
-    if name == "__version__":
-        return _version()
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Loads a public name on first use, so that importing a part does not load the whole."""
+        if name == "__version__":
+            return _version()
+        if name in _NAMES:
+            return getattr(importlib.import_module(_NAMES[name]), name)
+        raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
