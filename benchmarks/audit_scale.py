@@ -55,7 +55,7 @@ AUDITS = {
     "an age cut in three, weights, a baseline": (
         "--sensitive sex --sensitive age --bins age=25,60 --weight weight --baseline before"
     ),
-    "two attributes, by month": "--sensitive sex --sensitive race --over day",
+    "two attributes, by month": "--sensitive sex --sensitive race --time day",
 }
 
 

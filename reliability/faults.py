@@ -285,8 +285,8 @@ def at_once(folder: Path, n: int) -> dict[str, Trials]:
     table, found = people(folder), Trials()
     out = folder / "shared"
     for _ in range(n):
-        named = ("fit", table, *NAMED, "--force", "--out", out, "--epsilon")
-        running = [start(program(*named, epsilon)) for epsilon in (0, 0.1)]
+        named = ("fit", table, *NAMED, "--force", "--out", out, "--tolerance")
+        running = [start(program(*named, tolerance)) for tolerance in (0, 0.1)]
         ends = [process.end() for process in running]
         is_clear = all(code in {0, FAILED} and "Traceback" not in said for code, said in ends)
         found.check(f"two at once: {ends}", lambda ok=is_clear: ok and whole_model(out) is True)

@@ -44,9 +44,9 @@ def use_program_audit(data: Any) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = odd.table_file(data, Path(folder))
         named = ["--target", "y", "--prediction", "h", "--sensitive", "s", "--min-group", "0"]
-        ways = [[], ["--json"], ["--weight", "x"], ["--score", "x"], ["--format", "ll144"],
-                ["--measure", "recall>=0.5"], ["--given", "z"], ["--baseline", "h"],
-                ["--search", "x"], ["--over", "z"]]  # fmt: skip
+        ways = [[], ["--json"], ["--weight", "x"], ["--score", "x"],
+                ["--measure", "recall>=0.5"], ["--within", "z"], ["--baseline", "h"],
+                ["--search", "x"], ["--time", "z"]]  # fmt: skip
         code, said = run_program("audit", path, *named, *odd.pick(data, ways))
         if code == 2:
             raise ValueError(f"{REFUSED}: {said}")
@@ -59,7 +59,17 @@ def use_program_fit(data: Any) -> list[Any]:
     """`fairgrad fit`, then `fairgrad predict` of the same table, which has to work."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = odd.table_file(data, Path(folder)), Path(folder) / "model"
-        named = ["--target", "y", "--sensitive", "s", "--epochs", "2", "--out", out, "--no-plain"]
+        named = [
+            "--target",
+            "y",
+            "--sensitive",
+            "s",
+            "--epochs",
+            "2",
+            "--out",
+            out,
+            "--no-baseline",
+        ]
         code, said = run_program("fit", path, *named)
         if code == 2:
             if out.exists():
@@ -102,6 +112,6 @@ def _model() -> Path:
         )
         place = Path(MADE[0].name)
         table.to_csv(place / "t.csv", index=False)
-        named = ["--target", "y", "--sensitive", "s", "--epochs", "2", "--no-plain"]
+        named = ["--target", "y", "--sensitive", "s", "--epochs", "2", "--no-baseline"]
         run_program("fit", place / "t.csv", *named, "--out", place / "model")
     return Path(MADE[0].name) / "model"

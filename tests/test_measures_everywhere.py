@@ -173,7 +173,7 @@ def test_the_program(tmp_path):
     frame.to_csv(table, index=False)
     out = tmp_path / "out"
     options = ["--target", "rank", "--sensitive", "sex", "--sensitive", "place"]
-    asked = ["--measure", "demographic_parity", "--measure", "recall>=0.5", "--given", "place"]
+    asked = ["--measure", "demographic_parity", "--measure", "recall>=0.5", "--within", "place"]
     quick = ["--epochs", "3", "--folds", "0", "--desirable", "top", "--out", str(out)]
     arguments = ["fit", str(table), *options, *asked, *quick]
     result = CliRunner().invoke(app, arguments)
@@ -189,8 +189,8 @@ def test_the_program(tmp_path):
     ("options", "message"),
     [
         (["--measure", "precision>=0.8"], "'precision>=0.8' is none of"),
-        (["--given", "town"], "--given is 'town'"),
-        (["--given", "sex"], "no sensitive column is left"),
+        (["--within", "town"], "--within is 'town'"),
+        (["--within", "sex"], "no sensitive column is left"),
         (["--measure", "four_fifths_rule"], "needs the desirable value of 'rank'"),
     ],
 )

@@ -14,6 +14,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from fairgrad.cli.app import app as program
+from fairgrad.cli.options import option_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ class CommandHelp(NamedTuple):
     path: str
     usage: str
     words: str
-    options: list[tuple[str, str]]
+    options: dict[str, list[tuple[str, str]]]
 
 
 def commands(command: click.Command, path: str = "fairgrad") -> Iterator[CommandHelp]:
@@ -39,13 +40,8 @@ def commands(command: click.Command, path: str = "fairgrad") -> Iterator[Command
         ['fairgrad', 'fairgrad demo', 'fairgrad fit']
     """
     context = click.Context(command, info_name=path)
-    records = [
-        param.get_help_record(context)
-        for param in command.get_params(context)
-        if isinstance(param, click.Option) and not param.hidden
-    ]
     usage = " ".join([path, *command.collect_usage_pieces(context)])
-    options = [record for record in records if record is not None]
+    options = option_sections(command, context)
     yield CommandHelp(path, usage, inspect.cleandoc(command.help or ""), options)
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
@@ -87,13 +83,16 @@ def section_of(one: CommandHelp) -> nodes.section:
     section += nodes.title("", "", nodes.literal(one.path, one.path))
     section += nodes.literal_block(one.usage, one.usage, language="none")
     section += list(paragraphs(one.words))
-    listed = nodes.definition_list()
-    for names, words in one.options:
-        term = nodes.term("", "", nodes.literal(names, names))
-        listed += nodes.definition_list_item(
-            "", term, nodes.definition("", nodes.paragraph("", "", *inline(words)))
-        )
-    section += listed
+    for heading, options in one.options.items():
+        if len(one.options) > 1:
+            section += nodes.rubric(heading, heading)
+        listed = nodes.definition_list()
+        for names, words in options:
+            term = nodes.term("", "", nodes.literal(names, names))
+            listed += nodes.definition_list_item(
+                "", term, nodes.definition("", nodes.paragraph("", "", *inline(words)))
+            )
+        section += listed
     return section
 
 

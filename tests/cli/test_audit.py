@@ -117,7 +117,7 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     for options, desirable in (([], high), (["--desirable", low], low)):
         found = program(*audit, *options, "--json").check().json
         assert found["desirable"] == found["audit"]["desirable"] == [str(desirable)]
-    fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--no-plain", "--folds", 0]
+    fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--no-baseline", "--folds", 0]
     ran = program(*fit, "--out", tmp_path / "model").check()
     assert ran.out.count(f"desirable y: {high}.") == 2
     assert f"desirable: {high}." in (tmp_path / "model" / "MODEL_CARD.md").read_text()
@@ -148,10 +148,10 @@ def test_the_table_of_local_law_144(program, scored, tmp_path):
     table = pd.read_csv(scored)
     table["score"] = np.arange(len(table)) % 97 + 3.0 * (table["age group"] == "old")
     table.loc[7, "score"] = None
-    path, out = tmp_path / "people.csv", tmp_path / "ll144.csv"
+    path, out = tmp_path / "people.csv", tmp_path / "impact.csv"
     table.to_csv(path, index=False)
-    asked = ["--sensitive", "age group", "--format", "ll144"]
-    ran = program("audit", path, "--score", "score", *asked, "-o", out).check()
+    asked = ["--sensitive", "age group"]
+    ran = program("impact", path, "--score", "score", *asked, "-o", out).check()
     assert "Impact ratios by scoring rate, 3,999 people assessed" in ran.out
     assert "1 of 4,000 rows is left out" in ran.err + ran.out
     written = pd.read_csv(out).set_index("category")
@@ -159,9 +159,41 @@ def test_the_table_of_local_law_144(program, scored, tmp_path):
     above = (known["score"] > known["score"].median()).groupby(known["age group"]).mean()
     assert written["rate"]["young"] == pytest.approx(above["young"])
     assert written["number"]["unknown"] == 5
-    found = program("audit", path, "--prediction", "fair", *asked, "--json").check().json
+    found = program("impact", path, "--prediction", "fair", *asked, "--json").check().json
     assert found["rate"] == "selection rate"
     assert found["provenance"]["data"][0]["name"] == "people.csv"
     assert max(row["impact_ratio"] or 0 for row in found["categories"]) == 1
-    page = tmp_path / "report.html"
-    program("audit", path, "--prediction", "fair", *asked, "--report", page).refused("--report")
+
+
+def test_impact_ratios_set_the_exit_code(here, tmp_path):
+    """A ratio of 0.29 on 400 rows is surely below 0.8; one of 0.75 on 40 rows is not."""
+    ratios = {"low": ([70, 20], 200, "unfair"), "unclear": ([8, 6], 20, "undecided")}
+    for name, (selected, n, verdict) in ratios.items():
+        path = tmp_path / f"{name}.csv"
+        rows = [(sex, int(i < k)) for sex, k in zip("MF", selected, strict=True) for i in range(n)]
+        pd.DataFrame(rows, columns=["sex", "p"]).to_csv(path, index=False)
+        asked = ["impact", path, "--prediction", "p", "--sensitive", "sex", "--json"]
+        assert here(*asked).check(0).json["verdict"] == verdict
+        here(*asked, "--fail-on", "undecided").check(1)
+        here(*asked, "--fail-on", "unfair").check(int(verdict == "unfair"))
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("impact", ["--search", "age group"]),
+        ("impact", ["--report", "page.html"]),
+        ("sql counts --dialect duckdb", ["--fail-on", "unfair"]),
+        ("sql counts --dialect duckdb", ["-o", "query.sql"]),
+        ("sql counts --dialect duckdb", ["--report", "page.html"]),
+        ("audit", ["--period", "week"]),
+        ("audit", ["--held-out"]),
+        ("audit", ["--force"]),
+        ("audit", ["--counts", "--search", "other"]),
+        ("impact", ["--score", "fair"]),
+    ],
+)
+def test_an_option_without_effect_is_refused(here, scored, command, option):
+    named = ["--prediction", "biased", "--sensitive", "age group"]
+    refused = "--search" if "--search" in option else option[0]
+    here(*command.split(), scored, *named, *option).refused(refused)

@@ -30,7 +30,7 @@ COLUMN_MISTAKES = {
     "both": (["--target", "sex", "--sensitive", "sex"], "--target and --sensitive both name"),
     "dropped": (["--target", "income", "--sensitive", "sex", "--drop", "sex"], "--drop"),
     "two bounds": (
-        ["--target", "income", "--sensitive", "sex", "--epsilon", "0", "--min-accuracy", "0.8"],
+        ["--target", "income", "--sensitive", "sex", "--test", __file__, "--test-size", "0.3"],
         "exclude each other",
     ),
     "desirable": (
@@ -39,7 +39,7 @@ COLUMN_MISTAKES = {
     ),
     "no target": (["--sensitive", "sex"], "--target"),
     "measure": (["--target", "income", "--sensitive", "sex", "--measure", "justice"], "justice"),
-    "layers": (["--target", "income", "--sensitive", "sex", "--hidden", "8,x"], "8,x"),
+    "layers": (["--target", "income", "--sensitive", "sex", "--layers", "8,x"], "8,x"),
     "bins": (["--target", "income", "--sensitive", "age", "--bins", "age"], "column=25,60"),
 }
 
@@ -66,5 +66,6 @@ def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
 
 
 def test_unknown_command_and_data_set(program):
-    program("fti").refused("fti", "--help")
+    program("fti").refused("fti", "Did you mean 'fit'?")
+    program("data", "lst").refused("lst")
     program("data", "describe", "adlt").refused("adult")

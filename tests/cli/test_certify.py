@@ -1,4 +1,4 @@
-"""``fairgrad fit --certify``: a model that is certified, or none."""
+"""``fairgrad certify``: a model that is certified, or none."""
 
 import json
 
@@ -24,14 +24,12 @@ def tables(tmp_path_factory):
 
 def asked(tables, name, out, *more):
     named = ["--target", "hired", "--sensitive", "sex", "--measure", "demographic_parity"]
-    return ["fit", str(tables / f"{name}.csv"), *named, "--points", "4", "-o", str(out), *more]
+    return ["certify", str(tables / f"{name}.csv"), *named, "--points", "4", "-o", str(out), *more]
 
 
 def test_a_certified_model_is_written_and_everything_says_so(program, tables, tmp_path):
     out = tmp_path / "model"
-    found = program(
-        *asked(tables, "many", out, "--tolerance", "0.12", "--certify", "--json")
-    ).check()
+    found = program(*asked(tables, "many", out, "--tolerance", "0.12", "--json")).check()
     certificate = found.json["certificate"]
     assert certificate["certified"]
     assert certificate["fresh_rows"] == found.json["rows"]["test"] == pytest.approx(1800, abs=2)
@@ -53,7 +51,7 @@ def test_a_certified_model_is_written_and_everything_says_so(program, tables, tm
 
 def test_without_a_certificate_there_is_no_model(program, tables, tmp_path):
     out = tmp_path / "none"
-    found = program(*asked(tables, "few", out, "--tolerance", "0.03", "--certify")).check(1)
+    found = program(*asked(tables, "few", out, "--tolerance", "0.03")).check(1)
     said = " ".join(found.out.split())
     assert said.count("Not certified with 95 % confidence") == 2
     assert "No model is written." in said
@@ -64,28 +62,15 @@ def test_without_a_certificate_there_is_no_model(program, tables, tmp_path):
 
 
 def test_rows_of_a_file_of_their_own_decide(program, tables, tmp_path):
-    test = ["--test", str(tables / "few.csv"), "--tolerance", "0.3", "--certify", "--json"]
-    found = program(*asked(tables, "many", tmp_path / "own", *test, "--method", "auto")).check()
+    test = ["--test", str(tables / "few.csv"), "--tolerance", "0.3", "--json"]
+    found = program(*asked(tables, "many", tmp_path / "own", *test)).check()
     assert found.json["certificate"]["fresh_rows"] == 1200
-    assert found.json["certificate"]["chosen_from"] == 8
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--epsilon", "0.1"], ["--epsilon", "--certify", "exclude"]),
-        (["--max-unfairness", "0.1"], ["--max-unfairness", "--certify", "exclude"]),
-        (["--folds", "5"], ["--certify", "--folds"]),
-        (["--grid", "paper"], ["--grid paper", "--certify"]),
-    ],
-)
-def test_what_does_not_go_together_is_refused(here, tables, tmp_path, more, words):
-    here(*asked(tables, "few", tmp_path / "x", "--certify", *more)).refused(*words)
+    assert found.json["certificate"]["chosen_from"] == 4
 
 
 def test_known_rows_certify_nothing(here, tables, tmp_path):
-    same = ["--certify", "--test", str(tables / "few.csv")]
-    here(*asked(tables, "few", tmp_path / "x", *same)).refused("--certify", "training table")
+    same = ["--test", str(tables / "few.csv")]
+    here(*asked(tables, "few", tmp_path / "x", *same)).refused("--test", "training table")
     assert not (tmp_path / "x").exists()
 
 
@@ -99,7 +84,7 @@ def test_a_certificate_that_costs_much_says_so_first(program, tmp_path):
     table = pd.DataFrame({"sex": sex, "skill": skill, "luck": luck, "hired": hired})
     table.to_csv(tmp_path / "many.csv", index=False)
     out = tmp_path / "model"
-    found = program(*asked(tmp_path, "many", out, "--tolerance", "0.12", "--certify")).check()
+    found = program(*asked(tmp_path, "many", out, "--tolerance", "0.12")).check()
     verdict, rest = " ".join(found.out.split()).split("Fairness costs ", maxsplit=1)
     assert "Who gained what" not in verdict  # it is among the first lines
     assert "Try a larger --tolerance" in rest

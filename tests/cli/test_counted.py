@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fairgrad.cli import audit as audit_command
 from fairgrad.cli import counted
-from fairgrad.cli.audit import _audit_table
+from fairgrad.cli.audit import audit as audit_command
+from fairgrad.cli.audit import audit_subject
 from fairgrad.cli.options import SQL_DIALECTS
+from fairgrad.cli.request import AuditRequest
+from fairgrad.cli.sql import counts
 from fairgrad.tables import scan
 from fairgrad.tables.sql import DIALECTS
 
@@ -46,8 +48,9 @@ def table(seed=0, n=N):
     return frame
 
 
-def given_by(*arguments):
-    return audit_command.audit.make_context("audit", [str(one) for one in arguments]).params
+def asked_by(*arguments):
+    words = [str(one) for one in arguments]
+    return AuditRequest.of_subject(audit_command.make_context("audit", words).params)
 
 
 def answers(monkeypatch, *arguments):
@@ -56,7 +59,7 @@ def answers(monkeypatch, *arguments):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, _, people, _ = _audit_table(given_by(*arguments))
+            audit, _, people, _ = audit_subject(asked_by(*arguments))
         except ValueError as error:
             found.append(("error", str(error)))
         else:
@@ -127,16 +130,16 @@ def test_a_table_of_a_database(monkeypatch, tmp_path):
     (truth, *_), _ = answers(monkeypatch, tmp_path / "people.parquet", *PLAIN)
     monkeypatch.setattr(counted, "is_scanned", scan.is_scanned)
     for name in (f"{base}::loans", base):
-        assert countable(_audit_table(given_by(name, *PLAIN))[0]) == truth
+        assert countable(audit_subject(asked_by(name, *PLAIN))[0]) == truth
     with duckdb.connect(str(base)) as connection:
         connection.execute("CREATE VIEW others AS FROM loans")
-    assert countable(_audit_table(given_by(f"{base}::others", *PLAIN))[0]) == truth
+    assert countable(audit_subject(asked_by(f"{base}::others", *PLAIN))[0]) == truth
     with pytest.raises(ValueError, match="several tables; name one .* loans, others"):
-        _audit_table(given_by(base, *PLAIN))
+        audit_subject(asked_by(base, *PLAIN))
     with pytest.raises(ValueError, match="has no table 'lones'; name one .* loans, others"):
-        _audit_table(given_by(f"{base}::lones", *PLAIN))
+        audit_subject(asked_by(f"{base}::lones", *PLAIN))
     with pytest.raises(FileNotFoundError, match="there is no such file"):
-        _audit_table(given_by(tmp_path / "none.duckdb", *PLAIN))
+        audit_subject(asked_by(tmp_path / "none.duckdb", *PLAIN))
 
 
 CELLS = {
@@ -175,7 +178,7 @@ def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, _, people, _ = _audit_table(given_by(path, *asked))
+            audit, _, people, _ = audit_subject(asked_by(path, *asked))
         except ValueError as error:
             found.append(str(error))
         else:
@@ -188,12 +191,12 @@ def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_pa
     frame, path = table().drop(columns="day"), tmp_path / "german.csv"
     frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
-    audit, _, people, _ = _audit_table(given_by(path, *PLAIN))
+    audit, _, people, _ = audit_subject(asked_by(path, *PLAIN))
     assert people.counts is None
     assert any("german.csv is read row by row" in note for note in people.notes)
     frame.to_csv(path, index=False, sep=";", decimal=",")
-    plain, _, people, _ = _audit_table(
-        given_by(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
+    plain, _, people, _ = audit_subject(
+        asked_by(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
     )
     assert people.counts is not None
     assert plain.to_dict()["rows"] == audit.to_dict()["rows"]
@@ -205,7 +208,7 @@ def test_names_that_are_one_name_for_duckdb(monkeypatch, tmp_path, kind):
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
     asked = ("--target", "y", "--prediction", "h", "--sensitive", "Sex")
-    audit, _, people, _ = _audit_table(given_by(path, *asked))
+    audit, _, people, _ = audit_subject(asked_by(path, *asked))
     assert people.counts is None
     assert len(audit.views["Sex"].size) == 3
 
@@ -244,10 +247,10 @@ def test_far_too_many_values_are_told_before_all_rows_are_counted(monkeypatch, t
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
     monkeypatch.setattr(scan, "PROBED", 3000)
     with pytest.raises(ValueError, match=r"'id' has 2,9\d\d different values in 2,9"):
-        _audit_table(given_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
+        audit_subject(asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
     monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
     with pytest.raises(ValueError, match="more than 5 combinations of the values of y, sex, order"):
-        _audit_table(given_by(path, *PLAIN, "--sensitive", "order"))
+        audit_subject(asked_by(path, *PLAIN, "--sensitive", "order"))
 
 
 def answer_of(dialect, frame, sql):
@@ -274,16 +277,12 @@ def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect
     frame, path = table(1), tmp_path / "people.parquet"
     frame.to_parquet(path)
     (truth, _, left_out), _ = answers(monkeypatch, path, *QUESTIONS[asked])
-    assert (
-        audit_command.audit.main(
-            ["people", "--sql", dialect, *QUESTIONS[asked]], standalone_mode=False
-        )
-        == 0
-    )
+    query = ["people", "--dialect", dialect, *QUESTIONS[asked]]
+    assert counts.main(query, standalone_mode=False) == 0
     answer = answer_of(dialect, frame, capsys.readouterr().out)
     answer.to_csv(tmp_path / "counts.csv", index=False)
-    audit, _, people, _ = _audit_table(
-        given_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
+    audit, _, people, _ = audit_subject(
+        asked_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
     )
     assert countable(audit) == truth
     assert people.left_out == left_out
@@ -306,12 +305,12 @@ def test_names_in_quotes_where_they_need_them():
 def test_sql_is_for_warehouses_and_files_of_duckdb(tmp_path, capsys):
     path = tmp_path / "people.parquet"
     table().to_parquet(path)
-    run = audit_command.audit.main
-    with pytest.raises(ValueError, match="--sql postgres: .* is a file; name the table as"):
-        run([str(path), "--sql", "postgres", *PLAIN], standalone_mode=False)
-    with pytest.raises(ValueError, match="--sql: --score beside --prediction needs every score"):
-        run(["people", "--sql", "duckdb", *PLAIN, "--score", "p"], standalone_mode=False)
-    run([str(path), "--sql", "duckdb", *PLAIN], standalone_mode=False)
+    run = counts.main
+    with pytest.raises(ValueError, match="--dialect is postgres, but .* is a file"):
+        run([str(path), "--dialect", "postgres", *PLAIN], standalone_mode=False)
+    with pytest.raises(ValueError, match="--score beside --prediction needs every score"):
+        run(["people", "--dialect", "duckdb", *PLAIN, "--score", "p"], standalone_mode=False)
+    run([str(path), "--dialect", "duckdb", *PLAIN], standalone_mode=False)
     with duckdb.connect() as connection:
         rows = connection.execute(capsys.readouterr().out).fetchall()
     assert sum(row[-1] for row in rows) == N
@@ -320,7 +319,10 @@ def test_sql_is_for_warehouses_and_files_of_duckdb(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_rows": None}, "no column 'n_rows'; it is what the query of --sql calls the number"),
+        (
+            {"n_rows": None},
+            "no column 'n_rows'; .* calls the number",
+        ),
         ({"n_rows": -1}, "n_rows of counts.csv is '-1' in a row; a number of at least 0"),
         ({"n_rows": 0.5}, "n_rows holds numbers that are not whole"),
         ({"squared_weight": None}, "no column 'squared_weight'"),
@@ -336,7 +338,7 @@ def test_wrong_tables_of_counts_are_refused(tmp_path, change, message):
         tmp_path / "counts.csv", index=False
     )
     with pytest.raises(ValueError, match=message):
-        _audit_table(given_by("--counts", tmp_path / "counts.csv", *PLAIN, "--weight", "w"))
+        audit_subject(asked_by("--counts", tmp_path / "counts.csv", *PLAIN, "--weight", "w"))
 
 
 def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
@@ -353,8 +355,8 @@ def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(scan, "find_spec", lambda _: None)
     monkeypatch.setattr(counted, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
-        _audit_table(given_by("people.duckdb::loans", *PLAIN))
-    _, _, people, _ = _audit_table(given_by(path, *PLAIN))
+        audit_subject(asked_by("people.duckdb::loans", *PLAIN))
+    _, _, people, _ = audit_subject(asked_by(path, *PLAIN))
     assert people.counts is None
     assert any("is read into memory; to have it counted" in note for note in people.notes)
 
@@ -366,11 +368,11 @@ def test_periods_are_the_same_for_counts_and_rows(monkeypatch, tmp_path, kind, b
     frame["day"] = pd.Timestamp("2024-02-24") + pd.to_timedelta(np.arange(900) // 90, unit="D")
     frame["day"] += pd.to_timedelta(np.arange(900) % 24, unit="h")
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
-    asked = (*PLAIN, "--over", "day", "--by", by)
+    asked = (*PLAIN, "--time", "day", "--period", by)
     found = []
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
-        _, over, people, _ = _audit_table(given_by(path, *asked))
+        _, over, people, _ = audit_subject(asked_by(path, *asked))
         assert (people.counts is not None) is is_scanned
         found.append(over.to_dict())
     assert found[0] == found[1]
@@ -389,13 +391,12 @@ def test_periods_of_a_printed_query(tmp_path, capsys, dialect):
     frame, path = table(3), tmp_path / "people.parquet"
     frame.to_parquet(path)
     for by in ("week", "month"):
-        asked = (*PLAIN, "--over", "day", "--by", by)
-        truth = _audit_table(given_by(path, *asked))[1].to_dict()
-        run = audit_command.audit.main
-        run(["people", "--sql", dialect, *asked], standalone_mode=False)
+        asked = (*PLAIN, "--time", "day", "--period", by)
+        truth = audit_subject(asked_by(path, *asked))[1].to_dict()
+        counts.main(["people", "--dialect", dialect, *asked], standalone_mode=False)
         answer = answer_of(dialect, frame, capsys.readouterr().out)
         answer.to_csv(tmp_path / "counts.csv", index=False)
-        found = _audit_table(given_by("--counts", tmp_path / "counts.csv", *asked))[1]
+        found = audit_subject(asked_by("--counts", tmp_path / "counts.csv", *asked))[1]
         assert found.to_dict() == truth
 
 
@@ -409,7 +410,7 @@ def test_the_last_period_sets_the_exit_code(program, tmp_path):
         both.to_csv(tmp_path / "people.csv", index=False)
         report, out = tmp_path / f"{code}.html", tmp_path / f"{code}.json"
         ran = program(
-            *("audit", tmp_path / "people.csv", *PLAIN, "--over", "day", "--fail-on", "unfair"),
+            *("audit", tmp_path / "people.csv", *PLAIN, "--time", "day", "--fail-on", "unfair"),
             *("--report", report, "--out", out),
         ).check(code)
         assert "2024-02-01, the last of 2 periods" in " ".join(ran.out.split())
@@ -423,10 +424,10 @@ def test_what_is_no_date_is_refused(monkeypatch, tmp_path):
     for column in ("age", "sex"):
         for is_scanned in (False, True):
             monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
-            with pytest.raises(ValueError, match="--over names .* whose values are not dates"):
-                _audit_table(
-                    given_by(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
-                             "--over", column)
+            with pytest.raises(ValueError, match="--time names .* whose values are not dates"):
+                audit_subject(
+                    asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
+                             "--time", column)
                 )  # fmt: skip
 
 

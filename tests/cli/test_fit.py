@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, recall_score
@@ -85,7 +84,7 @@ def test_card_and_report_tell_what_was_asked(fitted):
 
 def test_the_same_seed_gives_the_same_model(program, fitted, adult, tmp_path):
     folder, _ = fitted
-    named = ["--target", "income", "--sensitive", "sex", "--epochs", 10, "--no-plain"]
+    named = ["--target", "income", "--sensitive", "sex", "--epochs", 10, "--no-baseline"]
     found = program("fit", adult, *named, "--out", tmp_path / "again", "--json").check().json
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert found["audit"]["rates"] == audit["rates"]
@@ -98,15 +97,29 @@ def test_takes_the_model_of_a_frontier_that_fits_the_bound(program, adult, tmp_p
     named = ["--target", "income", "--sensitive", "sex", "--measure", "demographic_parity"]
     few = ["--points", 5, "--epochs", 8, "--seed", 3]
     found = program(
-        "fit", adult, *named, *few, "--min-accuracy", 0.7, "--out", folder, "--json"
+        "frontier", adult, *named, *few, "--min-accuracy", 0.7, "--out", folder, "--json"
     ).check()
     points = pd.read_csv(folder / "frontier.csv")
     fits = points[points["validation_accuracy"] >= 0.7]
     best = fits.loc[fits["validation_unfairness"].idxmin()]
-    assert found.json["accuracy"] == pytest.approx(best["test_accuracy"])
-    plain = points[np.isinf(points["epsilon"])].iloc[0]
-    assert found.json["plain_accuracy"] == pytest.approx(plain["test_accuracy"])
-    assert found.json["settings"]["min_accuracy"] == 0.7
+    chosen = found.json["points"][found.json["chosen"]]
+    assert chosen["test_accuracy"] == pytest.approx(best["test_accuracy"])
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    overall = {row["rate"]: row["value"] for row in audit["rates"] if row["group"] == "overall"}
+    assert overall["accuracy"] == pytest.approx(best["test_accuracy"])
+    known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
+    assert known["settings"]["min_accuracy"] == 0.7
+    program("predict", folder, adult).check()
+
+
+def test_exact_fairness_is_the_first_model_of_a_frontier(program, adult, tmp_path):
+    """One way of training: the same epsilon gives the same model."""
+    named = ["--target", "income", "--sensitive", "sex", "--epochs", 4, "--json"]
+    fitted = program("fit", adult, *named, "--exact", "--out", tmp_path / "m").check().json
+    points = program("frontier", adult, *named, "--points", 3).check().json["points"]
+    assert fitted["settings"]["epsilon"] == points[0]["epsilon"] == 0
+    assert fitted["accuracy"] == pytest.approx(points[0]["test_accuracy"])
+    assert fitted["plain_accuracy"] == pytest.approx(points[-1]["test_accuracy"])
 
 
 def test_compas_as_it_is(program, compas, tmp_path):
@@ -116,7 +129,7 @@ def test_compas_as_it_is(program, compas, tmp_path):
     ran = program(
         "fit", compas, "--target", "two_year_recid", "--desirable", 0, "--sensitive", "race",
         "--sensitive", "age", "--bins", "age=25,45", "--separate", "--measure",
-        "equality_of_opportunity", "--grid", "paper", "--epochs", 6, *drop, "--out", folder,
+        "equality_of_opportunity", "--epochs", 6, *drop, "--out", folder,
     ).check()  # fmt: skip
     assert "Dates become year, month, weekday and age in days" in " ".join(ran.err.split())
     known = json.loads((folder / "fairgrad.json").read_text(encoding="utf-8"))
@@ -137,7 +150,7 @@ def test_strange_names_stay_names(program, strange, tmp_path):
     folder = tmp_path / "mo del"
     ran = program(
         "fit", strange.path, "--target", "{{ 7 * 7 }}", "--sensitive", strange.column,
-        "--desirable", "|", "--use-sensitive", "--hidden", "8,4", "--epochs", 3,
+        "--desirable", "|", "--use-sensitive", "--layers", "8,4", "--epochs", 3,
         "--measure", "accuracy_parity", "--out", folder,
     ).check()  # fmt: skip
     assert "x,y" in ran.out

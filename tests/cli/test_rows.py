@@ -1,6 +1,5 @@
 """Which rows train, which choose and which judge: 60, 20 and 20 % of every label of every group."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
@@ -22,19 +21,13 @@ def table(people):
 
 
 def trained(table, **settings):
-    settings = ModelSettings(epochs=8, seed=3, points=4, **settings)
+    settings = ModelSettings(**{"epochs": 8, "seed": 3, "points": 4, **settings})
     prepared = prepare(table, COLUMNS, settings)
-    return prepared, train(prepared, settings, progress=lambda _: None)
+    return prepared, train(prepared, settings, lambda _: None)
 
 
 def cells(rows):
     return pd.Series(list(zip(rows.y, rows.s["sex"], strict=True))).value_counts()
-
-
-def assert_validated_on(rows, model, measure):
-    """The levels that an estimator reports are those of its predictions for these rows."""
-    levels = fairness_levels(rows.y, model.predict(rows.X), rows.s, measure)
-    np.testing.assert_allclose(model.levels_, levels.values, atol=1e-6)
 
 
 def test_every_cell_has_its_share_in_every_part(table):
@@ -45,15 +38,6 @@ def test_every_cell_has_its_share_in_every_part(table):
         found = cells(part)
         assert all(abs(found[cell] - share * n) <= 1.5 for cell, n in whole.items())
     assert sum(len(part) for part in parts.values()) == len(table)
-
-
-@pytest.mark.parametrize("asked", [{}, {"paper_grid": True}, {"measures": ("demographic_parity",)}])
-def test_networks_are_chosen_on_the_validation_rows(table, asked):
-    prepared, models = trained(table, **asked)
-    (measure,) = asked.get("measures", ("equalized_odds",))
-    assert_validated_on(prepared.validation, models.fair, measure)
-    right = accuracy_score(prepared.validation.y, models.plain.predict(prepared.validation.X))
-    assert models.plain.history_["accuracy"].max() == pytest.approx(right)
 
 
 @pytest.mark.parametrize("model", ["network", "lightgbm"])
@@ -68,7 +52,7 @@ def test_frontiers_are_chosen_on_the_validation_rows(table, model):
 
 def test_the_audit_is_of_the_test_rows(table):
     prepared, models = trained(table)
-    outcome = audit_models(prepared, ModelSettings(), models, tolerance=0.05)
+    outcome = audit_models(prepared, ModelSettings(), models)
     predicted = models.fair.predict(prepared.test.X)
     levels = fairness_levels(prepared.test.y, predicted, prepared.test.s, "equalized_odds")
     finding = next(f for f in outcome.audit.findings if f.measure == "equalized_odds")

@@ -212,7 +212,7 @@ def test_all_measures_that_are_given_are_enforced():
 def test_a_model_of_two_measures(program, adult, tmp_path):
     """Both are enforced, judged, and remembered by the folder."""
     both = ["--measure", "demographic_parity", "--measure", "accuracy_parity"]
-    named = ["--target", "income", "--sensitive", "sex", "--epochs", 8, "--epsilon", 0.02]
+    named = ["--target", "income", "--sensitive", "sex", "--epochs", 8, "--tolerance", 0.02]
     ran = program("fit", adult, *named, *both, "--out", tmp_path / "model").check()
     known = json.loads((tmp_path / "model" / "fairgrad.json").read_text(encoding="utf-8"))
     assert known["settings"]["measures"] == ["demographic_parity", "accuracy_parity"]

@@ -71,7 +71,20 @@ def test_a_label_is_no_formula_and_is_still_read_as_the_label(table, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    run("fit", table, *named, "--drop", "h", "--epochs", 2, "--no-plain", "--folds", 0, "-o", model)
+    run(
+        "fit",
+        table,
+        *named,
+        "--drop",
+        "h",
+        "--epochs",
+        2,
+        "--no-baseline",
+        "--folds",
+        0,
+        "-o",
+        model,
+    )
     run("predict", model, table, "-o", out)
     written = pd.read_csv(out)
     assert set(written["prediction"]) <= {"'=yes()", "'-no"}

@@ -29,6 +29,7 @@ from fairgrad.audit.intervals import (
 from fairgrad.audit.layout import FittedTable, Paragraph
 from fairgrad.audit.scores import as_scores
 from fairgrad.audit.tables import plain_values
+from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.files import write_whole
 from fairgrad.groups import least_rows
 
@@ -213,6 +214,18 @@ class ImpactTable:
             frame[column] = pd.Series([row[column] for row in rows], dtype="Int64")
         n_rows = audit.table.n_rows
         return cls(frame, "selection rate", n_rows, audit.confidence, audit.min_group)
+
+    @property
+    def verdict(self) -> str:
+        """By the four-fifths rule: unfair if the whole interval of a ratio is below 0.8.
+
+        Fair within tolerance if all intervals are at least 0.8, else undecided.
+        """
+        compared = self.frame[self.frame["ratio_low"].notna()]  # all but the most selected
+        if (compared["ratio_high"] < FOUR_FIFTHS_RATIO).any():
+            return UNFAIR
+        is_fair = len(compared) > 0 and (compared["ratio_low"] >= FOUR_FIFTHS_RATIO).all()
+        return FAIR if is_fair else UNDECIDED
 
     @property
     def notes(self) -> list[str]:

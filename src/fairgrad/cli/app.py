@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import difflib
 import gc
 import io
 import os
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import fairgrad
-from fairgrad.cli.audit import audit
+from fairgrad.cli.audit import audit, impact
 from fairgrad.cli.compare import compare
 from fairgrad.cli.data import data
 from fairgrad.cli.demo import demo
-from fairgrad.cli.fit import fit
-from fairgrad.cli.frontier import frontier
+from fairgrad.cli.fit import certify, fit, frontier
 from fairgrad.cli.predict import predict
+from fairgrad.cli.sql import sql
 from fairgrad.signs import HANDLER
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ FAILED, STOPPED, NOT_READ = 2, 130, 141
 
 DEBUG = "FAIRGRAD_DEBUG"
 OPTIONS = {
+    "certify": "fairgrad certify",
     "max_unfairness": "--max-unfairness",
     "min_accuracy": "--min-accuracy",
     "y_score": "--score",
@@ -56,7 +58,24 @@ OF_MODELS = ("torch", "skops", "safetensors")
 """What the distribution fairgrad-audit does without."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Program(click.Group):
+    """Commands; an unknown one is answered with the nearest known one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            nearest = difflib.get_close_matches(args[0], known, n=1)
+            hint = f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known)}."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(fairgrad.__version__, prog_name="fairgrad", message="%(prog)s %(version)s")
 def app() -> None:
     """Train classifiers that treat groups of people alike, and see how fair they are.
@@ -67,8 +86,8 @@ def app() -> None:
       fairgrad fit data.csv --target income --sensitive sex --out model/
       fairgrad audit model/ new.csv
 
-    Exit codes: 0 success; 1 the verdict is one that --fail-on names; 2 error, with a message that
-    says why.
+    Exit codes: 0: success; 1: the verdict matches --fail-on, or `certify` certified no model;
+    2: error, with a message.
     """  # noqa: D301 - click reads the character, not its spelling
 
 
@@ -90,7 +109,7 @@ def _add_commands(own: Sequence[click.Command]) -> None:
             app.add_command(found.load(), found.name)
 
 
-_add_commands((demo, fit, predict, audit, compare, frontier, data, bench))
+_add_commands((demo, fit, predict, audit, compare, impact, frontier, certify, sql, data, bench))
 
 
 def main(

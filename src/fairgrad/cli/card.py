@@ -147,10 +147,6 @@ def _certified(outcome: AuditedModel) -> list[str]:
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
     n_rows, n_training, n_validation, n_test, n_folds, from_file = prepared.totals
-    settings = outcome.settings
-    none_chosen = settings.grows_trees or settings.method == "decision"
-    if none_chosen and settings.method != "auto" and outcome.trained.frontier is None:
-        n_training, n_validation = n_training + n_validation, 0
     test = f"{n_test:,} for the test (the audit below)"
     if from_file:
         test = f"the {n_test:,} of another table for the test (the audit below)"

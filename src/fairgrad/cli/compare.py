@@ -10,23 +10,24 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.cli.request import AuditRequest
     from fairgrad.tables.roles import ColumnRoles
 
 
-@click.command(short_help="Compare two models, or two predictions, on the same rows.")
+@click.command(cls=options.Command, short_help="Compare two models, or two columns of predictions.")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.argument("table", metavar="TABLE", type=click.Path())
 @options.people_options(required=False)
-@options.reading_options()
 @options.audited_options
-@click.option("-o", "--out", metavar="FILE", help="JSON file to write the comparison to.")
+@options.out_option("FILE", "JSON file to write the comparison to.")
 @options.force_option
 @options.json_option
-def compare(**given: Any) -> int:
+@options.reading_options("bins", "map")
+def compare(first: str, second: str, table: str, **params: Any) -> int:
     """Compare B with A on the rows of TABLE: what changes, how sure that is, who changes sides.
 
     A and B are folders of models, or columns of TABLE that hold predictions.
@@ -40,8 +41,8 @@ def compare(**given: Any) -> int:
     of A, if only A is a model), unless --sensitive names others.
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import AuditRequest, refuse_idle  # noqa: PLC0415 - as above
     from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
         model_predictions,
         model_scores,
@@ -49,16 +50,10 @@ def compare(**given: Any) -> int:
     )
     from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
 
-    targets = {
-        name: check_file(given[name], force=given["force"])
-        for name in ("out", "report")
-        if given[name] is not None
-    }
-    table, sources = given["table"], (given["first"], given["second"])
-    if given["first"] == given["second"]:
-        raise ValueError(f"A and B are both {given['first']!r}; name two different systems")
-    reading = read_options(given)
-    names = column_names(table, reading)
+    request, sources = AuditRequest.from_options(params, table=(table,)), (first, second)
+    if first == second:
+        raise ValueError(f"A and B are both {first!r}; name two different systems")
+    names = column_names(table, request.reading)
     models = [load_model(source, names) if Path(source).is_dir() else None for source in sources]
     known = [model for model in models if model is not None]
     further = {
@@ -67,46 +62,49 @@ def compare(**given: Any) -> int:
         if model is None
     }
     _check_sources(further.values(), names, table)
-    if given["weight"]:
-        further["weight"] = given["weight"]
+    if not further:
+        refuse_idle(params, ["map"], "between models")
+    if request.weight:
+        further["weight"] = request.weight
     people = read_people(
         table,
-        _columns(given, known),
+        _columns(request, known),
         further,
         models=known,
         labels=_labels(known),
-        value_map=given["value_map"],
-        reading=reading,
+        value_map=request.value_map,
+        reading=request.reading,
     )
     predicted = [
         people.predictions(source, place)
         if model is None
-        else model_predictions(model, model_scores(model, people, given["missing"]))
+        else model_predictions(model, model_scores(model, people, request.reading.missing))
         for place, source, model in zip(("A", "B"), sources, models, strict=True)
     ]
-    judged = given["measure"] or tuple(
+    judged = request.measure or tuple(
         dict.fromkeys(name for model in known[::-1] for name in model.measures)
     )
-    weight = people.numbers(given["weight"], "--weight") if given["weight"] else None
+    weight = people.numbers(request.weight, "--weight") if request.weight else None
     terminal.notes(people.notes)
-    audit = people.audit(predicted[0], given, judged, sample_weight=weight)
+    audit = people.audit(predicted[0], request, judged, sample_weight=weight)
     found = audit.compare(predicted[1], names=_short(sources))
-    for path in targets.values():
+    outputs = request.outputs
+    for path in outputs.values():
         path.parent.mkdir(parents=True, exist_ok=True)
-    if "out" in targets:
-        found.to_json(targets["out"])
-    if "report" in targets:
+    if "out" in outputs:
+        found.to_json(outputs["out"])
+    if "report" in outputs:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
         one, two = found.names
         asked = {"Table": people.table, "A": str(sources[0]), "B": str(sources[1])}
-        Report(found.audit, asked=asked, title=f"{two} against {one}").save(targets["report"])
-    if given["as_json"]:
+        Report(found.audit, asked=asked, title=f"{two} against {one}").save(outputs["report"])
+    if request.as_json:
         shown = {"left_out": people.left_out, "notes": people.notes}
         terminal.show_json({**found.to_dict(), **shown})
         return 0
     terminal.screen().print(found)
-    for path in targets.values():
+    for path in outputs.values():
         terminal.progress(f"Written: {path}")
     return 0
 
@@ -121,27 +119,27 @@ def _check_sources(columns: Any, names: Sequence[str], table: str) -> None:
             )
 
 
-def _columns(given: Mapping[str, Any], models: Sequence[SavedModel]) -> ColumnRoles:
+def _columns(request: AuditRequest, models: Sequence[SavedModel]) -> ColumnRoles:
     """The role of each column: what is asked, else as in the last model."""
-    from fairgrad.cli.request import read_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import refuse_idle  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.subject import model_columns  # noqa: PLC0415 - as above
 
     if not models:
         for name in ("target", "sensitive"):
-            if not given[name]:
+            if not getattr(request, name):
                 raise ValueError(
                     f"--{name} is missing; to compare two columns: fairgrad compare A B table.csv "
                     "--target COLUMN --sensitive COLUMN"
                 )
-        return read_columns(given)
-    unfit = [name for name in ("desirable", "bins", "target") if given[name]]
-    if unfit:
-        raise ValueError(f"--{unfit[0]} is for columns of predictions; models bring their own")
+        return request.columns
+    refuse_idle(
+        vars(request), ("desirable", "bins", "target"), "with a model, which brings its own"
+    )
     own = {(model.columns.target, model.settings["desirable"]) for model in models}
     if len(own) > 1:
         said = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(own))
         raise ValueError(f"the two models predict different things: {said}")
-    return model_columns(models[-1], given["sensitive"])
+    return model_columns(models[-1], request.sensitive)
 
 
 def _labels(models: Sequence[SavedModel]) -> list[str] | None:

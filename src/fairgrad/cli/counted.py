@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairgrad.cli.folder import SavedModel
-    from fairgrad.tables.dialect import ReadingOptions
+    from fairgrad.cli.request import AuditRequest
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
 
@@ -49,60 +49,53 @@ MOST_WAITING = 64
 """Pieces whose counts wait to be added."""
 
 
-def count_query(
-    columns: ColumnRoles, further: Mapping[str, str], given: Mapping[str, Any]
-) -> CountQuery:
+def count_query(request: AuditRequest) -> CountQuery:
     """What to count for an audit of a table with predictions.
 
     Raises:
         ScanError: if single rows are needed.
     """
+    columns, further = request.columns, request.further
     score = further.get("score")
-    if score is not None and (given["threshold"] is None or "prediction" in further):
+    if score is not None and (request.threshold is None or "prediction" in further):
         raise ScanError("--score beside --prediction needs every score")
     keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
     keys += [further[name] for name in ("prediction", "baseline") if name in further]
     query = CountQuery(
         tuple(dict.fromkeys(keys)),
         bins={name: list(edges) for name, edges in columns.bins.items()},  # type: ignore[arg-type] # the program takes edges
-        score=None if score is None else (score, given["threshold"]),
+        score=None if score is None else (score, float(request.threshold or 0)),
         weight=further.get("weight"),
-        over=(given["over"], given["by"]) if given.get("over") else None,
+        over=(request.time, request.period) if request.time else None,
     )
-    numeric = [*query.bins, score, query.weight, given.get("over")]
+    numeric = [*query.bins, score, query.weight, request.time]
     apart = [name for name in (*query.keys, *numeric) if name is not None]
     if len(set(apart)) < len(apart):
         raise ScanError("one column plays two parts")
     return query
 
 
-def printed_query(
-    given: Mapping[str, Any], columns: ColumnRoles, further: Mapping[str, str]
-) -> str:
-    """The query of --sql, for a table of a warehouse or for files that duckdb reads."""
-    source, dialect = given["subject"], given["sql"]
+def printed_query(request: AuditRequest, dialect: str) -> str:
+    """The query of `fairgrad sql counts`, for a table of a warehouse or files that duckdb reads."""
+    source = request.table[0]
     try:
-        query = count_query(columns, further, given)
+        query = count_query(request)
     except ScanError as reason:
-        raise ValueError(f"--sql: {reason}") from None
-    if given["table"]:
-        raise ValueError(f"--sql takes one table, not {1 + len(given['table'])}")
+        raise ValueError(f"fairgrad sql: {reason}") from None
     is_file = database_table(source) is not None or _exists(source)
     if not is_file:
         return query.sql(source, dialect)
     if dialect != "duckdb":
         raise ValueError(
-            f"--sql {dialect}: {source} is a file; name the table as the warehouse knows it, or "
-            "use --sql duckdb"
+            f"--dialect is {dialect}, but {source} is a file; name the table as the warehouse "
+            "knows it, or use --dialect duckdb"
         )
-    from fairgrad.cli.request import read_options  # noqa: PLC0415 - it is not needed above
-
     try:
-        with open_scan(source, read_options(given)) as scan:
-            _check(columns, further, scan.names)
+        with open_scan(source, request.reading) as scan:
+            _check(request.columns, request.further, scan.names)
             return scan.prepared(query).sql(scan.table, dialect)
     except ScanError as reason:
-        raise ValueError(f"--sql duckdb: {reason}") from None
+        raise ValueError(f"--dialect duckdb: {reason}") from None
 
 
 def _exists(source: str) -> bool:
@@ -112,21 +105,15 @@ def _exists(source: str) -> bool:
         return False
 
 
-def audited_people(
-    table: TableSource,
-    columns: ColumnRoles,
-    further: Mapping[str, str],
-    given: Mapping[str, Any],
-    reading: ReadingOptions,
-) -> AuditedPeople:
+def audited_people(request: AuditRequest) -> AuditedPeople:
     """The rows of a table with predictions: counted if that is the better way, else read."""
-    if given.get("counts"):
-        return _given_counts(table, columns, further, given, reading)
-    needed = {**further, **({"over": given["over"]} if given.get("over") else {})}
+    table = request.table
+    if request.counts:
+        return _given_counts(request)
     notes: list[str] = []
-    if is_scanned(table) and not given.get("search"):  # a search needs the rows themselves
+    if is_scanned(table) and not request.search:  # a search needs the rows themselves
         try:
-            return _count_people(table, columns, needed, given, reading)
+            return _count_people(request)
         except ScanError as reason:
             if database_table(table) is not None:
                 raise ValueError(f"{table_name(table)}: {reason}") from None
@@ -137,11 +124,11 @@ def audited_people(
         notes = [f"{name} is read into memory; {hint}."]
     people = read_people(
         table,
-        columns,
-        needed,
-        more=given.get("search", ()),
-        value_map=given["value_map"],
-        reading=reading,
+        request.columns,
+        request.further,
+        more=request.search,
+        value_map=request.value_map,
+        reading=request.reading,
     )
     people.notes += notes
     return people
@@ -161,35 +148,23 @@ def _check(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str
         check_named([column], names, f"--{option}")
 
 
-def _count_people(
-    table: TableSource,
-    columns: ColumnRoles,
-    further: Mapping[str, str],
-    given: Mapping[str, Any],
-    reading: ReadingOptions,
-) -> AuditedPeople:
-    query = count_query(columns, further, given)
-    with open_scan(table, reading) as scan:
+def _count_people(request: AuditRequest) -> AuditedPeople:
+    query, columns, further = count_query(request), request.columns, request.further
+    with open_scan(request.table, request.reading) as scan:
         _check(columns, further, scan.names)
         sample = scan.sample(query, run_shown)
         if sample is not None:  # a mistake is told at once, not after a billion rows
-            first = _gather(sample, columns, further, given, scan.name)
+            first = _gather(sample, request, scan.name)
             columns.groups(first.frame, first.times)
             for option in ("prediction", "baseline"):
                 if option in further:
                     first.predictions(further[option], f"--{option}")
         answer = scan.count(query, run_shown)
-    return _gather(answer, columns, further, given, scan.name)
+    return _gather(answer, request, scan.name)
 
 
-def _gather(
-    answer: CountedAnswer,
-    columns: ColumnRoles,
-    further: Mapping[str, str],
-    given: Mapping[str, Any],
-    name: str,
-) -> AuditedPeople:
-    frame, weight = answer.frame, None
+def _gather(answer: CountedAnswer, request: AuditRequest, name: str) -> AuditedPeople:
+    frame, weight, columns, further = answer.frame, None, request.columns, request.further
     if "weight" in further:
         weight = frame[further["weight"]].to_numpy(dtype=np.float64)
     wanted = [columns.target, *columns.sensitive, *further.values()]
@@ -198,30 +173,25 @@ def _gather(
         columns,
         further,
         table=name,
-        value_map=given["value_map"],
+        value_map=request.value_map,
         notes=ReadingReport.of(frame).sentences(wanted, "--", gaps=True),
         counts=RowCounts(answer.times.astype(np.float64), weight, answer.squares),
     )
 
 
-def _given_counts(
-    table: TableSource,
-    columns: ColumnRoles,
-    further: Mapping[str, str],
-    given: Mapping[str, Any],
-    reading: ReadingOptions,
-) -> AuditedPeople:
-    """A table of counts, such as a warehouse's answer to the query of --sql."""
+def _given_counts(request: AuditRequest) -> AuditedPeople:
+    """A table of counts, such as a warehouse's answer to the query of `fairgrad sql counts`."""
+    table, reading = request.table, request.reading
+    columns, further = request.columns, request.further
     names = column_names(table, reading)
-    further = {**further, **({"over": given["over"]} if given.get("over") else {})}
     _check(columns, further, names)
     weighted = [SQUARES, LEAST] if "weight" in further else []
     needed = [N_ROWS, *weighted]
     lacking = [name for name in needed if name not in names]
     if lacking:
         raise ValueError(
-            f"--counts: {table_name(table)} has no column {lacking[0]!r}; it is what the query of "
-            "--sql calls "
+            f"--counts: {table_name(table)} has no column {lacking[0]!r}; it is what the query "
+            "of `fairgrad sql counts` calls "
             + {N_ROWS: "the number of rows", SQUARES: "the sum of squared weights"}.get(
                 lacking[0], "the smallest weight"
             )
@@ -247,10 +217,10 @@ def _given_counts(
     answer = CountedAnswer(frame, numbers[N_ROWS].astype(np.int64), numbers.get(SQUARES))
     if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
         raise ValueError(
-            f"--counts: {further['score']!r} holds scores; the query of --sql gives 1 where the "
-            "score reaches the threshold, and 0 elsewhere"
+            f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
+            "gives 1 where the score reaches the threshold, and 0 elsewhere"
         )
-    return _gather(answer, columns, further, given, table_name(table))
+    return _gather(answer, request, table_name(table))
 
 
 def _numbers(column: pd.Series, table: TableSource) -> Any:
@@ -265,14 +235,14 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return found
 
 
-def counts_predictions(given: Mapping[str, Any]) -> bool:
+def counts_predictions(request: AuditRequest) -> bool:
     """Whether the rows of a table are predicted by a model and counted, and not held."""
-    needs = [name for name in ("score", "weight", "over", "search") if given[name]]
-    return not needs and not given["held_out"] and is_large(given["table"])
+    needs_rows = request.score or request.weight or request.time or request.search
+    return not needs_rows and not request.held_out and is_large(request.table)
 
 
 def predicted_people(
-    model: SavedModel, columns: ColumnRoles, given: Mapping[str, Any], reading: ReadingOptions
+    model: SavedModel, columns: ColumnRoles, request: AuditRequest
 ) -> tuple[AuditedPeople, Any]:
     """The rows of a table of any size, counted by what they hold and what a model predicts.
 
@@ -281,8 +251,8 @@ def predicted_people(
     Returns:
         The people, and their predictions.
     """
-    table = given["table"]
-    further = {"baseline": given["baseline"]} if given["baseline"] else {}
+    table, reading = request.table, request.reading
+    further = {"baseline": request.baseline} if request.baseline else {}
     names = column_names(table, reading)
     _check(columns, further, names)
     keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
@@ -327,7 +297,7 @@ def predicted_people(
         further,
         table=table_name(table),
         labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
-        value_map=given["value_map"],
+        value_map=request.value_map,
         notes=[*report.sentences(keys, "--", gaps=True), *odd.sentences()],
         counts=RowCounts(times.astype(np.float64)),
     )

@@ -67,13 +67,12 @@ def fetch(name: str, carrier: str | None, as_json: bool) -> int:
     return 0
 
 
-@data.command(short_help="Describe a data set, or your own table.")
+@data.command(cls=options.Command, short_help="Describe a data set, or your own table.")
 @click.argument("name", metavar="NAME|TABLE")
 @options.people_options(required=False)
-@options.feature_options()
-@options.reading_options()
 @options.json_option
-def describe(**given: Any) -> int:
+@options.reading_options("bins", "drop", "keep", "categorical")
+def describe(**params: Any) -> int:
     """Describe a data set, or your own TABLE: rows, labels, groups, groups too small to trust.
 
     For a table, --target and --sensitive are needed.
@@ -81,17 +80,17 @@ def describe(**given: Any) -> int:
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
-    name = given["name"]
+    name = params["name"]
     is_table = name not in datasets.names() and ("." in name or name == "-" or Path(name).exists())
-    text = _describe_table(given) if is_table else datasets.describe(name)
-    if given["as_json"]:
+    text = _describe_table(params) if is_table else datasets.describe(name)
+    if params["as_json"]:
         terminal.show_json({"schema": "fairgrad.data.describe", "name": name, "description": text})
     else:
         terminal.say(text)
     return 0
 
 
-def _describe_table(given: Mapping[str, Any]) -> str:
+def _describe_table(params: Mapping[str, Any]) -> str:
     from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - keeps --help quick
     from fairgrad.datasets.dataset import labelled_dataset  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import (  # noqa: PLC0415 - as above
@@ -100,14 +99,14 @@ def _describe_table(given: Mapping[str, Any]) -> str:
         table_name,
     )
 
-    path, reading = given["name"], read_options(given)
+    path, reading = params["name"], read_options(params)
     names, title = column_names(path, reading), table_name(path)
     for option in ("target", "sensitive"):
-        if not given[option]:
+        if not params[option]:
             raise ValueError(
                 f"--{option} is missing; the columns of {title} are {', '.join(names)}"
             )
-    columns = read_columns(given)
+    columns = read_columns(params)
     columns.check(names)
     wanted = [name for name in names if name not in columns.drop]
     table = columns.without_drop().apply(read_table(path, wanted, options=reading))

@@ -1,84 +1,188 @@
-"""``fairgrad fit``: from a table to a fair, audited model."""
+"""``fairgrad fit``, ``certify`` and ``frontier``: from a table to a fair, audited model."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairgrad.cli import options
 
+if TYPE_CHECKING:
+    from fairgrad.cli.outcome import AuditedModel
+    from fairgrad.cli.request import FitRequest
 
-@click.command(short_help="Train a fair model on a table, and audit it.")
+FRONTIER, FRONTIER_VERSION = "fairgrad.frontier", 1
+HOW_TO_READ = (
+    "Models are chosen by their figures on the validation rows; the test rows only judge them. "
+    "baseline: trained for accuracy alone. dominated: another model is at least as good in both "
+    "figures, and better in one."
+)
+
+
+@click.command(cls=options.Command, short_help="Train a fair model on a table, and audit it.")
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
 @options.people_options()
-@options.feature_options()
-@options.reading_options()
-@options.judging_options(folds=True)
-@options.training_options()
-@options.number_option(
-    "--epsilon",
-    "Largest |F| allowed in training [default: 0, exact fairness].",
-    click.FloatRange(0, 1),
-)
-@options.frontier_options("Number of models for --max-unfairness or --min-accuracy.")
-@click.option(
-    "--grid",
-    type=click.Choice(["paper"]),
-    help="Train the paper's 6 combinations and select one by the paper's rule.",
-)
-@click.option("--no-plain", is_flag=True, help="Do not train a plain model for comparison.")
+@options.training_options
 @options.tolerance_option
-@options.certify_option
+@click.option("--exact", is_flag=True, help="Train for exact fairness (epsilon 0).")
 @options.min_group_option
-@click.option("-o", "--out", metavar="FOLDER", required=True, help="Folder to write.")
+@options.test_options
+@options.folds_option
+@click.option(
+    "--no-baseline", is_flag=True, help="Do not compare with a model trained for accuracy alone."
+)
+@options.out_option("FOLDER", "Folder to write the model, its audit and report to.", required=True)
 @options.force_option
 @options.fail_on_option
 @options.json_option
-def fit(**given: Any) -> int:
+@options.reading_options("bins", "drop", "keep", "categorical")
+def fit(**params: Any) -> int:
     """Train a fair model on TABLE: one or more CSV, TSV, Parquet or Excel files, or a folder.
 
     A dash (-) stands for the standard input.
 
-    The rows are split at random, with the same share of every label of every group: 60 % for
-    training, 20 % for validation (to choose the model) and 20 % for the test (to audit it).
-    Boosted trees also train on the validation rows, unless --max-unfairness or --min-accuracy
-    chooses among them. Tables under 2,000 rows are audited by cross-validation (see --folds).
+    Trains several models, from exactly fair to unconstrained, and returns the most accurate one
+    that is likely to be judged fair within --tolerance on new rows. --exact returns the exactly
+    fair one.
 
-    With --certify the model is chosen on the validation rows among many, so that it is likely to
-    pass, and the test rows, which nothing has looked at, decide once whether it is certified.
+    The rows are split at random, with the same share of every label of every group: 60 % to train,
+    20 % to choose the model (validation) and 20 % to audit it (test). Tables under 2,000 rows are
+    audited by cross-validation (see --folds).
 
     Writes the model, the audit (JSON), the rows it was judged on (CSV), MODEL_CARD.md and
     report.html into a folder. Sensitive columns are not features, and are not needed to predict,
-    unless --use-sensitive is given.
+    unless you use --use-sensitive.
     """
-    from fairgrad.cli.request import (  # noqa: PLC0415 - keeps --help quick
-        UNFAIR_CODE,
-        exit_code,
-        read_request,
-    )
+    from fairgrad.cli.request import FitRequest, exit_code  # noqa: PLC0415 - keeps --help quick
 
-    columns, settings, target = read_request(given)
-    assert target is not None  # noqa: S101 - the option is required
-    from fairgrad.cli import terminal  # noqa: PLC0415 - after the quick checks
-    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
-    from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
+    request = FitRequest.from_options(params)
+    outcome = _train(request)
+    _show(outcome, request, _write(outcome, request))
+    return exit_code(outcome.verdict, request.fail_on)
+
+
+@click.command(
+    cls=options.Command, short_help="Train a model that is certified to be fair, or none."
+)
+@click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
+@options.people_options()
+@options.training_options
+@options.tolerance_option
+@options.min_group_option
+@options.test_options
+@options.points_option
+@options.out_option("FOLDER", "Folder to write the certified model to.", required=True)
+@options.force_option
+@options.json_option
+@options.reading_options("bins", "drop", "keep", "categorical")
+def certify(**params: Any) -> int:
+    """Train models on TABLE, and keep one only if it is certified to be fair on new people.
+
+    Trains many models, from exactly fair to unconstrained, and chooses on the validation rows the
+    most accurate one that is likely to pass. The test rows, which nothing has used before, then
+    decide once: the model is certified if it is fair within --tolerance with 95 % confidence.
+
+    If it is not certified, only the audit and the report are written, and the exit code is 1.
+    """
+    from fairgrad.cli.request import UNFAIR_CODE, FitRequest  # noqa: PLC0415 - keeps --help quick
+
+    request = FitRequest.from_options(params, certify=True)
+    outcome = _train(request)
+    _show(outcome, request, _write(outcome, request))
+    certificate = outcome.certificate
+    return 0 if certificate is not None and certificate.is_certified else UNFAIR_CODE
+
+
+@click.command(cls=options.Command, short_help="Show what fairness costs in accuracy.")
+@click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
+@options.people_options()
+@options.training_options
+@options.tolerance_option
+@options.min_group_option
+@options.test_options
+@options.points_option
+@options.bound_options
+@options.out_option("FOLDER", "Folder to write the chosen model, frontier.csv and the report to.")
+@options.force_option
+@options.json_option
+@options.reading_options("bins", "drop", "keep", "categorical")
+def frontier(**params: Any) -> int:
+    """Train models on TABLE from exactly fair to unconstrained, and show what each one costs.
+
+    The chosen model is the one that `fairgrad fit` chooses: the most accurate one that is likely to
+    be judged fair within --tolerance. --max-unfairness or --min-accuracy choose by another bound.
+    """
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
+
+    request = FitRequest.from_options(params)
+    outcome = _train(request)
+    _write(outcome, request)
+    if request.as_json:
+        terminal.show_json(_points_json(outcome, request.out))
+        return 0
+    doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
+    terminal.notes((*outcome.notes, *doubts))
+    terminal.say(terminal.desirable_line(outcome))
+    terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
+    terminal.say_paragraph(HOW_TO_READ)
+    _say_report(request)
+    return 0
+
+
+def _train(request: FitRequest) -> AuditedModel:
+    """Trains and audits, with progress on the error output."""
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.outcome import fit_table  # noqa: PLC0415 - PyTorch
+
+    return fit_table(request, terminal.no_progress if request.as_json else terminal.progress)
+
+
+def _write(outcome: AuditedModel, request: FitRequest) -> list[str]:
+    """Writes the result into its folder, if there is one, and gives the names of the files."""
+    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - charts, where they are asked for
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
-    progress = terminal.no_progress if given["as_json"] else terminal.progress
-    outcome = fit_table(given, columns, settings, progress=progress)
-    with whole_folder(target) as folder:
-        write_outcome(outcome, folder, table_name(given["table"]))
-        files = sorted(file.name for file in folder.iterdir())
-    if given["as_json"]:
-        terminal.show_json(terminal.outcome_json(outcome, given["out"], files))
-    else:
-        terminal.show_outcome(outcome)
-        terminal.say(f"\nWritten to {given['out']}: {', '.join(files)}")
-        terminal.say(f"Open {Path(given['out']) / REPORT} in a browser.")
-    if outcome.certificate is not None and not outcome.certificate.is_certified:
-        return UNFAIR_CODE
-    return exit_code(outcome.verdict, given["fail_on"])
+    if request.folder is None:
+        return []
+    with whole_folder(request.folder) as folder:
+        write_outcome(outcome, folder, table_name(request.table))
+        return sorted(file.name for file in folder.iterdir())
+
+
+def _show(outcome: AuditedModel, request: FitRequest, files: list[str]) -> None:
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+
+    if request.as_json:
+        terminal.show_json(terminal.outcome_json(outcome, str(request.out), files))
+        return
+    terminal.show_outcome(outcome)
+    terminal.say(f"\nWritten to {request.out}: {', '.join(files)}")
+    _say_report(request)
+
+
+def _say_report(request: FitRequest) -> None:
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
+
+    if request.out is not None:
+        terminal.say(f"Open {Path(request.out) / REPORT} in a browser.")
+
+
+def _points_json(outcome: AuditedModel, out: str | None) -> dict[str, Any]:
+    shown = []
+    for row in outcome.points.to_dict(orient="records"):
+        # JSON has no infinity, which stands for the baseline here.
+        is_plain = row["epsilon"] == float("inf")
+        shown.append({**row, "epsilon": None if is_plain else row["epsilon"], "plain": is_plain})
+    return {
+        "schema": FRONTIER,
+        "schema_version": FRONTIER_VERSION,
+        "out": out,
+        "desirable": outcome.prepared.desirable,
+        "chosen": outcome.trained.chosen,
+        "points": shown,
+    }

@@ -7,6 +7,7 @@ import os
 import tempfile
 import zipfile
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,29 +29,28 @@ from fairgrad.tables.reading import table_name
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.model", 2
+SCHEMA, SCHEMA_VERSION = "fairgrad.model", 3
 
 MARK = "fairgrad.json"
 """The file that marks a folder as written by this program."""
 
 MODEL, AUDIT, CARD, REPORT = "model.skops", "audit.json", "MODEL_CARD.md", "report.html"
 POINTS, SAMPLE, ROWS = "frontier.csv", "people.csv", "test_rows.csv"
-ENCODER, TREES = "features.skops", "model.txt"
-TREE_FILES = (ENCODER, TREES, f"{TREES}.fairness.json")
-"""What a folder with boosted trees holds in place of `MODEL`."""
+TREES = "trees.zip"
+"""The boosted trees of a model, in their library's own format, beside `MODEL`."""
 
-DECISIONS, GROUPS, AWARE = "decisions.skops", "groups.zip", "aware.txt"
-"""What it holds besides if decisions on the trees are fair: weights, and the trees of groups; among
-these the trees that look at the sensitive values, if there are any."""
+TREE = "boosted trees "
+"""What stands in `MODEL` in place of trees, before their number."""
 
-OURS = frozenset(
-    {MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, *TREE_FILES, DECISIONS, GROUPS}
-)
+TREE_LIBRARIES = {"lightgbm": "txt", "xgboost": "ubj"}
+"""Libraries that grow boosted trees, and the ending of their files."""
+
+OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, TREES})
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,7 @@ class SavedModel:
     @property
     def measures(self) -> tuple[str, ...]:
         """The names of the measures it was trained for."""
-        if "measures" in self.settings:
-            return tuple(self.settings["measures"])
-        return (str(self.settings["measure"]),)  # as earlier versions wrote it
+        return tuple(self.settings["measures"])
 
     def scores(
         self, table: pd.DataFrame, missing: Sequence[str] = ()
@@ -114,20 +112,14 @@ class SavedModel:
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder.
 
-        Boosted trees are in LightGBM's own format, with the encoder and the multipliers beside.
+        Boosted trees are in their library's own format.
         """
         from fairgrad import persistence  # noqa: PLC0415 - imports PyTorch
 
-        if self.settings["model"] == "lightgbm":
-            from fairgrad import lightgbm  # noqa: PLC0415 - optional
-
-            trees = self.pipeline[-1]
-            persistence.save(self.pipeline[0], folder / ENCODER)
-            if not isinstance(trees, lightgbm.FairGradLGBMClassifier):
-                trees = _save_decisions(trees, folder)
-            lightgbm.save(trees, folder / TREES)
-        else:
-            persistence.save(self.pipeline, folder / MODEL)
+        pipeline = self.pipeline
+        if self.settings["model"] in TREE_LIBRARIES:
+            pipeline = _without_trees(pipeline, self.settings["model"], folder)
+        persistence.save(pipeline, folder / MODEL)
         known = {
             "target": self.columns.target,
             "labels": self.labels,
@@ -143,58 +135,75 @@ class SavedModel:
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
 
-def _save_decisions(model: Any, folder: Path) -> Any:
-    """Writes fair decisions on boosted trees, but for the trees of the labels, which it gives."""
-    from fairgrad import lightgbm, persistence  # noqa: PLC0415 - as in SavedModel.save
-    from fairgrad.boosting.estimator import fairness_file  # noqa: PLC0415 - as above
+def _without_trees(pipeline: Any, library: str, folder: Path) -> Any:
+    """A copy of a pipeline with numbers in place of boosted trees, which are written by number."""
+    library_module = import_module(f"fairgrad.{library}")
+    kinds = (library_module.FairBoostingMixin,)
+    trees: list[Any] = []
 
-    bare = copy.copy(model)
-    bare.estimator = bare.group_estimator = bare.label_model_ = bare.aware_model_ = None
-    bare.cell_models_ = [
-        [own if isinstance(own, int) else None for own in part] for part in model.cell_models_
-    ]
-    persistence.save(bare, folder / DECISIONS)
-    trees = {f"{i}-{j}.txt": model.cell_models_[i][j] for i, j in _missing(bare.cell_models_)}
-    if model.aware_model_ is not None:
-        trees[AWARE] = model.aware_model_
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS, "w") as archive:
-        for name, own in trees.items():
-            path = lightgbm.save(own, Path(place) / name)
-            for file in (path, fairness_file(path)):
-                archive.write(file, file.name, zipfile.ZIP_DEFLATED)
-    return model.label_model_
+    def number(tree: Any) -> str:
+        trees.append(tree)
+        return f"{TREE}{len(trees) - 1}"
 
-
-def _load_decisions(trees: Any, folder: Path) -> Any:
-    """The fair decisions that `_save_decisions` wrote, on the trees of the labels."""
-    from fairgrad import lightgbm, persistence  # noqa: PLC0415 - as in load_model
-    from fairgrad.boosting.estimator import fairness_file  # noqa: PLC0415 - as above
-
-    model = persistence.load(folder / DECISIONS)
-    model.label_model_ = trees
-    persistence.check_archive(folder / GROUPS)
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / GROUPS) as archive:
-
-        def read(name: str) -> Any:
-            path = Path(place) / name
-            for file in (path, fairness_file(path)):
-                if file.name not in archive.namelist():
-                    raise ValueError(f"{folder / GROUPS} is damaged: {file.name} is missing")
-                file.write_bytes(archive.read(file.name))
-            return lightgbm.load(path)
-
-        for i, j in _missing(model.cell_models_):
-            model.cell_models_[i][j] = read(f"{i}-{j}.txt")
-        if getattr(model, "sensitive_encoder_", None) is not None:  # files of before have none
-            model.aware_model_ = read(AWARE)
-    return model
+    bare = copy.copy(pipeline)
+    classifier = copy.copy(pipeline[-1])
+    classifier.estimator = classifier.group_estimator = None  # unfitted, and not needed any more
+    fitted = {
+        name: _replaced(value, lambda one: isinstance(one, kinds), number)
+        for name, value in vars(classifier).items()
+    }
+    classifier.__dict__ |= fitted
+    bare.steps = [*pipeline.steps[:-1], (pipeline.steps[-1][0], classifier)]
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / TREES, "w") as archive:
+        for i, tree in enumerate(trees):
+            library_module.save(tree, Path(place) / f"{i}.{TREE_LIBRARIES[library]}")
+        for file in sorted(Path(place).iterdir()):
+            archive.write(file, file.name, zipfile.ZIP_DEFLATED)
+    return bare
 
 
-def _missing(cell_models: list[list[Any]]) -> list[tuple[int, int]]:
-    """The places of models that are trees, and in files of their own."""
-    return [
-        (i, j) for i, part in enumerate(cell_models) for j, own in enumerate(part) if own is None
-    ]
+def _with_trees(pipeline: Any, library: str, folder: Path) -> Any:
+    """The pipeline that `_without_trees` has taken apart."""
+    from fairgrad import persistence  # noqa: PLC0415 - as in load_model
+
+    try:
+        library_module = import_module(f"fairgrad.{library}")
+    except ImportError:
+        raise ValueError(
+            f"{folder} needs the package {library}: pip install 'fairgrad[{library}]'"
+        ) from None
+    persistence.check_archive(folder / TREES)
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / TREES) as archive:
+        for name in archive.namelist():
+            if Path(name).name == name:  # nothing is written elsewhere
+                (Path(place) / name).write_bytes(archive.read(name))
+
+        def read(marker: str) -> Any:
+            path = Path(place) / f"{marker.removeprefix(TREE)}.{TREE_LIBRARIES[library]}"
+            if not path.is_file():
+                raise ValueError(f"{folder / TREES} is damaged: {path.name} is missing")
+            return library_module.load(path)
+
+        classifier = pipeline[-1]
+        classifier.__dict__ |= {
+            name: _replaced(value, _is_marker, read) for name, value in vars(classifier).items()
+        }
+    return pipeline
+
+
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(TREE)
+
+
+def _replaced(value: Any, is_wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+    """A value with some parts of its lists and dictionaries changed."""
+    if is_wanted(value):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_replaced(one, is_wanted, change) for one in value)
+    if isinstance(value, dict):
+        return {name: _replaced(one, is_wanted, change) for name, one in value.items()}
+    return value
 
 
 def load_model(folder: str | Path, names: list[str]) -> SavedModel:
@@ -212,16 +221,13 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         what = "is not a folder" if not path.is_dir() else f"is not a model: it has no {MARK}"
         raise ValueError(f"{folder} {what}; give a folder that `fairgrad fit` has written")
     known = _read_mark(path / MARK)
-    grows_trees = known["settings"].get("model") == "lightgbm"
-    files = list(TREE_FILES if grows_trees else (MODEL,))
-    decides = known["settings"].get("method") == "decision" or (path / DECISIONS).is_file()
-    files += [DECISIONS, GROUPS] if grows_trees and decides else []
-    for file in files:
+    library = known["settings"]["model"]
+    grows_trees = library in TREE_LIBRARIES
+    for file in (MODEL, TREES) if grows_trees else (MODEL,):
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
     features = [TrainedFeature.from_dict(values) for values in known["features"]]
-    # Older models had sensitive columns among their features, if they looked at them.
-    groups = [TrainedFeature.from_dict(values) for values in known.get("groups", ())]
+    groups = [TrainedFeature.from_dict(values) for values in known["groups"]]
     check_columns(names, [*features, *groups])
     columns = ColumnRoles(
         target=known["target"],
@@ -232,18 +238,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     )
     from fairgrad import persistence  # noqa: PLC0415 - PyTorch, after all quick checks
 
-    if not grows_trees:
-        pipeline = persistence.load(path / MODEL)
-    else:
-        try:
-            from fairgrad import lightgbm  # noqa: PLC0415 - optional
-        except ImportError:
-            raise ValueError(
-                f"{folder} needs the package lightgbm: pip install 'fairgrad[lightgbm]'"
-            ) from None
-        trees = lightgbm.load(path / TREES)
-        classifier = _load_decisions(trees, path) if decides else trees
-        pipeline = (persistence.load(path / ENCODER), classifier)
+    pipeline = persistence.load(path / MODEL)
+    if grows_trees:
+        pipeline = _with_trees(pipeline, library, path)
     return SavedModel(
         pipeline,
         columns,
@@ -311,6 +308,11 @@ def _read_mark(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} was written by fairgrad {known.get('fairgrad_version')}, which is newer than "
             f"this version ({fairgrad.__version__}): upgrade fairgrad"
+        )
+    if number < SCHEMA_VERSION:
+        raise ValueError(
+            f"{path.parent} was written by an earlier version of fairgrad "
+            f"({known.get('fairgrad_version')}); fit the model again"
         )
     return known
 

@@ -38,6 +38,33 @@ SQL_DIALECTS = ("duckdb", "postgres", "redshift", "snowflake", "bigquery", "spar
 """The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
 
 
+class FileOption(click.Option):
+    """An option that says how a table is read; the help lists these apart."""
+
+
+class Command(click.Command):
+    """A command whose help lists the file-reading options under a heading of their own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options of both kinds."""
+        for heading, records in option_sections(self, ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def option_sections(
+    command: click.Command, context: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """The options of a command as the help lists them, by heading."""
+    sections: dict[str, list[tuple[str, str]]] = {"Options": [], "File-reading options": []}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            is_about_files = isinstance(parameter, FileOption)
+            sections["File-reading options" if is_about_files else "Options"].append(record)
+    return {heading: records for heading, records in sections.items() if records}
+
+
 def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
     """``age=25,60`` as a name and its cut points; a name may contain an equals sign."""
     if isinstance(value, tuple):  # click reads defaults twice
@@ -140,181 +167,181 @@ def people_options(*, required: bool = True) -> Callable[[F], F]:
             multiple=True,
             required=required,
         ),
-        click.option(
-            "--desirable",
-            metavar="VALUE",
-            help="Desirable value of the target [default: of two values, the second in sorted "
-            "order].",
-        ),
-        click.option(
-            "--bins",
-            type=parse_bins,
-            metavar="COLUMN=NUMBER,NUMBER",
-            multiple=True,
-            help='Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
-            "(repeatable).",
-        ),
+        desirable_option("Desirable value of the target"),
     )
 
 
-def reading_options() -> Callable[[F], F]:
-    """How files are written, where what is found in them is wrong."""
+def desirable_option(words: str) -> Callable[[F], F]:
+    """Which value people want to get."""
+    default = " [default: of two values, the second in sorted order]."
+    return click.option("--desirable", metavar="VALUE", help=words + default)
+
+
+prediction_options = together(
+    column_option("--prediction", "Column of predictions, if TABLE has one."),
+    column_option(
+        "--score",
+        "Column of scores of the desirable value: shown by group and for other thresholds; with "
+        "--threshold in place of predictions.",
+    ),
+    number_option(
+        "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
+    ),
+)
+"""What was predicted, by a system of any kind."""
+
+
+READ_OPTIONS = {
+    "sep": {
+        "metavar": "CHARACTER",
+        "help": "Separator of fields, such as ; or tab [default: detected].",
+    },
+    "decimal": {"type": click.Choice([".", ","]), "help": "Decimal mark [default: detected]."},
+    "encoding": {"metavar": "NAME", "help": "Encoding, such as cp1252 [default: detected]."},
+    "missing": {
+        "metavar": "TEXT",
+        "multiple": True,
+        "help": "Text that means a missing value (repeatable). In columns of numbers and dates NA, "
+        "null and similar texts always do.",
+    },
+}
+"""How files are written."""
+
+COLUMN_OPTIONS = {
+    "bins": {
+        "type": parse_bins,
+        "metavar": "COLUMN=NUMBER,NUMBER",
+        "multiple": True,
+        "help": 'Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
+        "(repeatable).",
+    },
+    "drop": {"metavar": "COLUMN", "multiple": True, "help": "Column to ignore (repeatable)."},
+    "keep": {
+        "metavar": "COLUMN",
+        "multiple": True,
+        "help": "Use this column although it looks like an identifier or has one value "
+        "(repeatable).",
+    },
+    "categorical": {
+        "metavar": "COLUMN",
+        "multiple": True,
+        "help": "Treat this numeric column as categorical (repeatable).",
+    },
+    "map": {
+        "type": parse_map,
+        "metavar": "VALUE=LABEL,...",
+        "multiple": True,
+        "help": "Which value of the target each predicted value stands for, such as "
+        "1=Passed,0=Failed (repeatable).",
+    },
+}
+"""How columns are read."""
+
+
+def reading_options(*columns: str) -> Callable[[F], F]:
+    """How files are written, and how these columns are read: the shared file-reading options."""
+    declared: dict[str, Any] = READ_OPTIONS | {name: COLUMN_OPTIONS[name] for name in columns}
     return together(
-        click.option(
-            "--sep",
-            metavar="CHARACTER",
-            help="Separator of fields, such as ; or tab [default: found].",
-        ),
-        click.option(
-            "--decimal", type=click.Choice([".", ","]), help="Decimal mark [default: found]."
-        ),
-        click.option(
-            "--encoding", metavar="NAME", help="Encoding, such as cp1252 [default: found]."
-        ),
-        click.option(
-            "--missing",
-            metavar="TEXT",
-            multiple=True,
-            help="Text that means a missing value (repeatable). Among numbers and dates NA, null "
-            "and the like always do; among texts they are texts.",
-        ),
+        *(click.option(f"--{name}", cls=FileOption, **how) for name, how in declared.items())
     )
 
 
-def judging_options(*, folds: bool) -> Callable[[F], F]:
-    """Which rows the model is judged on."""
-    options = [
-        click.option(
-            "--test", metavar="FILE", help="Table to audit the model on; no row is held out."
-        ),
-        number_option(
-            "--test-share",
-            "Share of the rows to hold out for the audit [default: 0.2].",
-            click.FloatRange(0, 1, min_open=True, max_open=True),
-        ),
-    ]
-    if folds:
-        options.append(
-            number_option(
-                "--folds",
-                "Audit by cross-validation: predict every row by a model that was not trained on "
-                "it; 0 for none [default: 5 for tables under 2,000 rows, else 0].",
-                click.IntRange(0, 100),
-            )
-        )
-    return together(*options)
+test_options = together(
+    click.option("--test", metavar="FILE", help="Table to audit the model on; no row is held out."),
+    number_option(
+        "--test-size",
+        "Share of the rows to hold out for the audit [default: 0.2].",
+        click.FloatRange(0, 1, min_open=True, max_open=True),
+    ),
+)
+"""Which rows the model is judged on."""
 
-
-def feature_options() -> Callable[[F], F]:
-    """Which other columns are features, and how they are read."""
-    return together(
-        column_option("--drop", "Column to ignore (repeatable).", multiple=True),
-        column_option(
-            "--keep",
-            "Use this column although it looks like an identifier or has one value (repeatable).",
-            multiple=True,
-        ),
-        column_option(
-            "--categorical",
-            "Treat this numeric column as categorical (repeatable).",
-            multiple=True,
-        ),
-    )
-
-
-given_option = click.option(
-    "--given",
-    metavar="COLUMN",
-    multiple=True,
-    help="Compare groups within each value of this sensitive column, not across its values "
+folds_option = number_option(
+    "--folds",
+    "Audit by cross-validation: predict every row by a model that was not trained on it; 0 for "
+    "none [default: 5 for tables under 2,000 rows, else 0].",
+    click.IntRange(0, 100),
+)
+within_option = column_option(
+    "--within",
+    "Compare groups within each value of this sensitive column, not across its values "
     "(repeatable).",
+    multiple=True,
 )
 
 
-def training_options() -> Callable[[F], F]:
-    """How to train."""
-    return together(
-        click.option(
-            "--measure",
-            type=MeasureOption(),
-            multiple=True,
-            default=("equalized_odds",),
-            show_default=True,
-            help=f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all that are "
-            "given are enforced).",
-        ),
-        click.option(
-            "--separate",
-            is_flag=True,
-            help="Make each sensitive column fair by itself, instead of their combinations.",
-        ),
-        given_option,
-        click.option(
-            "--cost",
-            type=parse_cost,
-            metavar="TRUE:PREDICTED=COST",
-            multiple=True,
-            help="What it costs to predict one value of the target where another is true, such as "
-            "no:yes=5; other mistakes cost 1 (repeatable). Models are then chosen by the mean cost "
-            "in place of the accuracy.",
-        ),
-        click.option(
-            "--use-sensitive",
-            is_flag=True,
-            help="Let the model look at the sensitive columns to predict; the law may forbid it.",
-        ),
-        click.option(
-            "--model",
-            type=click.Choice(["network", "lightgbm"]),
-            default="network",
-            show_default=True,
-            help="A linear model or network, or boosted trees (needs LightGBM).",
-        ),
-        click.option(
-            "--method",
-            type=click.Choice(["gradient", "decision", "auto"]),
-            default="gradient",
-            show_default=True,
-            help="How it becomes fair: by the weights of its training, by fair decisions on the "
-            "probabilities of a plain model, or whichever is better on the validation rows.",
-        ),
-        click.option(
-            "--hidden",
-            type=parse_layer_sizes,
-            metavar="SIZE,SIZE",
-            default="",
-            help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
-        ),
-        number_option(
-            "--epochs",
-            "Passes over the training rows; with lightgbm, the number of trees.",
-            click.IntRange(1),
-        ),
-        number_option("--batch-size", "Rows per training step.", click.IntRange(1)),
-        number_option(
-            "--seed", "Random seed.", click.IntRange(0, 2**31 - 1), default=0, show_default=True
-        ),
-    )
+training_options = together(
+    click.option(
+        "--measure",
+        type=MeasureOption(),
+        multiple=True,
+        default=("equalized_odds",),
+        show_default=True,
+        help=f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
+        "enforced).",
+    ),
+    click.option(
+        "--separate",
+        is_flag=True,
+        help="Make each sensitive column fair by itself, instead of their combinations.",
+    ),
+    within_option,
+    click.option(
+        "--cost",
+        type=parse_cost,
+        metavar="TRUE:PREDICTED=COST",
+        multiple=True,
+        help="Cost of predicting one value of the target where another is true, such as no:yes=5; "
+        "other mistakes cost 1 (repeatable). Models are then chosen by mean cost instead of "
+        "accuracy.",
+    ),
+    click.option(
+        "--use-sensitive",
+        is_flag=True,
+        help="Let the model use the sensitive columns to predict; the law may forbid it.",
+    ),
+    click.option(
+        "--model",
+        type=click.Choice(["network", "lightgbm", "xgboost"]),
+        default="network",
+        show_default=True,
+        help="A linear model or network, or boosted trees with fair decisions (needs LightGBM or "
+        "XGBoost).",
+    ),
+    click.option(
+        "--layers",
+        type=parse_layer_sizes,
+        metavar="SIZE,SIZE",
+        default="",
+        help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
+    ),
+    number_option(
+        "--epochs",
+        "Passes over the training rows; of boosted trees, their number.",
+        click.IntRange(1),
+    ),
+    number_option(
+        "--seed", "Random seed.", click.IntRange(0, 2**31 - 1), default=0, show_default=True
+    ),
+)
+"""How to train."""
 
-
-def frontier_options(points: str) -> Callable[[F], F]:
-    """How many models to train, and which of them to take; `points` is the help of --points."""
-    share = click.FloatRange(0, 1)
-    return together(
-        number_option(
-            "--max-unfairness",
-            "Train several models and choose the most accurate whose unfairness (mean |F|) is at "
-            "most this.",
-            share,
-        ),
-        number_option(
-            "--min-accuracy",
-            "Train several models and choose the fairest whose accuracy is at least this.",
-            share,
-        ),
-        number_option("--points", points, click.IntRange(3), default=16, show_default=True),
-    )
-
+points_option = number_option(
+    "--points", "Number of models to train.", click.IntRange(3), default=16, show_default=True
+)
+bound_options = together(
+    number_option(
+        "--max-unfairness",
+        "Choose the most accurate model whose unfairness (mean |F|) is at most this.",
+        click.FloatRange(0, 1),
+    ),
+    number_option(
+        "--min-accuracy",
+        "Choose the fairest model whose accuracy is at least this.",
+        click.FloatRange(0, 1),
+    ),
+)
+"""Which model of a frontier to take."""
 
 tolerance_option = click.option(
     "--tolerance",
@@ -324,12 +351,6 @@ tolerance_option = click.option(
     show_default=True,
     help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
     "parity.",
-)
-certify_option = click.option(
-    "--certify",
-    is_flag=True,
-    help="Train several models and keep one only if it is certified, with 95 % confidence, to be "
-    "fair within --tolerance on new people; else no model is written, and the exit code is 1.",
 )
 fail_on_option = click.option(
     "--fail-on",
@@ -358,58 +379,42 @@ judged_option = click.option(
     help=f"Fairness measure the verdict is about: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
     "[default: what the model was trained for, else the first four].",
 )
-map_option = click.option(
-    "--map",
-    "value_map",
-    type=parse_map,
-    metavar="VALUE=LABEL,...",
-    multiple=True,
-    help="Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
-    "(repeatable).",
-)
-
 audited_options = together(
-    map_option,
     column_option("--weight", "Column of sample weights."),
     judged_option,
-    given_option,
+    within_option,
     tolerance_option,
     min_group_option,
     confidence_option,
     click.option("--report", metavar="FILE", help="HTML file to write the report to."),
 )
 """What commands have in common that audit predictions of any system."""
-counted_options = together(
-    click.option(
-        "--counts",
-        is_flag=True,
-        help="TABLE holds counts, as the query of --sql gives them: each of its rows stands for as "
-        "many rows as its column n_rows says.",
-    ),
-    click.option(
-        "--sql",
-        type=click.Choice(SQL_DIALECTS),
-        metavar="DIALECT",
-        help=f"Print the query that counts the rows in a warehouse ({', '.join(SQL_DIALECTS)}), "
-        "where TABLE is its name there; --counts audits its answer.",
-    ),
+dialect_option = click.option(
+    "--dialect",
+    type=click.Choice(SQL_DIALECTS),
+    metavar="DIALECT",
+    required=True,
+    help=f"The warehouse's dialect of SQL: {', '.join(SQL_DIALECTS)}.",
 )
-"""Rows that are counted where they lie."""
-
-over_options = together(
+time_options = together(
     column_option(
-        "--over",
-        "Column of dates: audit every period as well; --fail-on is then about the last one.",
+        "--time",
+        "Column of dates: audit every period as well. --fail-on then judges the last period.",
     ),
     click.option(
-        "--by",
+        "--period",
         type=click.Choice(["day", "week", "month"]),
-        default="month",
-        show_default=True,
-        help="The periods of --over.",
+        help="Length of the periods of --time [default: month].",
     ),
 )
-"""How levels move."""
+"""How fairness changes over time."""
+
+
+def out_option(metavar: str, words: str, **more: Any) -> Callable[[F], F]:
+    """Where a command writes its result."""
+    return click.option("-o", "--out", metavar=metavar, help=words, **more)
+
+
 force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON instead of text and tables."

@@ -15,26 +15,18 @@ from fairgrad.aware import to_predict
 from fairgrad.cli.folder import SavedModel
 from fairgrad.cli.prepared import prepare
 from fairgrad.cli.provenance import Provenance, same_data
-from fairgrad.cli.request import (
-    guessed_desirable,
-    read_options,
-    read_plan,
-    read_tolerance,
-    usual_measures,
-)
+from fairgrad.cli.request import guessed_desirable, usual_measures
 from fairgrad.cli.training import audit_as_asked, train
-from fairgrad.groups import MIN_GROUP
 from fairgrad.tables.reading import column_names, read_table, table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from fairgrad.cli.prepared import PreparedTable
-    from fairgrad.cli.request import ModelSettings
+    from fairgrad.cli.request import FitRequest, ModelSettings
     from fairgrad.cli.training import TrainedModels
-    from fairgrad.tables.roles import ColumnRoles
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,57 +154,42 @@ class AuditedModel:
         return None if candidacy is None else Certificate(self.audit, candidacy)
 
 
-def fit_table(
-    given: Mapping[str, Any],
-    columns: ColumnRoles,
-    settings: ModelSettings,
-    *,
-    as_frontier: bool = False,
-    progress: Callable[[str], object],
-) -> AuditedModel:
+def fit_table(request: FitRequest, progress: Callable[[str], object]) -> AuditedModel:
     """Reads the table, trains the models asked for, and audits the chosen one.
 
     Args:
-        given: the options of `fit` or `frontier`.
-        columns: the role of each column.
-        settings: how to train.
-        as_frontier: whether to train a frontier even if no bound was given.
+        request: what was asked.
         progress: called with what is done next.
     """
-    table, options, plan = given["table"], read_options(given), read_plan(given)
+    table, settings, plan = request.table, request.settings, request.plan
     progress(f"Reading {table_name(table)}")
     source = Provenance.of(table, plan.file)
-    wanted = [name for name in column_names(table, options) if name not in columns.drop]
+    dropped = request.columns.drop
+    wanted = [name for name in column_names(table, request.reading) if name not in dropped]
     # The table is not kept: `train` needs its memory.
     prepared = prepare(
-        read_table(table, wanted, options=options),
-        columns.without_drop(),
+        read_table(table, wanted, options=request.reading),
+        request.columns.without_drop(),
         settings,
         plan,
-        options,
+        request.reading,
     )
-    verdict = {"tolerance": read_tolerance(given), "min_group": given["min_group"]}
-    how: dict[str, Any] = {
-        "as_frontier": as_frontier,
-        "with_plain": not given.get("no_plain", False),
-        "judged": verdict,
-    }
     folds = []
     for number, fold in enumerate(prepared.folds, start=1):
         progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
-        folds.append(judge(fold, train(fold, settings, progress=_silent, **how), number))
+        folds.append(judge(fold, train(fold, settings, _silent), number))
     if plan.file is not None and same_data(plan.file, source.to_dict()):
         if settings.certify:
             raise ValueError(
-                f"--certify needs rows that no model has seen; {table_name(plan.file)} is also the "
-                "training table"
+                f"--test {table_name(plan.file)} is also the training table; a certificate needs "
+                "rows that no model has seen"
             )
-        said = f"{table_name(plan.file)} is also the training table: the audit is of known rows."
-        prepared = replace(prepared, notes=(*prepared.notes, said))
-    trained = train(prepared, settings, progress=progress, **how)
+        warning = f"{table_name(plan.file)} is also the training table: the audit is of known rows."
+        prepared = replace(prepared, notes=(*prepared.notes, warning))
+    trained = train(prepared, settings, progress)
     progress("Auditing the model on the test rows")
     judged = JudgedRows.pooled(folds) if folds else None
-    return audit_models(prepared, settings, trained, judged, source, **verdict)
+    return audit_models(prepared, settings, trained, judged, source)
 
 
 def _silent(_: str) -> None:
@@ -242,9 +219,6 @@ def audit_models(
     trained: TrainedModels,
     judged: JudgedRows | None = None,
     source: Provenance | None = None,
-    *,
-    tolerance: Any,
-    min_group: float = MIN_GROUP,
 ) -> AuditedModel:
     """Audits the fair model on the test rows, compared with the plain one.
 
@@ -254,42 +228,21 @@ def audit_models(
         trained: the models.
         judged: predictions of cross-validation; None for those of the models.
         source: what the result rests on.
-        tolerance: as the audit takes it.
-        min_group: groups of fewer rows are shown and not judged.
     """
     judged = judged or judge(prepared, trained)
-    audit = full_audit(
+    audit = audit_as_asked(
         prepared,
         settings,
-        (judged.y, judged.predicted, judged.s),
-        tolerance=tolerance,
+        judged.y,
+        judged.predicted,
+        judged.s,
+        others=usual_measures(prepared.desirable),
         baseline=judged.plain,
+        baseline_name="the plain model",
         y_score=judged.scores,
-        min_group=min_group,
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     return audited(prepared, settings, trained, audit, judged, source)
-
-
-def full_audit(
-    prepared: PreparedTable, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
-) -> Audit:
-    """The audit that is kept with a model: the usual measures stand beside those asked for.
-
-    Args:
-        prepared: what is known of the table.
-        settings: what was asked.
-        rows: labels, predictions and sensitive values.
-        **others: of the audit.
-    """
-    return audit_as_asked(
-        prepared,
-        settings,
-        *rows,
-        others=usual_measures(prepared.desirable),
-        baseline_name="the plain model",
-        remarks=guessed_desirable(prepared.columns, prepared.labels),
-        **others,
-    )
 
 
 def audited(
@@ -311,12 +264,12 @@ def audited(
         source: what the result rests on.
     """
     epsilon = float(trained.fair.epsilon)
-    same = ("separate", "max_unfairness", "min_accuracy", "model", "method", "seed")
+    same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
         **{name: getattr(settings, name) for name in same},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
-        "hidden": list(settings.hidden),
-        "given": list(settings.given),
+        "layers": list(settings.layers),
+        "within": list(settings.within),
         "costs": dict(settings.costs),
         "measures": list(settings.measures),
         "desirable": prepared.desirable,

@@ -36,16 +36,13 @@ MARK = "_fairgrad.json"
 """A file of a folder of predictions that says who wrote it; readers of folders pass over it."""
 
 
-@click.command(short_help="Predict the rows of a table with a model.")
+@click.command(cls=options.Command, short_help="Predict the rows of a table with a model.")
 @click.argument("model", type=click.Path())
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@options.reading_options()
-@click.option(
-    "-o",
-    "--out",
-    metavar="FILE|FOLDER",
-    help="CSV, TSV or Parquet file to write, or a folder (with / at its end) with one file for "
-    "each file of the table [default: CSV on the standard output].",
+@options.out_option(
+    "FILE|FOLDER",
+    "CSV, TSV or Parquet file to write, or a folder (with / at its end) with one file for each "
+    "file of the table [default: CSV on the standard output].",
 )
 @click.option(
     "--column",
@@ -56,6 +53,7 @@ MARK = "_fairgrad.json"
 )
 @options.force_option
 @options.json_option
+@options.reading_options()
 def predict(
     model: str,
     table: tuple[str, ...],
@@ -63,7 +61,7 @@ def predict(
     column: str,
     force: bool,
     as_json: bool,
-    **given: Any,
+    **params: Any,
 ) -> int:
     """Predict the rows of TABLE with MODEL, a folder that `fairgrad fit` has written.
 
@@ -89,6 +87,8 @@ def predict(
 
     if out is None and as_json:
         raise ValueError("--json needs --out, as the predictions themselves are not JSON")
+    if out is None and force:
+        raise ValueError("--force has no effect without --out; leave it out")
     to_folder = out is not None and _is_folder(out)
     if out is not None and not to_folder and not out.lower().endswith(ENDINGS):
         raise ValueError(
@@ -98,7 +98,7 @@ def predict(
     target = None
     if out is not None:
         target = _check_folder(out, force=force) if to_folder else check_file(out, force=force)
-    reading = read_options(given)
+    reading = read_options(params)
     names = column_names(table, reading)
     loaded = load_model(model, names)
     new = _new_columns(loaded, column)

@@ -12,9 +12,9 @@ from fairgrad.audit import Audit, AuditOverTime, period_starts
 from fairgrad.audit.counted import RowCounts
 from fairgrad.audit.words import conjoined, n_of
 from fairgrad.cli.request import (
+    audit_tolerance,
     guessed_desirable,
     measures_on,
-    read_tolerance,
     usual_measures,
 )
 from fairgrad.measures import On
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.cli.request import AuditRequest
     from fairgrad.tables.reading import TableSource
 
 PER_ROW = ("baseline", "y_score", "sample_weight")
@@ -104,12 +105,11 @@ class AuditedPeople:
     def predictions(self, column: str, option: str) -> NDArray[Any]:
         """The predictions in a column, as labels of the target."""
         target = repr(self.columns.target)
-        given = self.value_map
         # A value that stands for itself is a label that the target happens not to have.
-        own = [value for value, label in given.items() if value == label]
-        self.labels += [value for value in own if value not in self.labels]
+        named = [value for value, label in self.value_map.items() if value == label]
+        self.labels += [value for value in named if value not in self.labels]
         found, note = matched_column(
-            self.frame, column, self.labels, target=target, option=option, given=given
+            self.frame, column, self.labels, target=target, option=option, given=self.value_map
         )
         self._remark(note)
         return np.asarray(found, dtype=object)
@@ -144,7 +144,7 @@ class AuditedPeople:
     def audit(
         self,
         predicted: NDArray[Any],
-        given: Mapping[str, Any],
+        request: AuditRequest,
         judged: Sequence[str | On] = (),
         *,
         has_labels: bool = True,
@@ -159,19 +159,19 @@ class AuditedPeople:
         if self.counts is not None:
             options["sample_weight"] = self.counts
         measures: list[Any] = list(judged) or usual
-        if given["given"] and not any(isinstance(measure, On) for measure in measures):
-            measures = measures_on(measures, self.columns.sensitive, given=given["given"])
+        if request.within and not any(isinstance(measure, On) for measure in measures):
+            measures = measures_on(measures, self.columns.sensitive, within=request.within)
         return Audit(
             truth if has_labels else None,
             predicted if has_labels else truth,
             self.columns.groups(self.frame, self.times),
             measures=measures,
             others=usual if judged else (),
-            tolerance=read_tolerance(given),
-            confidence=given["confidence"],
+            tolerance=audit_tolerance(request.tolerance),
+            confidence=request.confidence,
             y_desirable=self.desirable,
             labels=self.labels,
-            min_group=given["min_group"],
+            min_group=request.min_group,
             remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
             **options,
         )
@@ -280,37 +280,38 @@ def _complete(
 def audited_over_time(
     people: AuditedPeople,
     predicted: NDArray[Any],
-    given: Mapping[str, Any],
+    request: AuditRequest,
     judged: Sequence[str | On],
     options: Mapping[str, Any],
 ) -> AuditOverTime | None:
-    """The audits of all periods of --over; None if it was not asked for.
+    """The audits of all periods of --time; None without it.
 
     Args:
         people: whose predictions are audited.
         predicted: (n,) the predictions.
-        given: all options.
+        request: what was asked.
         judged: the measures of the verdict.
         options: of the audit; what has one value per row is divided like the rows.
     """
-    if not given["over"]:
+    if request.time is None:
         return None
-    dates = people.frame[given["over"]]
+    dates = people.frame[request.time]
     if column_kind(dates) != "date":
-        raise ValueError(f"--over names {given['over']!r}, whose values are not dates")
-    starts = period_starts(dates, given["by"]).dt.strftime("%Y-%m-%d").to_numpy()
-    found: dict[str, Audit | str] = {}
+        raise ValueError(f"--time names {request.time!r}, whose values are not dates")
+    starts = period_starts(dates, request.period).dt.strftime("%Y-%m-%d").to_numpy()
+    audits: dict[str, Audit | str] = {}
     for name in sorted(set(starts)):
-        own = starts == name
-        part = people.take(own)
+        in_period = starts == name
         divided = {
-            option: value[own] if option in PER_ROW else value for option, value in options.items()
+            option: value[in_period] if option in PER_ROW else value
+            for option, value in options.items()
         }
         try:
-            found[name] = part.audit(predicted[own], given, judged, **divided)
+            rows = people.take(in_period)
+            audits[name] = rows.audit(predicted[in_period], request, judged, **divided)
         except ValueError as reason:  # such as a single group
-            found[name] = str(reason)
-    return AuditOverTime(found)
+            audits[name] = str(reason)
+    return AuditOverTime(audits)
 
 
 def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
