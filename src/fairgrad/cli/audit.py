@@ -250,7 +250,7 @@ def _audit_model(folder: str, request: AuditRequest) -> AuditedSubject:
     model = load_model(folder, column_names(table, request.reading))
     columns = model_columns(model, request.sensitive)
     scores, is_stored = None, False
-    if counts_predictions(request):
+    if counts_predictions(request, model):
         people, predicted = predicted_people(model, columns, request)
     else:
         people, predicted, scores, is_stored = _predicted_rows(model, columns, request)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counted import RowCounts
+from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large
 from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
 from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
@@ -22,6 +25,7 @@ from fairgrad.tables.reading import (
     table_name,
 )
 from fairgrad.tables.roles import check_named, cut_names
+from fairgrad.tables.sample import large_table
 from fairgrad.tables.scan import (
     INSTALL,
     LARGE,
@@ -37,14 +41,15 @@ from fairgrad.tables.scan import (
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
+    from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
 
-PREDICTED = "prediction of the model"
+PREDICTED, BASELINE = "prediction of the model", "prediction of the plain model"
 MOST_WAITING = 64
 """Pieces whose counts wait to be added."""
 
@@ -235,10 +240,21 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return found
 
 
-def counts_predictions(request: AuditRequest) -> bool:
-    """Whether the rows of a table are predicted by a model and counted, and not held."""
-    needs_rows = request.score or request.weight or request.time or request.search
-    return not needs_rows and not request.held_out and is_large(request.table)
+def counts_predictions(request: AuditRequest, model: SavedModel) -> bool:
+    """Whether the rows of a table are predicted by a model and counted, and not held.
+
+    Raises:
+        ValueError: if they must be, and an option needs the rows.
+    """
+    needs = [name for name in ("score", "weight", "time", "search") if getattr(request, name)]
+    if request.held_out and model.held_out:
+        if needs:
+            raise ValueError(
+                f"--{needs[0]} needs single rows, but the rows held out for this model are "
+                "counted; leave out one of both"
+            )
+        return True
+    return not needs and not request.held_out and is_large(request.table)
 
 
 def predicted_people(
@@ -255,29 +271,69 @@ def predicted_people(
     further = {"baseline": request.baseline} if request.baseline else {}
     names = column_names(table, reading)
     _check(columns, further, names)
-    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
     reading = replace(reading, missing=(*reading.missing, *model.missing))
+    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
+    needed = list(dict.fromkeys([*keys, *model.needed]))
+    with tempfile.TemporaryDirectory() as folder:
+        if request.held_out:
+            if not same_data(table, model.provenance):
+                raise ValueError(
+                    f"--held-out: {table_name(table)} is not the table this model was judged on"
+                )
+            rows = large_table(table, reading, Path(folder), **model.held_out).held_out(needed)
+        else:
+            rows = pieces(table, needed, texts=True, options=reading)
+        people = counted_people(
+            rows, [model], columns, further, reading, table_name(table), request.value_map
+        )
+    return people, people.frame[PREDICTED].to_numpy(dtype=object)
+
+
+def counted_people(
+    rows: Iterable[pd.DataFrame],
+    models: Sequence[SavedModel],
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    reading: ReadingOptions,
+    table: str,
+    value_map: Sequence[Mapping[str, str]] = (),
+) -> AuditedPeople:
+    """Rows counted by what they hold and what models predict for them.
+
+    Args:
+        rows: pieces of a table.
+        models: one or two; their predictions are the columns `PREDICTED` and `BASELINE`.
+        columns: the role of each column.
+        further: columns of the table that are needed, by the option that names them.
+        reading: how the table is read.
+        table: what to call it.
+        value_map: what the user says of predicted values.
+    """
+    model = models[0]
+    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
+    predicted = [PREDICTED, BASELINE][: len(models)]
     cut = [TrainedFeature(name, "number", has_gaps=True) for name in columns.bins]
-    found, odd, counts = Oddities(), Oddities(), pd.DataFrame()
-    decimal = "."
+    odd, decimal = Oddities(), "."
     said: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
-    needed = list(dict.fromkeys([*keys, *model.needed]))
-    for piece in pieces(table, needed, texts=True, options=reading):
+    for piece in rows:
         decimal = str(piece.attrs.get("decimal", "."))
         said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
-        scores, found = model.scores(piece, reading.missing)
-        odd.update(found)
         part = piece[keys].astype(object)
         groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
         part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
-        part[PREDICTED] = model_predictions(model, scores)
+        for name, one in zip(predicted, models, strict=True):
+            scores, found = one.scores(piece, reading.missing)
+            part[name] = model_predictions(one, scores)
+            odd.update(found if one is model else {})
         waiting.append(
-            part.groupby([*keys, PREDICTED], dropna=False).size().reset_index(name=N_ROWS)
+            part.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
         )
         if len(waiting) == MOST_WAITING:
-            waiting = [_added(waiting, [*keys, PREDICTED])]
-    counts = _added(waiting, [*keys, PREDICTED])
+            waiting = [_added(waiting, [*keys, *predicted])]
+    if not waiting:
+        raise ValueError(f"{table} has no rows to judge on")
+    counts = _added(waiting, [*keys, *predicted])
     times = counts[N_ROWS].to_numpy(dtype=np.int64)
     frame = read_counted(
         counts[[name for name in keys if name not in columns.bins]],
@@ -290,18 +346,18 @@ def predicted_people(
     for name, edges in columns.bins.items():
         names_of = pd.Index(cut_names(list(edges)))  # type: ignore[arg-type] # the program takes edges
         frame[name] = pd.Categorical(counts[name], categories=names_of)
-    frame[PREDICTED] = counts[PREDICTED].to_numpy(dtype=object)
-    people = gathered(
+    for name in predicted:
+        frame[name] = counts[name].to_numpy(dtype=object)
+    return gathered(
         frame,
         columns,
         further,
-        table=table_name(table),
+        table=table,
         labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
-        value_map=request.value_map,
+        value_map=value_map,
         notes=[*report.sentences(keys, "--", gaps=True), *odd.sentences()],
         counts=RowCounts(times.astype(np.float64)),
     )
-    return people, people.frame[PREDICTED].to_numpy(dtype=object)
 
 
 def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:

@@ -37,7 +37,7 @@ HOW_TO_READ = (
 @options.force_option
 @options.fail_on_option
 @options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical")
+@options.reading_options("bins", "drop", "keep", "categorical", "key")
 def fit(**params: Any) -> int:
     """Train a fair model on TABLE: one or more CSV, TSV, Parquet or Excel files, or a folder.
 
@@ -50,6 +50,10 @@ def fit(**params: Any) -> int:
     The rows are split at random, with the same share of every label of every group: 60 % to train,
     20 % to choose the model (validation) and 20 % to audit it (test). Tables under 2,000 rows are
     audited by cross-validation (see --folds).
+
+    If TABLE has more rows than --train-rows, the models are trained on a sample: all rows of rare
+    groups, and a share of the others, with weights that correct for it. The audit still counts all
+    rows held out.
 
     Writes the model, the audit (JSON), the rows it was judged on (CSV), MODEL_CARD.md and
     report.html into a folder. Sensitive columns are not features, and are not needed to predict,
@@ -76,7 +80,7 @@ def fit(**params: Any) -> int:
 @options.out_option("FOLDER", "Folder to write the certified model to.", required=True)
 @options.force_option
 @options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical")
+@options.reading_options("bins", "drop", "keep", "categorical", "key")
 def certify(**params: Any) -> int:
     """Train models on TABLE, and keep one only if it is certified to be fair on new people.
 
@@ -107,7 +111,7 @@ def certify(**params: Any) -> int:
 @options.out_option("FOLDER", "Folder to write the chosen model, frontier.csv and the report to.")
 @options.force_option
 @options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical")
+@options.reading_options("bins", "drop", "keep", "categorical", "key")
 def frontier(**params: Any) -> int:
     """Train models on TABLE from exactly fair to unconstrained, and show what each one costs.
 

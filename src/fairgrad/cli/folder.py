@@ -66,6 +66,8 @@ class SavedModel:
         groups: what is known of the sensitive columns, if it looks at them to predict.
         missing: texts that meant a missing value in training, besides the usual ones.
         provenance: what it rests on, as plain values; empty for models of older versions.
+        held_out: how the test rows of a large table are found again (`LargeTable`); empty if a
+            file names them.
     """
 
     pipeline: Any
@@ -76,6 +78,7 @@ class SavedModel:
     groups: Sequence[TrainedFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> list[str]:
@@ -128,6 +131,7 @@ class SavedModel:
             "uses_sensitive": self.columns.use_sensitive,
             "missing": list(self.missing),
             "provenance": self.provenance,
+            "held_out": self.held_out,
             "settings": self.settings,
             "features": [asdict(feature) for feature in self.features],
             "groups": [asdict(feature) for feature in self.groups],
@@ -250,6 +254,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         groups,
         tuple(known.get("missing", ())),
         known.get("provenance", {}),
+        known.get("held_out", {}),
     )
 
 

@@ -34,7 +34,7 @@ class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
         return value
 
 
-SQL_DIALECTS = ("duckdb", "postgres", "redshift", "snowflake", "bigquery", "spark", "sqlite")
+SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
 """The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
 
 
@@ -227,6 +227,12 @@ COLUMN_OPTIONS = {
         "multiple": True,
         "help": "Treat this numeric column as categorical (repeatable).",
     },
+    "key": {
+        "metavar": "COLUMN",
+        "multiple": True,
+        "help": "Column that identifies a row when a large table is sampled, as `fairgrad sql "
+        "sample` does (repeatable) [default: the row's place in the file].",
+    },
     "map": {
         "type": parse_map,
         "metavar": "VALUE=LABEL,...",
@@ -271,6 +277,13 @@ within_option = column_option(
 
 
 training_options = together(
+    number_option(
+        "--train-rows",
+        "Maximum number of rows to train on; a larger table is sampled.",
+        click.IntRange(min=100),
+        default=1_000_000,
+        show_default=True,
+    ),
     click.option(
         "--measure",
         type=MeasureOption(),

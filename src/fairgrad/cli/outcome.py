@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +14,13 @@ from sklearn.pipeline import Pipeline
 from fairgrad.audit import Audit, Certificate
 from fairgrad.audit.counts import mean_costs
 from fairgrad.aware import to_predict
+from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
 from fairgrad.cli.folder import SavedModel
-from fairgrad.cli.prepared import prepare
+from fairgrad.cli.prepared import read_prepared
 from fairgrad.cli.provenance import Provenance, same_data
 from fairgrad.cli.request import guessed_desirable, usual_measures
 from fairgrad.cli.training import audit_as_asked, train
-from fairgrad.tables.reading import column_names, read_table, table_name
+from fairgrad.tables.reading import table_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,19 +164,16 @@ def fit_table(request: FitRequest, progress: Callable[[str], object]) -> Audited
         request: what was asked.
         progress: called with what is done next.
     """
-    table, settings, plan = request.table, request.settings, request.plan
-    progress(f"Reading {table_name(table)}")
-    source = Provenance.of(table, plan.file)
-    dropped = request.columns.drop
-    wanted = [name for name in column_names(table, request.reading) if name not in dropped]
-    # The table is not kept: `train` needs its memory.
-    prepared = prepare(
-        read_table(table, wanted, options=request.reading),
-        request.columns.without_drop(),
-        settings,
-        plan,
-        request.reading,
-    )
+    progress(f"Reading {table_name(request.table)}")
+    with tempfile.TemporaryDirectory(prefix="fairgrad-") as folder:
+        return _fit_prepared(read_prepared(request, Path(folder)), request, progress)
+
+
+def _fit_prepared(
+    prepared: PreparedTable, request: FitRequest, progress: Callable[[str], object]
+) -> AuditedModel:
+    settings, plan = request.settings, request.plan
+    source = Provenance.of(request.table, plan.file)
     folds = []
     for number, fold in enumerate(prepared.folds, start=1):
         progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
@@ -188,8 +188,54 @@ def fit_table(request: FitRequest, progress: Callable[[str], object]) -> Audited
         prepared = replace(prepared, notes=(*prepared.notes, warning))
     trained = train(prepared, settings, progress)
     progress("Auditing the model on the test rows")
+    if prepared.sample is not None and not prepared.from_file:
+        return _audit_counted(prepared, settings, trained, source)
     judged = JudgedRows.pooled(folds) if folds else None
     return audit_models(prepared, settings, trained, judged, source)
+
+
+def _audit_counted(
+    prepared: PreparedTable, settings: ModelSettings, trained: TrainedModels, source: Provenance
+) -> AuditedModel:
+    """Audits models on the rows held out of a large table, which are counted."""
+    assert prepared.sample is not None  # noqa: S101 - for type checkers
+    table, columns = prepared.sample.table, prepared.columns
+    models = [_saved(prepared, one) for one in trained.models]
+    needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
+    people = counted_people(
+        table.held_out(list(needed)), models, columns, {}, table.options, table.name
+    )
+    frame = people.frame
+    audit = _full_audit(
+        prepared,
+        settings,
+        (people.truth(), frame[PREDICTED], columns.groups(frame, people.times)),
+        baseline=frame[BASELINE] if len(models) > 1 else None,
+        sample_weight=people.counts,
+    )
+    return audited(prepared, settings, trained, audit, None, source)
+
+
+def _full_audit(
+    prepared: PreparedTable, settings: ModelSettings, rows: tuple[Any, Any, Any], **others: Any
+) -> Audit:
+    """The audit that is kept with a model: the usual measures beside those that were asked for.
+
+    Args:
+        prepared: what is known of the table.
+        settings: what was asked.
+        rows: labels, predictions and sensitive values.
+        **others: of the audit.
+    """
+    return audit_as_asked(
+        prepared,
+        settings,
+        *rows,
+        others=usual_measures(prepared.desirable),
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **others,
+    )
 
 
 def _silent(_: str) -> None:
@@ -230,17 +276,12 @@ def audit_models(
         source: what the result rests on.
     """
     judged = judged or judge(prepared, trained)
-    audit = audit_as_asked(
+    audit = _full_audit(
         prepared,
         settings,
-        judged.y,
-        judged.predicted,
-        judged.s,
-        others=usual_measures(prepared.desirable),
+        (judged.y, judged.predicted, judged.s),
         baseline=judged.plain,
-        baseline_name="the plain model",
         y_score=judged.scores,
-        remarks=guessed_desirable(prepared.columns, prepared.labels),
     )
     return audited(prepared, settings, trained, audit, judged, source)
 
@@ -276,16 +317,24 @@ def audited(
     }
     if trained.candidacy is not None:
         known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
-    pipeline = Pipeline([("features", prepared.encoder), ("classifier", trained.fair)])
     source = source or Provenance.of(())
-    model = SavedModel(
-        pipeline,
+    model = replace(
+        _saved(prepared, trained.fair),
+        settings=known,
+        provenance=source.to_dict(),
+        held_out={} if prepared.sample is None else prepared.sample.table.hashes,
+    )
+    return AuditedModel(model, trained, audit, prepared, settings, judged, source)
+
+
+def _saved(prepared: PreparedTable, classifier: Any) -> SavedModel:
+    """A classifier with the columns it was fitted to."""
+    return SavedModel(
+        Pipeline([("features", prepared.encoder), ("classifier", classifier)]),
         prepared.columns,
         prepared.features,
         prepared.labels,
-        known,
+        {},
         prepared.groups,
         prepared.missing,
-        source.to_dict(),
     )
-    return AuditedModel(model, trained, audit, prepared, settings, judged, source)

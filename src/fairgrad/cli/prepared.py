@@ -9,7 +9,7 @@ import numpy as np
 
 from fairgrad.cli.request import JudgingPlan
 from fairgrad.measures import uses_desirable
-from fairgrad.splitting import SplitRows
+from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.encoding import (
     check_columns,
@@ -20,49 +20,64 @@ from fairgrad.tables.encoding import (
     read_features,
 )
 from fairgrad.tables.reading import column_names, read_table, table_name
+from fairgrad.tables.sample import draw_sample, large_table, needs_sample
+from fairgrad.tables.scan import ScanError
 from fairgrad.tables.values import MISSING_TEXTS, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.request import ModelSettings
+    from fairgrad.cli.request import FitRequest, ModelSettings
     from fairgrad.tables.encoding import TrainedFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
+    from fairgrad.tables.sample import TableSample
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows as a classifier takes them; ``X, y, s = rows`` unpacks them.
+    """Rows as a classifier takes them.
 
     Attributes:
         X: (n, columns).
         y: (n,) labels as texts, named after the target.
         s: (n, attributes) sensitive values.
+        weight: (n,) sample weights; None if all rows weigh the same.
     """
 
     X: NDArray[np.float32]
     y: pd.Series
     s: pd.DataFrame
+    weight: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.X, self.y, self.s))
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Features, labels, sensitive values and weights, as ``validation`` takes them."""
+        return (self.X, self.y, self.s, self.weight)
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        """The sensitive values and weights, as ``fit`` takes them."""
+        return {"sensitive_features": self.s, "sample_weight": self.weight}
 
     def cut(self, part: slice) -> EncodedRows:
         """Consecutive rows, without a copy of the matrix."""
-        return EncodedRows(self.X[part], self.y.iloc[part], self.s.iloc[part])
+        weight = None if self.weight is None else self.weight[part]
+        return EncodedRows(self.X[part], self.y.iloc[part], self.s.iloc[part], weight)
 
 
 class RowTotals(NamedTuple):
     """How many rows a table has, and what they are used for.
 
     Attributes:
-        table: all of them; those of a test file are not among them.
+        table: all of them; those of a test file are not among them. If the table was too large,
+            models are trained on a sample of them.
         training: models learn from them.
         validation: models are chosen by them.
         test: models are audited on them.
@@ -85,8 +100,8 @@ class PreparedTable:
     Attributes:
         rest: training rows, then validation rows: one matrix, of which both are views.
         n_training: how many of these are training rows.
-        test: the rows to audit on; no model is trained on them or chosen by them, but where
-            there are folds, which then stand for it.
+        test: the rows to audit on, or some of them if there are too many; no model is trained on
+            them or chosen by them, but where there are folds, which then stand for it.
         test_rows: their numbers in the table, or in the table of --test, from 0.
         encoder: the fitted encoder of features.
         features: what is known of each feature.
@@ -97,6 +112,7 @@ class PreparedTable:
         folds: the same table divided for cross-validation; none if test rows are held out.
         from_file: whether the test rows are those of a file of their own.
         missing: texts that mean a missing value.
+        sample: how the rows were drawn from a table that was too large; None for all rows.
     """
 
     rest: EncodedRows
@@ -112,11 +128,16 @@ class PreparedTable:
     folds: tuple[PreparedTable, ...] = ()
     from_file: bool = False
     missing: tuple[str, ...] = ()
+    sample: TableSample | None = None
 
     @property
     def totals(self) -> RowTotals:
         """How many rows there are."""
         n_rest, n_test = len(self.rest), len(self.test_rows)
+        if self.sample is not None:
+            n_test = n_test if self.from_file else self.sample.n_held_out
+            own = (self.n_training, n_rest - self.n_training, n_test)
+            return RowTotals(self.sample.n_rows, *own, from_file=self.from_file)
         others = 0 if self.folds or self.from_file else n_test
         n_validation = n_rest - self.n_training
         folds, own = len(self.folds), (self.n_training, n_validation, n_test)
@@ -138,12 +159,44 @@ class PreparedTable:
         return self.columns.desirable(self.labels)
 
 
+def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
+    """Reads the table, or a sample of its rows if there are more than are to be trained on.
+
+    Args:
+        request: what was asked.
+        folder: for large files of text; it is needed as long as the table is.
+    """
+    table, options, wanted = request.table, request.reading, request.train_rows
+    columns, settings, plan = request.columns, request.settings, request.plan
+    test, said = (0.0 if plan.file else plan.share), ""
+    try:
+        if needs_sample(table, options, wanted, test):
+            if plan.folds:
+                raise ValueError(
+                    f"--folds needs all rows in memory, and {table_name(table)} has more than "
+                    f"{wanted:,}; leave it out, or give more --train-rows"
+                )
+            hashed = {"seed": settings.seed, "test": test, "key": request.key}
+            rows = large_table(table, options, folder, **hashed)
+            frame, sample = draw_sample(rows, columns, wanted)
+            return prepare(frame, columns.without_drop(), settings, plan, options, sample)
+    except ScanError as reason:
+        said = f"All rows of {table_name(table)} are read: {reason}."
+    names = [name for name in column_names(table, options) if name not in columns.drop]
+    # The table is not kept: `train` needs its memory.
+    prepared = prepare(
+        read_table(table, names, options=options), columns.without_drop(), settings, plan, options
+    )
+    return replace(prepared, notes=(said, *prepared.notes)) if said else prepared
+
+
 def prepare(
     frame: pd.DataFrame,
     columns: ColumnRoles,
     settings: ModelSettings,
     plan: JudgingPlan | None = None,
     options: ReadingOptions | None = None,
+    sample: TableSample | None = None,
 ) -> PreparedTable:
     """Splits a table by label and group: by default 60 % training, 20 % validation, 20 % test rows.
 
@@ -153,12 +206,21 @@ def prepare(
         settings: how to train.
         plan: which rows to judge on.
         options: how files are read, for the table of --test.
+        sample: how the rows of the table were drawn; None if these are all rows.
     """
     plan, options = plan or JudgingPlan(), options or ReadingOptions()
     people = columns.apply(frame)
     check_desirable(people.values, columns, settings)
     settings.cost_matrix(people.values)  # refused before anything is trained
-    whole = _WholeTable(frame, people, columns, options)
+    whole = _WholeTable(frame, people, columns, options, sample)
+    if sample is not None and plan.file is None:  # the rows to judge on are held out already
+        assert people.rows is not None  # noqa: S101 - `apply` sets it
+        judged = sample.is_judged[people.rows]
+        rest = np.flatnonzero(~judged)
+        rows = three_parts(people.cell[rest], settings.seed, test=0.0)
+        return whole.part(
+            SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged))
+        )
     n_folds = plan.folds_of(len(people))
     if plan.file is not None:
         return whole.with_test_file(plan.file, people.split(settings.seed, 0.0))
@@ -185,6 +247,7 @@ class _WholeTable:
     people: LabelledTable
     columns: ColumnRoles
     options: ReadingOptions
+    sample: TableSample | None = None
 
     @property
     def numbers(self) -> NDArray[Any]:
@@ -203,8 +266,12 @@ class _WholeTable:
             matrix = encode_rows(encoder, people.features, part)
             return EncodedRows(matrix, people.labels(part), people.groups(part))
 
+        rest = encoded(rest_rows)
+        if self.sample is not None:
+            rest = replace(rest, weight=self.sample.weights(rest.y, rest.s))
+
         return PreparedTable(
-            rest=encoded(rest_rows),
+            rest=rest,
             n_training=len(rows.train),
             test=encoded(rows.test),
             test_rows=self.numbers[rows.test],
@@ -212,11 +279,14 @@ class _WholeTable:
             features=features,
             labels=people.values,
             columns=self.columns,
-            notes=people.all_notes,
+            notes=people.all_notes
+            if self.sample is None
+            else (*self.sample.sentences, *people.all_notes),
             groups=describe_groups(people.sensitive, self.frame, self.columns.bins)
             if self.columns.use_sensitive
             else (),
             missing=self.options.missing,
+            sample=self.sample,
         )
 
     def with_test_file(self, file: str, rows: SplitRows) -> PreparedTable:

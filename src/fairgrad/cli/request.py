@@ -20,8 +20,9 @@ from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.reading import column_names, is_parquet, stored_values, table_files
+from fairgrad.tables.reading import column_names, is_parquet, parquet_size, table_files
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.sample import TRAIN_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -323,6 +324,8 @@ class FitRequest:
         reading: what the user says about files.
         plan: which rows the model is judged on.
         settings: how to train and to choose.
+        train_rows: how many rows to train on at most.
+        key: columns that identify a row when the table is sampled.
         out: the folder to write, as typed; None to write nothing.
         folder: the same, checked.
         fail_on: the verdict that the exit code reports.
@@ -334,6 +337,8 @@ class FitRequest:
     settings: ModelSettings
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     plan: JudgingPlan = field(default_factory=JudgingPlan)
+    train_rows: int = TRAIN_ROWS
+    key: tuple[str, ...] = ()
     out: str | None = None
     folder: Path | None = None
     fail_on: str | None = None
@@ -378,6 +383,8 @@ class FitRequest:
             settings=settings,
             reading=reading,
             plan=JudgingPlan.from_options(options, certify=certify),
+            train_rows=options["train_rows"],
+            key=tuple(options["key"]),
             out=out,
             folder=folder,
             fail_on=options.get("fail_on"),
@@ -547,7 +554,7 @@ def is_large(table: TableSource) -> bool:
     files = table_files(table)
     if not all(is_parquet(path) for path in files):
         return sum(path.stat().st_size for path in files) >= LARGE_TEXT
-    return stored_values(files) >= LARGE_TABLE
+    return parquet_size(files)[1] >= LARGE_TABLE
 
 
 def audit_tolerance(tolerance: float | str) -> Any:

@@ -70,6 +70,11 @@ class TrainedModels:
     faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
 
+    @property
+    def models(self) -> list[Any]:
+        """The chosen model, and the one trained for accuracy alone if there is one."""
+        return [self.fair] if self.plain is None else [self.fair, self.plain]
+
 
 def train(
     prepared: PreparedTable, settings: ModelSettings, progress: Callable[[str], object]
@@ -122,16 +127,16 @@ def _fit_frontier(
     frontier = Frontier(
         make(prepared, settings), epsilons=epsilons, random_state=settings.seed, n_jobs=-1
     )
-    X, y, s = prepared.training
+    rows = prepared.training
     with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
         return frontier.fit(
-            X,
-            y,
-            sensitive_features=s,
-            validation=tuple(prepared.validation),
+            rows.X,
+            rows.y,
+            **rows.groups,
+            validation=prepared.validation.parts,
             # Only frontiers that are shown have figures of the test rows. Those for a certificate
             # are looked at once, for the one model that was chosen.
-            test=tuple(prepared.test)
+            test=prepared.test.parts
             if settings.points and not settings.certify and not prepared.folds
             else None,
         )
@@ -155,7 +160,7 @@ def _choose(frontier: Frontier, prepared: PreparedTable, settings: ModelSettings
         audits = _validation_audits(frontier, prepared, settings)
         costs = settings.cost_matrix(audits[0].labels)
         try:
-            candidacy = likeliest(audits, len(prepared.test), costs)
+            candidacy = likeliest(audits, prepared.totals.test, costs)
             chosen = candidacy.position
         except ValueError:  # nothing is more accurate than one label for everybody
             if settings.certify:
@@ -179,7 +184,14 @@ def _validation_audits(
     """The audit of each model on the validation rows, by the tolerance that was asked for."""
     rows = prepared.validation
     return [
-        audit_as_asked(prepared, settings, rows.y, np.asarray(one.labels)[one.predicted], rows.s)
+        audit_as_asked(
+            prepared,
+            settings,
+            rows.y,
+            np.asarray(one.labels)[one.predicted],
+            rows.s,
+            sample_weight=rows.weight,
+        )
         for one in frontier.audits_["validation"]
     ]
 

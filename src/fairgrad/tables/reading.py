@@ -46,12 +46,15 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
     Times = NDArray[np.int64] | None
     """How many rows each row of a table of counts stands for; None for rows that are rows."""
+
+    PieceReader = Callable[[Sequence[str] | None, Sequence[str]], Iterator[pd.DataFrame]]
+    """Gives the pieces of a table: some columns, or all; and some columns as texts."""
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2", ".txt", ".data")
 TSV_ENDINGS = (".tsv", ".tsv.gz", ".tab")
@@ -283,20 +286,48 @@ def read_table(
         ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
     """
+
+    def read(chosen: Sequence[str] | None, as_texts: Sequence[str]) -> Iterator[pd.DataFrame]:
+        return pieces(table, chosen, as_texts, options=options)
+
+    return read_pieces(read, table_name(table), columns, options=options, texts=texts)
+
+
+def read_pieces(
+    read: PieceReader,
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    options: ReadingOptions | None = None,
+    texts: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A whole table from pieces of it, as `read_table` reads one.
+
+    Args:
+        read: gives the pieces, of some columns or all, and some columns as texts; it may be called
+            twice.
+        name: what to call the table in errors.
+        columns: read these alone.
+        options: what the user says of the files.
+        texts: columns to leave as texts, whatever they look like.
+
+    Raises:
+        ValueError: if the table holds no rows.
+    """
     options = options or ReadingOptions()
     report = ReadingReport()
-    found = _collect(table, columns, texts, options, report)
+    found = _collect(read(columns, texts), texts, options, report)
     mixed = [name for name, column in found.items() if len(column.kinds) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: all of it is text
-        again = _collect(table, mixed, mixed, options, ReadingReport())
+        again = _collect(read(mixed, mixed), mixed, options, ReadingReport())
         found |= {name: column.as_whole(report.decimal) for name, column in again.items()}
     if not any(column.rows for column in found.values()):
-        raise ValueError(f"{table_name(table)} has no rows")
+        raise ValueError(f"{name} has no rows")
     # Parts are given up one by one, so that the table is not in memory twice.
     data = {}
-    for name in list(found):
-        column = found.pop(name)
-        data[name] = column.joined(report, dates=name not in texts)
+    for own in list(found):
+        column = found.pop(own)
+        data[own] = column.joined(report, dates=own not in texts)
     frame = pd.DataFrame(data, copy=False)
     frame.attrs[READING] = report
     return frame
@@ -493,18 +524,19 @@ def parquet_files(
         yield ParquetFile(Path(fragment.path), keys, schema, batches)
 
 
-def stored_values(paths: Sequence[Path]) -> int:
-    """How many values Parquet files hold, rows times columns; no row is read."""
+def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
+    """How many rows Parquet files hold, and how many values; no row is read."""
     try:
         arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
     except ImportError:
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-    total = 0
+    n_rows = n_values = 0
     for path in paths:
         with as_parquet(path, arrow):
             found = dataset.dataset(path, format="parquet", partitioning="hive")
-            total += found.count_rows() * len(found.schema.names)
-    return total
+            own = found.count_rows()
+            n_rows, n_values = n_rows + own, n_values + own * len(found.schema.names)
+    return n_rows, n_values
 
 
 def _batches(
@@ -757,8 +789,7 @@ def _form_in_words(form: str) -> str:
 
 
 def _collect(
-    table: TableSource,
-    columns: Sequence[str] | None,
+    read: Iterable[pd.DataFrame],
     texts: Sequence[str],
     options: ReadingOptions,
     report: ReadingReport,
@@ -766,7 +797,7 @@ def _collect(
     """The parts of every column."""
     found: dict[str, ColumnParts] = {}
     decimals: dict[str, None] = defaultdict(None)
-    for piece in pieces(table, columns, texts, options=options):
+    for piece in read:
         decimal = str(piece.attrs.get("decimal", "."))
         decimals[decimal] = None
         said = piece.attrs.get("said")

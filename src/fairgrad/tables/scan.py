@@ -104,11 +104,13 @@ class CountedAnswer:
             dates the first days of periods, weights sums of weights.
         times: (n,) how many rows each stands for.
         squares: (n,) sums of squared weights; None without weights.
+        raw: the rows as duckdb gave them; None if it did not.
     """
 
     frame: pd.DataFrame
     times: NDArray[np.int64]
     squares: NDArray[np.float64] | None = None
+    raw: pd.DataFrame | None = None
 
 
 @dataclass(eq=False)
@@ -206,12 +208,8 @@ class Scan:
         Raises:
             ScanError: if duckdb cannot answer it.
         """
-        import duckdb  # noqa: PLC0415 - an extra
-
-        try:
+        with scan_errors():
             rows = progress(self.connection, sql)
-        except duckdb.Error as error:
-            raise ScanError(_one_line(error)) from error
         names = [column[0] for column in self.connection.description]
         return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
 
@@ -236,7 +234,7 @@ class Scan:
         if asked.over is not None and asked.over[0] not in keys:
             frame[asked.over[0]] = pd.to_datetime(raw[asked.over[0]])
         if own.weight is None:
-            return CountedAnswer(frame, times)
+            return CountedAnswer(frame, times, raw=raw)
         least = raw[LEAST].to_numpy(np.float64, na_value=np.nan)
         if (least < 0).any():
             raise ValueError(
@@ -303,6 +301,17 @@ class Scan:
 
 
 @contextmanager
+def scan_errors() -> Iterator[None]:
+    """Errors of duckdb become `ScanError`."""
+    import duckdb  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise ScanError(_one_line(error)) from error
+
+
+@contextmanager
 def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
     """A table for duckdb; closed, and its temporary files removed, at the end.
 
@@ -361,14 +370,12 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
 def _scan(
     connection: Any, source: TableSource, options: ReadingOptions, database: tuple[Path, str] | None
 ) -> Scan:
-    import duckdb  # noqa: PLC0415 - an extra
-
     said: tuple[str, ...] = ()
     decimal = "."
     if database is not None:
         table = _table_of(connection, *database)
     else:
-        files = _all_files(table_files(source))
+        files = list(all_files(table_files(source)))
         parquet = [is_parquet(path) for path in files]
         if all(parquet):
             listed = ", ".join(quoted_text(str(path)) for path in files)
@@ -379,13 +386,11 @@ def _scan(
             raise ScanError("there are Parquet and other files")
         else:
             table, decimal, said = _csv_files(files, options)
-    try:
+    with scan_errors():
         if database is None and all(parquet):
             schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
             check_cases([name for (name,) in connection.execute(schema).fetchall()])
         found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
-    except duckdb.Error as error:
-        raise ScanError(_one_line(error)) from error
     types = {str(name): str(kind) for name, kind, *_ in found}
     check_distinct([name for name, *_ in found], table_name(source))
     return Scan(connection, table, table_name(source), types, options, decimal, said)
@@ -411,17 +416,21 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
     return f"{quoted_name(schema)}.{quoted_name(table)}"
 
 
-def _all_files(paths: Sequence[Path]) -> list[Path]:
-    """The files, with those of folders of Parquet files; hidden ones are passed over."""
-    found = []
+def all_files(paths: Sequence[Path]) -> dict[Path, str]:
+    """The files, with those of folders of Parquet files, and what to call each.
+
+    Hidden files are passed over.
+    """
+    found = {}
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            found[path] = path.name
             continue
         for file in sorted(path.rglob("*")):
-            hidden = any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+            inside = file.relative_to(path)
+            hidden = any(part.startswith((".", "_")) for part in inside.parts)
             if not hidden and file.name.lower().endswith(PARQUET_ENDINGS):
-                found.append(file)
+                found[file] = inside.as_posix()
     return found
 
 

@@ -1,8 +1,8 @@
-"""The query that counts the rows of an audit where they lie: one GROUP BY, in plain SQL.
+"""Queries for tables in databases: one counts the rows of an audit, one draws rows to train on.
 
-Its answer has one row per combination of sensitive values, label and prediction, and how many rows
-have it. Numbers are cut into groups, scores compared with a threshold, and dates cut into periods
-inside the query, so that the answer is small however many rows there are.
+The answer of the first has one row per combination of sensitive values, label and prediction, and
+how many rows have it. Numbers are cut into groups, scores compared with a threshold, and dates cut
+into periods inside the query, so that the answer is small however many rows there are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 N_ROWS, SQUARES, LEAST = "n_rows", "squared_weight", "least_weight"
 """Columns of the answer: how many rows, the sum of squared weights, and the smallest weight."""
 
+SAMPLE_WEIGHT = "fairgrad_weight"
+"""The column of a drawn sample that holds the weight of each row."""
+
+HASH_DIGITS = 8
+"""Hexadecimal digits of a row's hash that are compared."""
+
+EVERY_HASH, NO_HASH = "g", ""
+"""Texts above and below all hashes."""
 
 INFINITE = "infinite"
 """The group of numbers that are infinite, which are refused."""
@@ -50,7 +58,6 @@ class SqlDialect:
         is_nan: whether a number is not a number; empty if there are none.
         period: the first day of the day, week or month of a date.
         total: the sum of numbers.
-        folds_up: whether names without quotes are in capitals.
     """
 
     quote: str = '"'
@@ -61,12 +68,10 @@ class SqlDialect:
         }
     )
     total: str = "SUM({})"
-    folds_up: bool = False
 
     def name(self, column: str) -> str:
         """The name of a column, in quotes where it needs them."""
-        known = column.lower() if self.folds_up and column.isupper() else column
-        if _PLAIN.fullmatch(known) and known not in _RESERVED:
+        if _PLAIN.fullmatch(column) and column not in _RESERVED:
             return column
         return f"{self.quote}{column.replace(self.quote, 2 * self.quote)}{self.quote}"
 
@@ -75,18 +80,6 @@ DIALECTS: dict[str, SqlDialect] = {
     # fsum: with many threads a plain sum of fractions would differ from run to run.
     "duckdb": SqlDialect(is_nan="isnan(CAST({} AS DOUBLE))", total="fsum({})"),
     "postgres": SqlDialect(is_nan="CAST({} AS DOUBLE PRECISION) = 'NaN'"),
-    "redshift": SqlDialect(is_nan="CAST({} AS DOUBLE PRECISION) = 'NaN'"),
-    "snowflake": SqlDialect(is_nan="CAST({} AS FLOAT) = 'NaN'", folds_up=True),
-    "bigquery": SqlDialect(
-        quote="`",
-        is_nan="IS_NAN(CAST({} AS FLOAT64))",
-        period={
-            "day": "CAST({} AS DATE)",
-            "week": "DATE_TRUNC(CAST({} AS DATE), ISOWEEK)",
-            "month": "DATE_TRUNC(CAST({} AS DATE), MONTH)",
-        },
-    ),
-    "spark": SqlDialect(quote="`", is_nan="isnan(CAST({} AS DOUBLE))"),
     "sqlite": SqlDialect(
         period={
             "day": "date({})",
@@ -95,7 +88,7 @@ DIALECTS: dict[str, SqlDialect] = {
         }
     ),
 }
-"""By name; Databricks reads Spark's, Trino and Athena read Postgres's."""
+"""By name; the tests run the query of each. Redshift, Snowflake and Trino take Postgres's."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +141,7 @@ class CountQuery:
             dialect: one of `DIALECTS`.
         """
         own = DIALECTS[dialect]
-        inner = {name: self._value(name, own) for name in self.keys if name not in self.bins}
-        inner |= {name: self._cut(name, edges, own) for name, edges in self.bins.items()}
+        inner = self.key_values(own)
         if self.score is not None:
             inner[self.score[0]] = self._above(*self.score, own)
         if self.over is not None:
@@ -175,6 +167,11 @@ class CountQuery:
             f"SELECT\n{chosen}\nFROM (\n  SELECT\n{inside}\n  FROM {table}\n) AS people\n"
             f"GROUP BY {grouped}\n"
         )
+
+    def key_values(self, own: SqlDialect) -> dict[str, str]:
+        """The values to count by, in SQL."""
+        found = {name: self._value(name, own) for name in self.keys if name not in self.bins}
+        return found | {name: self._cut(name, edges, own) for name, edges in self.bins.items()}
 
     def _value(self, name: str, own: SqlDialect) -> str:
         return self.written.get(name) or own.name(name)
@@ -206,6 +203,102 @@ class CountQuery:
             f"CASE WHEN {self._lacks(name, own)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
             f"THEN 2 WHEN {value} >= {threshold!r} THEN 1 ELSE 0 END"
         )
+
+
+@dataclass(frozen=True)
+class SampleQuery:
+    """Which rows of a table to draw: all rows of rare cells, and a share of the others.
+
+    A row is drawn if the hash of its key is below the limit of its cell, so that everyone who asks
+    gets the same rows. The hash is the start of the MD5 digest of the seed and the key, a text of
+    hexadecimal digits that sorts as the number it stands for.
+
+    Attributes:
+        cell: the columns of label and sensitive values, cut into groups where they are numbers.
+        key: columns that together identify a row.
+        seed: of the hashes.
+        test: share of the rows that are held out; none of them is drawn.
+        rates: cells by the share of their other rows that is drawn.
+        base: the share of all other cells.
+        place: what to hash in SQL, if not the columns of `key`.
+    """
+
+    cell: CountQuery
+    key: tuple[str, ...]
+    seed: int
+    test: float
+    rates: Mapping[float, Sequence[str]] = field(default_factory=dict)
+    base: float = 1.0
+    place: str = ""
+
+    @property
+    def held_out_limit(self) -> str:
+        """Rows whose hash is below it are held out."""
+        return hash_limit(self.test)
+
+    def hashed(self, dialect: str = "duckdb") -> str:
+        """The hash of a row in SQL."""
+        own = DIALECTS[dialect]
+        parts = [f"COALESCE(CAST({own.name(name)} AS VARCHAR), '')" for name in self.key]
+        text = self.place or " || '/' || ".join(parts)
+        return f"SUBSTR(MD5('{self.seed}/' || {text}), 1, {HASH_DIGITS})"
+
+    def cell_name(self, dialect: str = "duckdb") -> str:
+        """The name of a row's cell in SQL: its values, `cell_text` of a row of counts."""
+        own = DIALECTS[dialect]
+        values = self.cell.key_values(own)
+        texts = [f"COALESCE(CAST({value} AS VARCHAR), '')" for value in values.values()]
+        return " || '|' || ".join(texts)
+
+    def sql(self, table: str, dialect: str = "duckdb") -> str:
+        """The query as text.
+
+        Args:
+            table: what stands behind FROM.
+            dialect: one of `DIALECTS`.
+        """
+        weights = {rate: repr(1 / rate) if rate else "0" for rate in (*self.rates, self.base)}
+        return (
+            f"SELECT\n  people.*,\n  {self._by_cell(weights, dialect)} AS {SAMPLE_WEIGHT}\n"
+            f"FROM {table} AS people\nWHERE {self.is_drawn(dialect)}\n"
+        )
+
+    def is_drawn(self, dialect: str = "duckdb") -> str:
+        """Whether a row is drawn, in SQL."""
+        limits = {rate: quoted_text(self._limit(rate)) for rate in (*self.rates, self.base)}
+        return (
+            f"{self.hashed(dialect)} >= {quoted_text(self.held_out_limit)}\n"
+            f"  AND {self.hashed(dialect)} < {self._by_cell(limits, dialect)}"
+        )
+
+    def is_judged(self, share: float) -> str:
+        """Whether a row is among this share of the rows held out, in duckdb's SQL."""
+        limits = {rate: hash_limit(share * self.test) if rate else NO_HASH for rate in self.rates}
+        limits[self.base] = hash_limit(share * self.test)
+        quoted = {rate: quoted_text(limit) for rate, limit in limits.items()}
+        return f"{self.hashed()} < {self._by_cell(quoted, 'duckdb')}"
+
+    def _limit(self, rate: float) -> str:
+        if rate <= 0:
+            return NO_HASH
+        return hash_limit(self.test + (1 - self.test) * rate)
+
+    def _by_cell(self, values: Mapping[float, str], dialect: str) -> str:
+        name = self.cell_name(dialect)
+        cases = [
+            f"WHEN {name} IN ({', '.join(quoted_text(cell) for cell in cells)}) THEN {values[rate]}"
+            for rate, cells in self.rates.items()
+        ]
+        return (
+            f"CASE {' '.join(cases)} ELSE {values[self.base]} END" if cases else values[self.base]
+        )
+
+
+def hash_limit(share: float) -> str:
+    """Hashes below it are this share of all."""
+    if share >= 1:
+        return EVERY_HASH
+    return f"{round(share * 16**HASH_DIGITS):0{HASH_DIGITS}x}"
 
 
 def _as(value: str, name: str) -> str:

@@ -1,0 +1,421 @@
+"""A weighted sample of a table that is too large to be trained on as a whole.
+
+duckdb counts the rows of every cell (label and group). All rows of rare cells are drawn, and a
+share of the others. A row is drawn by a hash of its key, or of its place in the files, so that the
+same sample can be drawn again, by `SampleQuery` also in a database. The rows are then read into
+memory as any table is, with weights that make up for the sampling. Rows with the lowest hashes are
+held out for the audit, which counts all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.tables.reading import (
+    PIECE,
+    is_parquet,
+    parquet_size,
+    plain_frame,
+    read_pieces,
+    table_files,
+)
+from fairgrad.tables.roles import check_named
+from fairgrad.tables.scan import (
+    LARGE,
+    Scan,
+    all_files,
+    connected,
+    has_duckdb,
+    is_scanned,
+    open_scan,
+    quoted_name,
+    run_quietly,
+    scan_errors,
+)
+from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_text
+from fairgrad.tables.values import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from fairgrad.tables.dialect import ReadingOptions
+    from fairgrad.tables.reading import TableSource
+    from fairgrad.tables.roles import ColumnRoles
+    from fairgrad.tables.scan import CountedAnswer
+
+TRAIN_ROWS = 1_000_000
+"""Rows to train on, unless the user asks for another number."""
+
+VALUE_BYTES = 64
+"""Memory that a value needs at most while a table is read, encoded and trained on."""
+
+MEMORY_SHARE = 0.5
+"""Share of the free memory that the rows may take."""
+
+JUDGED_SHARE = 0.25
+"""Rows held out that are also read, as a share of the rows to train on: some figures need rows."""
+
+RARE_SHARE = 0.25
+"""Share of the rows that is divided equally among all cells; the rest follows their sizes."""
+
+PART, CELL = "fairgrad_part", "fairgrad_cell"
+HELD_OUT, REST = "held out", "rest"
+
+
+def sample_rates(sizes: NDArray[Any], wanted: int) -> tuple[NDArray[np.float64], float]:
+    """The share of each cell's rows to draw, and the share of cells that are not rare.
+
+    Every cell gets the same share of its rows, but at least half of ``wanted / 4 K`` rows of K
+    cells, or all it has. Shares above the common one are powers of 1/2, so that there are few.
+
+    Args:
+        sizes: (K,) rows of each cell.
+        wanted: how many rows to draw from all of them together.
+
+    Example:
+        >>> rates, base = sample_rates(np.array([900_000, 99_000, 1_000]), 100_000)
+        >>> rates.round(3).tolist(), round(base, 3)
+        ([0.099, 0.099, 1.0], 0.099)
+    """
+    total = int(sizes.sum())
+    if total <= wanted:
+        return np.ones(len(sizes)), 1.0
+    least = RARE_SHARE * wanted / len(sizes)
+    own = np.minimum(1.0, 2.0 ** np.floor(np.log2(least / np.maximum(sizes, 1))))
+    own[sizes <= least] = 1.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        fits = float((sizes * np.maximum(own, middle)).sum()) <= wanted
+        low, high = (middle, high) if fits else (low, middle)
+    return np.maximum(own, low), low
+
+
+def row_limit(wanted: int, n_columns: int) -> int:
+    """How many rows may be held: as many as wanted, but no more than the free memory allows."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return wanted
+    return max(1, min(wanted, int(MEMORY_SHARE * free / (VALUE_BYTES * max(1, n_columns)))))
+
+
+@dataclass(frozen=True, eq=False)
+class LargeTable:
+    """A table of Parquet files whose rows have hashes.
+
+    Attributes:
+        name: what to call the table in sentences.
+        files: the name that is hashed for each file, by its path.
+        options: what the user says of the files.
+        key: columns that identify a row; empty to hash the row's place.
+        seed: of the hashes.
+        test: share of the rows that are held out.
+        decimal: the mark before decimals in texts.
+        said: how files of text were read.
+    """
+
+    name: str
+    files: Mapping[Path, str]
+    options: ReadingOptions
+    key: tuple[str, ...] = ()
+    seed: int = 0
+    test: float = 0.0
+    decimal: str = "."
+    said: tuple[str, ...] = ()
+
+    @property
+    def hashes(self) -> dict[str, Any]:
+        """What decides which rows are held out, as plain values."""
+        return {"seed": self.seed, "test": self.test, "key": list(self.key)}
+
+    @contextmanager
+    def scan(self) -> Iterator[Scan]:
+        """The table for duckdb."""
+        listed = ", ".join(quoted_text(str(path)) for path in self.files)
+        table = (
+            f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false, "
+            "filename = true, file_row_number = true)"
+        )
+        with connected(self.name) as connection:
+            connection.execute("SET preserve_insertion_order = true")  # the same rows, in order
+            with scan_errors():
+                found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
+            types = {str(name): str(kind) for name, kind, *_ in found}
+            for own in ("filename", "file_row_number"):
+                types.pop(own, None)
+            yield Scan(connection, table, self.name, types, self.options, self.decimal, self.said)
+
+    def query(self, cell: CountQuery) -> SampleQuery:
+        """The query that draws rows, before anything is known of the cells."""
+        named = ", ".join(
+            f"{quoted_text(str(path))}: {quoted_text(name)}" for path, name in self.files.items()
+        )
+        place = f"MAP {{{named}}}[filename] || '/' || CAST(file_row_number AS VARCHAR)"
+        return SampleQuery(cell, self.key, self.seed, self.test, place="" if self.key else place)
+
+    def pieces(self, scan: Scan, sql: str) -> Iterator[pd.DataFrame]:
+        """The answer to a query, some thousand rows at a time."""
+        arrow = importlib.import_module("pyarrow")
+        with scan_errors():
+            batches = arrow.RecordBatchReader.from_stream(scan.connection.sql(sql))
+        for batch in batches:
+            for start in range(0, batch.num_rows, PIECE):
+                piece = plain_frame(batch.slice(start, PIECE).to_pandas())
+                piece.attrs |= {"decimal": self.decimal, "said": " ".join(self.said)}
+                yield piece
+
+    def held_out(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """The rows that are held out, some thousand at a time."""
+        with self.scan() as scan:
+            query = self.query(CountQuery(()))
+            chosen = ", ".join(quoted_name(name) for name in columns)
+            sql = (
+                f"SELECT {chosen} FROM {scan.table} WHERE {query.hashed()} < "  # noqa: S608 - as above
+                f"{quoted_text(query.held_out_limit)}"
+            )
+            yield from self.pieces(scan, sql)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSample:
+    """Rows that stand for a whole table.
+
+    Attributes:
+        table: the table.
+        query: the query that drew them.
+        cells: rows of each cell of label and sensitive values that are not held out.
+        is_judged: which rows that were read are some of those held out, and not of the sample.
+        n_drawn: rows of the sample.
+        n_rows: rows of the table.
+        n_held_out: rows that are held out and have a label.
+        n_rare: rows of cells that were drawn as a whole.
+        n_unlabelled: rows without a label.
+    """
+
+    table: LargeTable
+    query: SampleQuery
+    cells: pd.Series
+    is_judged: NDArray[np.bool_]
+    n_drawn: int
+    n_rows: int
+    n_held_out: int
+    n_rare: int
+    n_unlabelled: int
+
+    def weights(self, label: pd.Series, sensitive: pd.DataFrame) -> NDArray[np.float64]:
+        """(n,) weights of rows: as many rows as each stands for, divided by their mean."""
+        keys = _cell_keys([label, *(sensitive[name] for name in sensitive)])
+        drawn = keys.map(keys.value_counts())
+        whole = keys.map(self.cells).fillna(drawn)
+        weight: NDArray[np.float64] = (whole / drawn).to_numpy(dtype=np.float64)
+        return np.asarray(weight / weight.mean())
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the reader should know."""
+        rare = (
+            f" (including all {counted(self.n_rare, 'row')} of rare groups)" if self.n_rare else ""
+        )
+        said = [f"Trained on {self.n_drawn:,} of {counted(self.n_rows, 'row')}{rare}."]
+        if self.n_unlabelled:
+            target = self.query.cell.keys[0]
+            said.append(f"{counted(self.n_unlabelled, 'row')} left out (no {target}).")
+        return said
+
+
+def _cell_keys(columns: Sequence[pd.Series]) -> pd.Series:
+    """One text per row that names its values."""
+    texts = [column.astype(object).where(column.notna(), "").astype(str) for column in columns]
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = joined + "\x1f" + text
+    return joined
+
+
+def cell_query(columns: ColumnRoles) -> CountQuery:
+    """What the cells of a table are: its label and sensitive values."""
+    keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
+    bins = {name: list(edges) for name, edges in columns.bins.items()}  # type: ignore[arg-type] # the program takes edges
+    return CountQuery(tuple(dict.fromkeys(keys)), bins=bins)
+
+
+def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test: float) -> bool:
+    """Whether a table has more rows than are to be trained on.
+
+    Raises:
+        ImportError: if a sample is needed and duckdb is not installed.
+        ScanError: if duckdb cannot read the table.
+    """
+    if not has_duckdb():
+        files = table_files(source)
+        is_text = not all(is_parquet(path) for path in files)
+        size = sum(path.stat().st_size for path in files) if is_text else 0
+        if is_text and size < 16 * LARGE:
+            return False
+        if not is_text and (1 - test) * parquet_size(files)[0] <= wanted:
+            return False
+    elif not is_scanned(source):
+        return False
+    with open_scan(source, options) as scan:
+        found = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_quietly)  # noqa: S608 - names are quoted
+        return bool((1 - test) * int(found["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
+
+
+def large_table(
+    source: TableSource, options: ReadingOptions, folder: Path, **asked: Any
+) -> LargeTable:
+    """A table whose rows can be drawn; files of text are first stored in a folder.
+
+    Args:
+        source: the table.
+        options: what the user says of the files.
+        folder: for files that are not Parquet.
+        **asked: `key`, `seed` and `test` of `LargeTable`.
+
+    Raises:
+        ScanError: if duckdb cannot read the table.
+        ValueError: if the table lacks a column of the key.
+    """
+    with open_scan(source, options) as scan:
+        check_named(asked.get("key", ()), scan.names, f"{options.prefix}key")
+        files = table_files(source)
+        if all(is_parquet(path) for path in files):
+            named = all_files(files)
+        else:
+            path = folder / "rows.parquet"
+            scan.connection.execute("SET preserve_insertion_order = true")
+            target = f"{quoted_text(str(path))} (FORMAT parquet)"
+            scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}", run_quietly)  # noqa: S608 - names are quoted
+            named = {path: "rows"}
+        return LargeTable(scan.name, named, options, decimal=scan.decimal, said=scan.said, **asked)
+
+
+def draw_sample(
+    table: LargeTable,
+    columns: ColumnRoles,
+    wanted: int,
+    run: Callable[[Any, str], Any] = run_quietly,
+) -> tuple[pd.DataFrame, TableSample]:
+    """Counts the cells of a table, and reads rows of each.
+
+    Args:
+        table: the table.
+        columns: the role of each column.
+        wanted: how many rows to read at most.
+        run: runs a query on a connection and gives all rows of its answer.
+
+    Returns:
+        The rows, as `read_table` reads them, and what is known of the sample.
+
+    Raises:
+        ValueError: if the table cannot be used; the message says why.
+        ScanError: if duckdb cannot read the table.
+    """
+    with table.scan() as scan:
+        columns.check(scan.names)
+        kept = [name for name in scan.names if name not in columns.drop]
+        asked = scan.prepared(cell_query(columns))
+        query = table.query(asked)
+        limit = quoted_text(query.held_out_limit)
+        part = f"CASE WHEN {query.hashed()} < {limit} THEN '{HELD_OUT}' ELSE '{REST}' END"
+        more = {**asked.more, PART: part, CELL: query.cell_name()}
+        answer = scan.count(replace(asked, more=more), run)
+        counts = Survey.of(answer, columns)
+        rates, base = sample_rates(counts.rest, row_limit(wanted, len(kept)))
+        query = replace(query, rates=counts.by_rate(rates, base), base=base)
+        judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, counts.n_held_out)))
+        where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"
+
+        def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
+            own = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
+            return table.pieces(scan, f"SELECT {own}, {part} AS {PART} FROM {where}")  # noqa: S608 - as above
+
+        frame = read_pieces(pieces, table.name, options=table.options)
+    is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
+    whole = counts.rest[rates >= 1].sum() if base < 1 else 0
+    return frame, TableSample(
+        table,
+        query,
+        counts.cells,
+        is_judged,
+        n_drawn=int((~is_judged).sum()),
+        n_rows=int(answer.times.sum()),
+        n_held_out=counts.n_held_out,
+        n_rare=int(whole),
+        n_unlabelled=counts.n_unlabelled,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """How many rows the cells of a table have.
+
+    Attributes:
+        cells: rows that are not held out, by the cell's label and sensitive values.
+        names: the cells as a query names them, and the position in `cells` of each.
+        n_held_out: rows that are held out and have a label.
+        n_unlabelled: rows without a label.
+    """
+
+    cells: pd.Series
+    names: pd.Series
+    n_held_out: int
+    n_unlabelled: int
+
+    @property
+    def rest(self) -> NDArray[np.int64]:
+        """(K,) rows of each cell that are not held out."""
+        return self.cells.to_numpy(dtype=np.int64)
+
+    @classmethod
+    def of(cls, answer: CountedAnswer, columns: ColumnRoles) -> Survey:
+        """From the distinct rows of a table."""
+        frame, times, raw = answer.frame, answer.times, answer.raw
+        assert raw is not None  # noqa: S101 - duckdb gave it
+        known = frame[columns.target].notna().to_numpy()
+        labelled, own = frame[known].reset_index(drop=True), times[known]
+        label, groups = columns.label(labelled, own), columns.groups(labelled, own)
+        keys = _cell_keys([label, *(groups[name] for name in groups)])
+        is_held_out = raw[PART].to_numpy(dtype=object) == HELD_OUT
+        rest = np.where(is_held_out[known], 0, own)
+        cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
+        names = pd.Series(cells.index.get_indexer(pd.Index(keys)), raw[CELL][known].to_numpy())
+        _check_labels(label, rest)
+        lacking = pd.Series(-1, index=raw[CELL][~known].to_numpy())
+        return cls(
+            cells,
+            pd.concat([names, lacking]),
+            int(own[is_held_out[known]].sum()),
+            int(times[~known].sum()),
+        )
+
+    def by_rate(self, rates: NDArray[np.float64], base: float) -> dict[float, list[str]]:
+        """Names of cells by the share that is drawn, without those of the common share."""
+        found: dict[float, dict[str, None]] = {}
+        for name, place in self.names.items():
+            rate = 0.0 if place < 0 else float(rates[place])
+            if rate != base:
+                found.setdefault(rate, {})[str(name)] = None
+        return {rate: list(found[rate]) for rate in sorted(found, reverse=True)}
+
+
+def _check_labels(label: pd.Series, rest: NDArray[np.int64]) -> None:
+    """Refuses a label that would be in no row that is trained on."""
+    n_rows = pd.Series(rest).groupby(label.to_numpy(dtype=object)).sum()
+    lacking = [name for name, n in n_rows.items() if not n]
+    if lacking:
+        raise ValueError(
+            f"all rows with {label.name} = {lacking[0]!r} are held out for the test, as there are "
+            "few of them; remove these rows, or use another --seed"
+        )
