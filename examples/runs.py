@@ -42,7 +42,7 @@ def heads(
             *columns(data, part.train),
             fairness_measure=measure,
             epsilons=16,
-            estimator=FairGradClassifier(fairness_rate=rate, proportional_rate=damping),
+            estimator=FairGradClassifier(fairness_rate=rate),
             validation=(features[part.validation], *columns(data, part.validation)),
             test=(features[part.test], *columns(data, part.test)),
             random_state=seed,

@@ -171,7 +171,7 @@ def _saving(path: Path) -> Callable[[], Any]:
     """Saves a model for two seconds, over and over."""
     rng = np.random.default_rng(0)
     X, y, s = rng.normal(size=(300, 200)), rng.integers(2, size=300), rng.integers(2, size=300)
-    model = FairGradClassifier(max_iter=1, fairness_rate=0.05, compare_plain=False)
+    model = FairGradClassifier(max_iter=1, fairness_rate=0.05)
     model.fit(X, y, sensitive_features=s)
 
     def work() -> None:

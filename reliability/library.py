@@ -256,7 +256,6 @@ def use_estimator(data: Any) -> list[Any]:
         epsilon=odd.number(data),
         max_iter=2,
         fairness_rate=0.05,
-        compare_plain=False,
         validation_fraction=odd.pick(data, [0.0] * 8 + [0.3, 1.5]),
         use_sensitive=data.draw(st.booleans()),
         cost_matrix=odd.costs(data),
@@ -299,7 +298,7 @@ def use_trees(data: Any) -> list[Any]:
 
 def use_frontier(data: Any) -> list[Any]:
     """A frontier of three models."""
-    quick = FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False, random_state=0)
+    quick = FairGradClassifier(max_iter=2, fairness_rate=0.05, random_state=0)
     n = data.draw(st.integers(0, odd.MAX_ROWS))
     epsilons = odd.pick(data, [3, 3, [0.0, 0.1], [0.1, -1], [], 0, "x"])
     frontier = Frontier(quick, odd.measure(data), epsilons, random_state=0)

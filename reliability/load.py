@@ -61,7 +61,7 @@ def measure(table: dict[str, int], steps: Sequence[str]) -> Iterator[tuple[str, 
     from fairgrad.sklearn import FairGradClassifier  # noqa: PLC0415 - as above
 
     def works(X: Any, y: Any, h: Any, s: Any) -> dict[str, Callable[[], Any]]:
-        model = FairGradClassifier("equalized_odds", random_state=0, compare_plain=False)
+        model = FairGradClassifier("equalized_odds", random_state=0)
         audits: list[Audit] = []
 
         def audit() -> None:

@@ -55,7 +55,7 @@ def plain():
 
 @CASES
 def test_the_estimator(measure, plain, tmp_path):
-    settings = {"fairness_rate": 0.05, "compare_plain": False, "random_state": 0}
+    settings = {"epsilon": 0.0, "fairness_rate": 0.05, "random_state": 0}
     model = fitted(FairGradClassifier, measure, **settings)
     levels = fairness_levels(Y, model.predict(X), PEOPLE, measure, **ASKED)
     np.testing.assert_allclose(model.levels_, levels.values, atol=1e-9)
@@ -129,7 +129,7 @@ def test_fine_tuning():
 def test_costs_are_followed(kind):
     make = {
         "gradient": lambda **more: FairGradClassifier(
-            "demographic_parity", epsilon=0.1, random_state=0, compare_plain=False,
+            "demographic_parity", epsilon=0.1, random_state=0,
             fairness_rate=0.05, **more,
         ),
         "decision": lambda **more: FairDecisionClassifier(

@@ -28,6 +28,7 @@ _NAMES = {
     "Levels": "fairgrad.evaluate",
     "On": "fairgrad.measures",
     "Report": "fairgrad.report",
+    "certify": "fairgrad.audit",
     "fairness_levels": "fairgrad.evaluate",
 }
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Levels",
     "On",
     "Report",
+    "certify",
     "fairness_levels",
 ]
 

@@ -283,6 +283,8 @@ class Constraints:
     def slacken(self, epsilon: Any) -> Constraints:
         """Moves both bounds outwards by epsilon: from exact fairness to epsilon-fairness.
 
+        Constraints that have slack already keep it, unless epsilon is infinite.
+
         Raises:
             ValueError: if epsilon is negative or not a number.
         """
@@ -294,7 +296,7 @@ class Constraints:
         # All else was checked before: many models of one problem differ in their slack alone.
         slackened = object.__new__(type(self))
         slackened.__dict__ |= self.__dict__
-        slackened.slack = self.slack + slack
+        slackened.slack = np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
         lower, upper = self.definition
         slackened.lower, slackened.upper = lower - slackened.slack, upper + slackened.slack
         return slackened

@@ -367,7 +367,7 @@ class On:
     Attributes:
         attributes: names of sensitive attributes; their combinations are the groups.
         measure: a name, a bound, a function, or matrices.
-        epsilon: the slack of these constraints.
+        epsilon: the slack of these constraints; 0 for the slack of the estimator or loss.
         given: names of further attributes whose combinations are the strata: groups are compared
             within each stratum, with its own mean, and not across strata. Rows whose stratum is
             unknown are in no constraint. Strata where fewer than two groups have rows are left out,
@@ -523,7 +523,7 @@ def constraints_of(
             function from `Groups` to `Constraints`; `Constraints`, or a pair (c0, C) for the cells
             by label and group; an `On`; or a list of any of these.
         groups: of the training set, or of an evaluation set.
-        epsilon: slack of all constraints, or one per constraint.
+        epsilon: slack of all constraints that have none of their own, or one per constraint.
         y_desirable: the desirable labels, for measures that ask for them; by default the second
             of two labels.
 

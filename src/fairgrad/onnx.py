@@ -67,7 +67,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
         >>> import numpy as np, onnxruntime
         >>> from fairgrad.sklearn import FairGradClassifier
         >>> X, y, s = np.eye(4).repeat(5, 0), ["no", "no", "yes", "yes"] * 5, [0, 1] * 10
-        >>> model = FairGradClassifier(compare_plain=False, fairness_rate=0.01, max_iter=1)
+        >>> model = FairGradClassifier(None, max_iter=1)
         >>> model = model.fit(X, y, sensitive_features=s)
         >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
         >>> label, probabilities = session.run(None, {"X": X})
@@ -212,7 +212,7 @@ class GraphWriter:
             made,
             {
                 "fairness_measure": str(last.fairness_measure),
-                "epsilon": str(getattr(last, "epsilon_", last.epsilon)),
+                "epsilon": str(last.epsilon),
                 **(
                     {} if names is None else {"features": json.dumps([str(name) for name in names])}
                 ),

@@ -3,7 +3,7 @@
 A file is a skops archive (plain values and arrays) with a header, the weights of the user's module,
 if there is one, as safetensors, and at its end a checksum of all that stands before it. Types of
 this library stand in it by tags of their own, not by the modules they live in, so that code can
-move: `TYPES` and `OLD_PATHS` are all that knows.
+move: `TYPES` is all that knows.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
-FORMAT, FORMAT_VERSION = "fairgrad.model", 2
-"""What stands in a file's header. The version grows when older programs cannot read it."""
+FORMAT, FORMAT_VERSION = "fairgrad.model", 3
+"""What stands in a file's header. The version grows when models hold something else: files of other
+versions are refused."""
 
 TYPES = {
     "fairgrad.AtLeast": "fairgrad.measures.AtLeast",
@@ -57,15 +58,6 @@ TYPES = {
 Only classes whose construction does nothing but set attributes; functions never. A class that
 changes inside reads its older states in ``__setstate__``.
 """
-
-OLD_PATHS = {
-    "fairgrad.constraints.Constraints": "fairgrad.Constraints",
-    "fairgrad.groups.Groups": "fairgrad.Groups",
-    "fairgrad.measures.On": "fairgrad.On",
-    "fairgrad.sklearn.classifier.FairGradClassifier": "fairgrad.FairGradClassifier",
-    "fairgrad.training.network.Shape": "fairgrad.NetworkShape",
-}
-"""What stands in files of format version 1 -> the tag."""
 
 ALSO_TRUSTED = (
     "numpy.dtype",
@@ -124,7 +116,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         >>> import tempfile, numpy as np
         >>> from fairgrad.sklearn import FairGradClassifier
         >>> X, y, s = np.eye(4).repeat(5, 0), [0, 0, 1, 1] * 5, [0, 1] * 10
-        >>> model = FairGradClassifier(compare_plain=False, fairness_rate=0.01, max_iter=1)
+        >>> model = FairGradClassifier(None, max_iter=1)
         >>> model = model.fit(X, y, sensitive_features=s)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     same = load(save(model, f"{folder}/model.skops"))
@@ -167,7 +159,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> Any:
-    """Reads a model that `save` wrote, of this version or an older one. No code from it is run.
+    """Reads a model that `save` wrote. No code from the file is run.
 
     Args:
         path: the file.
@@ -177,7 +169,7 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is not a saved model, has changed since it was written, was written
-            by a newer version, holds types that are not trusted, or needs a module.
+            in another format version, holds types that are not trusted, or needs a module.
 
     See `save` for an example.
     """
@@ -289,12 +281,11 @@ def _archive(packed: Any) -> bytes:
 def _estimator(
     data: bytes, path: Any, module: nn.Module | None, trained: nn.Module | None
 ) -> BaseEstimator:
-    places = {**TYPES, **{old: TYPES[tag] for old, tag in OLD_PATHS.items()}}
     try:
         try:
-            model = read_archive(data, places)
+            model = read_archive(data, TYPES)
         except UnusualArchive:
-            model = _by_skops(data, path, places)
+            model = _by_skops(data, path, TYPES)
         _unpack(model, module, trained)
     except RefusedFileError:
         raise
@@ -349,13 +340,15 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
     found = header.get("format_version")
     if not isinstance(found, int) or found < 1:
         raise ValueError(f"path: {path} has no valid format version, got {found!r}.")
-    if found > FORMAT_VERSION:
+    if found != FORMAT_VERSION:
         versions = header.get("versions")
         maker = versions.get("fairgrad") if isinstance(versions, dict) else None
+        remedy = "Update it: pip install -U fairgrad."
+        if found < FORMAT_VERSION:
+            remedy = "Fit the model again and save it."
         raise ValueError(
             f"path: {path} has format version {found}, written by fairgrad {maker or '?'}; this "
-            f"fairgrad {version('fairgrad')} reads up to version {FORMAT_VERSION}. Update it: "
-            "pip install -U fairgrad."
+            f"fairgrad {version('fairgrad')} reads version {FORMAT_VERSION}. {remedy}"
         )
     return header
 

@@ -67,6 +67,26 @@ def hold_out(
     return np.sort(order[~is_held]), np.sort(order[is_held])
 
 
+def unpack_rows(rows: Any, argument: str) -> tuple[Any, Any, Any, Any]:
+    """Features, labels, sensitive values and weights of an argument that holds them all.
+
+    Raises:
+        ValueError: if it has neither three nor four entries.
+
+    Example:
+        >>> unpack_rows(([[1.0]], ["yes"], ["F"]), "validation")
+        ([[1.0]], ['yes'], ['F'], None)
+    """
+    columns = tuple(rows)
+    if len(columns) not in {3, 4}:
+        raise ValueError(
+            f"{argument}: expected (X, y, sensitive_features) or (X, y, sensitive_features, "
+            f"sample_weight), got {len(columns)} entries."
+        )
+    X, y, s, *weight = columns
+    return X, y, s, weight[0] if weight else None
+
+
 def three_parts(
     cell: Ints,
     random_state: Any = 0,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairgrad.audit import FAIR, Audit, Candidacy, Certificate, likeliest, words
+from fairgrad.audit import FAIR, Audit, Candidacy, Certificate, certify, likeliest, words
 from fairgrad.audit.certificate import LIKELY, best_candidate, chance_to_pass
 
 
@@ -124,3 +124,53 @@ def test_an_unfair_model_is_rarely_certified_though_the_best_of_many_is_tried():
         wrong += parity(*predictions(n, chosen, seeds[0], s)).verdict == FAIR
     # 5 % of 80 draws is 4; 10 or more would be a chance of one in a hundred.
     assert wrong < 10
+
+
+class Selector:
+    """A fitted classifier that selects where its only feature is above a cut."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, cut):
+        self.cut = cut
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > self.cut).astype(int)
+
+
+def people(n, seed, gap=0.0):
+    rng = np.random.default_rng(seed)
+    s = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 1)) + gap * s[:, None]
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), s
+
+
+def test_certify_judges_the_best_of_several_models_on_fresh_rows_alone():
+    models = [Selector(9.0), Selector(0.0), Selector(0.7)]  # one label, the best, a worse one
+    asked = {"fairness_measure": "demographic_parity", "tolerance": 0.05}
+    found = certify(models, people(8000, 1), people(8000, 2), **asked)
+    assert found.is_certified
+    assert found.model is models[1]
+    assert found.candidacy.n_models == 3
+    X, y, s = people(8000, 1)
+    assert (
+        found.audit.findings[0].judgement
+        == parity(y, models[1].predict(X), s).findings[0].judgement
+    )
+    unfair = certify(models[1], people(8000, 3, gap=1.0), **asked)
+    assert not unfair.is_certified
+    assert unfair.model is None
+    assert "chosen from" not in unfair.sentence
+
+
+@pytest.mark.parametrize(
+    ("models", "compared", "more", "message"),
+    [
+        ([Selector(0.0), Selector(1.0)], None, {}, "compared: required to choose among 2 models"),
+        (Selector(0.0), None, {"confidence": 1.5}, "confidence"),
+        ([Selector(9.0)], people(500, 1), {}, "no model is more accurate"),
+    ],
+)
+def test_certify_refuses(models, compared, more, message):
+    with pytest.raises(ValueError, match=message):
+        certify(models, people(500, 0), compared, **more)

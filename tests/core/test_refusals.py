@@ -85,14 +85,14 @@ def test_what_the_estimator_inside_refuses_is_named(features):
 @pytest.mark.parametrize("measure", ["accuracy_parity", None])
 def test_what_it_refuses_to_predict_is_named_too(features, measure):
     model = FairDecisionClassifier(LogisticRegression(), measure).fit(X, Y, sensitive_features=S)
-    quick = FairGradClassifier(measure, max_iter=1, fairness_rate=0.1, compare_plain=False)
+    quick = FairGradClassifier(measure, max_iter=1, fairness_rate=0.1)
     for one in (model, quick.fit(X, Y, sensitive_features=S)):
         with pytest.raises(ValueError, match=r"\bX\b"):
             one.predict(features)
 
 
 def quick():
-    return FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
+    return FairGradClassifier(max_iter=2, fairness_rate=0.05)
 
 
 def boosted(**options):

@@ -93,7 +93,6 @@ def test_a_head_equals_one_fitted_alone(network, rows):
     seed = int(found.points.seed[0])
     alone = FairGradClassifier(
         "demographic_parity", epsilon=0.05, fairness_rate=0.05, random_state=seed,
-        compare_plain=False,
     ).fit(features, y, sensitive_features=s)  # fmt: skip
     margin = logits(found.module(1), X) @ [-1, 1]
     np.testing.assert_allclose(margin, alone.decision_function(features), atol=1e-4)

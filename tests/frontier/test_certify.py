@@ -82,15 +82,6 @@ def test_rows_that_are_held_out_serve_once(people):
     assert frontier.certificate_ is certificate
 
 
-def test_select_gives_the_certified_model_or_says_what_it_would_take(frontier, fresh):
-    model = frontier.select(tolerance=0.1, certify=0.95, fresh=rows(fresh))
-    assert set(model.predict(fresh.X)) == {"hired", "refused"}
-    few = make_hiring(300, seed=8, gap=0.7)
-    with pytest.raises(ValueError, match=r"^Not certified with 99 % confidence: undecided .* rows"):
-        frontier.select(tolerance=0.05, certify=0.99, fresh=rows(few))
-    assert frontier.certificate_.model is None
-
-
 def test_groups_that_are_too_small_are_named(frontier, fresh):
     sex = fresh.sex.to_numpy(dtype=object).copy()
     sex[:20], sex[20:25] = "X", None
@@ -110,16 +101,15 @@ def test_other_attributes_are_refused(frontier, fresh):
     ("asked", "message"),
     [
         ({"tolerance": 0.1}, "certify: needs rows that nothing has looked at, once: pass fresh="),
-        ({"tolerance": 0.1, "max_unfairness": 0.1}, "leave out max_unfairness"),
-        ({"tolerance": 0.1, "certify": 1.5}, "confidence"),
-        ({"tolerance": 7, "certify": 0.9, "fresh": True}, "tolerance: expected a number"),
+        ({"tolerance": 0.1, "confidence": 1.5}, "confidence"),
+        ({"tolerance": 7, "confidence": 0.9, "fresh": True}, "tolerance: expected a number"),
     ],
 )
 def test_what_cannot_be_certified_is_refused(frontier, fresh, asked, message):
     if asked.get("fresh"):
         asked = {**asked, "fresh": rows(fresh)}
     with pytest.raises(ValueError, match=message):
-        frontier.select(**asked)
+        frontier.certify(**asked)
 
 
 def test_a_fraction_that_leaves_nothing_is_refused(people):

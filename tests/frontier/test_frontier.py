@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -39,8 +40,10 @@ def test_each_point_is_the_model_that_its_parameters_give(hiring, strangers):
     assert len(own.points_) == 10
     assert own.points_["seed"].nunique() == 2
     for model in own.estimators_[::3]:
-        alone = clone(model).set_params(compare_plain=False)
-        alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        alone = clone(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FairnessWarning)  # eight epochs end where they end
+            alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
         np.testing.assert_allclose(
             model.decision_function(strangers.X), alone.decision_function(strangers.X), atol=1e-4
         )
@@ -222,7 +225,7 @@ def test_one_sided_measures_count_what_is_broken(unequal):
 
 def test_three_labels_and_hidden_layers(hiring):
     y = pd.Series(np.where(hiring.race == "a", hiring.y, "interview"))
-    estimator = clone(QUICK).set_params(hidden_layer_sizes=(8,), batch_norm=True)
+    estimator = clone(QUICK).set_params(hidden_layer_sizes=(8,))
     own = Frontier(estimator, "equalized_odds", [0.0, np.inf], random_state=0)
     own.fit(hiring.X, y, sensitive_features=hiring.sex)
     assert own.estimators_[0].predict_proba(hiring.X).shape == (len(y), 3)
@@ -230,24 +233,8 @@ def test_three_labels_and_hidden_layers(hiring):
     assert "true_positive_rate of interview" in set(rates["rate"])
 
 
-def test_sensitive_columns_of_x(hiring):
-    X = hiring.X.assign(sex=(hiring.sex == "M").astype(int))
-    estimator = clone(QUICK).set_params(sensitive_columns="sex")
-    own = Frontier(estimator, "demographic_parity", [0.0, 0.1], random_state=0).fit(X, hiring.y)
-    assert own.select(max_unfairness=1.0).n_features_in_ == 4
-
-
-def test_starts_from_another_model(hiring):
-    start = LogisticRegression().fit(hiring.X.to_numpy(), hiring.y)
-    estimator = clone(QUICK).set_params(init=start, learning_rate=0.0)
-    own = Frontier(estimator, "demographic_parity", [0.0, 0.1], random_state=0)
-    own.fit(hiring.X.to_numpy(), hiring.y, sensitive_features=hiring.sex)
-    for model in own.estimators_:
-        np.testing.assert_allclose(model.coef_, start.coef_, atol=1e-4)
-
-
 def test_an_epoch_is_chosen_if_the_estimator_says_so(hiring):
-    estimator = clone(QUICK).set_params(validation_fraction=0.2, selection="most_accurate")
+    estimator = clone(QUICK).set_params(validation_fraction=0.2)
     own = Frontier(estimator, "demographic_parity", [0.0, np.inf], random_state=0)
     own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     history = own.estimators_[1].history_["accuracy"]

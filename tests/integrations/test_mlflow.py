@@ -49,9 +49,9 @@ def test_a_loss_step_by_step(run):
 
 def test_an_estimator_with_its_history(run, rows):
     X, y, s = rows
-    model = FairGradClassifier(
-        "accuracy_parity", epsilon=0.1, fairness_rate=0.05, max_iter=4, compare_plain=False
-    ).fit(X, y, sensitive_features=s)
+    model = FairGradClassifier("accuracy_parity", epsilon=0.1, fairness_rate=0.05, max_iter=4).fit(
+        X, y, sensitive_features=s
+    )
     found = log_fairness(model)
     data = run().data
     assert data.params["fairness_measure"] == "accuracy_parity"
@@ -103,9 +103,9 @@ def test_an_audit_without_labels(run, rows):
 def test_names_stay_apart(rows):
     X, y, _ = rows
     s = {"a,b": np.where(X[:, 1] > 0, "<", ">")}  # both lose what tells them apart
-    model = FairGradClassifier(
-        "accuracy_parity", fairness_rate=0.05, max_iter=1, compare_plain=False
-    ).fit(X, y, sensitive_features=s)
+    model = FairGradClassifier("accuracy_parity", fairness_rate=0.05, max_iter=1).fit(
+        X, y, sensitive_features=s
+    )
     found = log_fairness(model)
     assert found["fairness/level/ab-"] == model.levels_[0]
     assert found["fairness/level/ab- 2"] == model.levels_[1]

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +17,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairgrad import persistence
+from fairgrad import On, persistence
 from fairgrad.archive import SCHEMA, UnusualArchive, read_archive
 from fairgrad.sklearn import FairGradClassifier
-
-FILES = Path(__file__).parent / "files_of_0_x"
-PLACES = {old: persistence.TYPES[tag] for old, tag in persistence.OLD_PATHS.items()}
 
 
 def assert_same_content(own, theirs):
@@ -51,14 +47,23 @@ def assert_same_content(own, theirs):
 
 def by_skops(data):
     trusted = [*persistence.TYPES.values(), *persistence.ALSO_TRUSTED]
-    return skops.io.loads(persistence._renamed(data, PLACES), trusted=trusted)  # noqa: SLF001
+    return skops.io.loads(persistence._renamed(data, persistence.TYPES), trusted=trusted)  # noqa: SLF001
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FILES.glob("*.skops")))
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
-def test_a_model_is_what_skops_makes_of_it(name):
-    data = (FILES / name).read_bytes()
-    assert_same_content(read_archive(data, PLACES), by_skops(data))
+@pytest.mark.parametrize("kind", ["linear", "hidden", "several measures", "pipeline"])
+def test_a_model_is_what_skops_makes_of_it(hiring, kind, tmp_path):
+    model = FairGradClassifier(
+        None, hidden_layer_sizes=(4,) if kind == "hidden" else (), max_iter=1
+    )
+    given = {}
+    if kind == "several measures":
+        parts = [On("sex", "demographic_parity"), On("race", "accuracy_parity")]
+        model.set_params(fairness_measure=parts, epsilon=1.0)
+        given["sensitive_features"] = hiring.both
+    if kind == "pipeline":
+        model = make_pipeline(StandardScaler(), model)
+    data = persistence.save(model.fit(hiring.X, hiring.y, **given), tmp_path / "m").read_bytes()
+    assert_same_content(read_archive(data, persistence.TYPES), by_skops(data))
 
 
 keys = st.one_of(st.text(max_size=3), st.integers(-3, 3), st.floats(allow_nan=False, width=32))
@@ -142,7 +147,8 @@ def test_a_stranger_deep_inside_is_found_before_anything_is_made(node, monkeypat
     for content in (node, {**node, "content": []}):
         with pytest.raises(UnusualArchive):
             read_archive(
-                altered(data, lambda schema, c=content: schema["content"].append(c)), PLACES
+                altered(data, lambda schema, c=content: schema["content"].append(c)),
+                persistence.TYPES,
             )
     assert not made
 
@@ -172,7 +178,7 @@ print(model.predict_proba([[0.0], [1.0]]).tolist(), "torch" in sys.modules, "sko
 
 def test_a_linear_model_is_loaded_and_predicts_without_pytorch_and_skops(tmp_path):
     X, y, s = [[0.0], [1.0]] * 50, [0, 1] * 50, [0, 0, 1, 1] * 25
-    model = FairGradClassifier(max_iter=2, fairness_rate=0.05, compare_plain=False)
+    model = FairGradClassifier(None, max_iter=2)
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(StandardScaler(), model.set_fit_request(sensitive_features=True))
         model.fit(X, y, sensitive_features=s)

@@ -95,7 +95,7 @@ def test_a_label_is_no_formula_and_is_still_read_as_the_label(table, tmp_path):
 
 def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
     X, y, s = np.eye(4).repeat(5, 0), [0, 0, 1, 1] * 5, [0, 1] * 10
-    model = FairGradClassifier(compare_plain=False, fairness_rate=0.01, max_iter=1)
+    model = FairGradClassifier(fairness_rate=0.01, max_iter=1)
     model.fit(X, y, sensitive_features=s)
     secret, place = tmp_path / "secret", tmp_path / "model.skops"
     secret.write_text("not a model")

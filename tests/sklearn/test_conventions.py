@@ -102,7 +102,7 @@ def test_single_precision_stays_single_precision(hiring):
 
 
 def test_fitted_state_is_arrays(hiring):
-    model = FairGradClassifier(max_iter=2, hidden_layer_sizes=(4,), batch_norm=True).fit(
+    model = FairGradClassifier(max_iter=2, hidden_layer_sizes=(4,)).fit(
         hiring.X, hiring.y, sensitive_features=hiring.sex
     )
     assert all(isinstance(value, np.ndarray) for value in model.state_.values())

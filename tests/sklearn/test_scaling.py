@@ -73,7 +73,6 @@ class TestPrecision:
         model = FairGradClassifier(
             "demographic_parity",
             fairness_rate=0.05,
-            compare_plain=False,
             random_state=0,
             **settings,
         )

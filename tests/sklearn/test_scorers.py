@@ -16,7 +16,8 @@ from fairgrad import fairness_levels
 from fairgrad.measures import MEASURES
 from fairgrad.sklearn import FairGradClassifier, make_fairness_scorer
 
-QUICK = {"fairness_rate": 0.05, "max_iter": 6, "compare_plain": False, "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
+QUICK = {"fairness_rate": 0.05, "max_iter": 6, "random_state": 0}
 
 
 @pytest.fixture

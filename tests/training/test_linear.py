@@ -131,9 +131,7 @@ def test_single_precision_is_double_precision_rounded(n_features, offset, n_memb
 def test_it_is_used_by_the_estimator(data, offset):
     X, y, s = data
     X = X.astype(np.float64) * 3 + offset
-    model = FairGradClassifier(
-        "demographic_parity", fairness_rate=0.05, compare_plain=False, random_state=0
-    )
+    model = FairGradClassifier("demographic_parity", fairness_rate=0.05, random_state=0)
     with patch.object(trainer.Stack, "step", side_effect=AssertionError("a single step")):
         compiled = model.fit(X, y, sensitive_features=s).coef_
     with by_steps():
@@ -154,7 +152,7 @@ def test_features_are_neither_copied_nor_changed(data):
     X, y, s = data
     X, before = X.copy(), X
     X.setflags(write=False)  # as joblib's memory maps are
-    model = FairGradClassifier("demographic_parity", fairness_rate=0.05, compare_plain=False)
+    model = FairGradClassifier("demographic_parity", fairness_rate=0.05)
     model.fit(X, y, sensitive_features=s)
     np.testing.assert_array_equal(X, before)
 

@@ -1,7 +1,7 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
 from fairgrad.audit.audit import Audit
-from fairgrad.audit.certificate import Candidacy, Certificate, likeliest
+from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
@@ -29,6 +29,7 @@ __all__ = [
     "SubgroupSearch",
     "audit_schema",
     "bias_and_risks",
+    "certify",
     "likeliest",
     "period_starts",
 ]

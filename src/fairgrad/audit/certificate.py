@@ -1,5 +1,7 @@
 """Certificates: a model that is fair on new people with a confidence one can state, or none.
 
+`certify` makes them for any fitted classifiers; `fairgrad.frontier.Frontier` does so for its own.
+
 Whoever looks at many models and reports the best verdict has spent the confidence of that verdict.
 So the rows held out are two parts. Models are compared on the one, where the most accurate of those
 that are likely to pass is taken; this one alone is then judged on the other, the *fresh* rows, and
@@ -10,20 +12,26 @@ all tables: in at most 5 % of them an unfair model is certified, not of those ce
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fairgrad.audit import words
+from fairgrad.audit.asked import DEFAULT_TOLERANCE
+from fairgrad.audit.audit import Audit
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import FAIR, UNDECIDED
+from fairgrad.checks import check_number
+from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.groups import MIN_GROUP
+from fairgrad.measures import on_groups
+from fairgrad.splitting import unpack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fairgrad.audit.audit import Audit
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
 
@@ -217,10 +225,16 @@ class Certificate:
             f"{head}: {verdict} by {words.conjoined(list(names))}, groups by "
             f"{words.conjoined(list(grouped))}; {words.judged([worst])} {_at_most(worst)}, fair is "
             f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'fresh row')}, looked at "
-            f"once, for one model that was chosen from {self.candidacy.n_models:,} on "
-            f"{self.candidacy.n_rows:,} other rows.{beside}{self._needed(worst)}"
+            f"once, for one model{self._chosen_from}.{beside}{self._needed(worst)}"
             f"{' Rows have weights: the confidence is approximate.' if audit.is_weighted else ''}"
         )
+
+    @property
+    def _chosen_from(self) -> str:
+        if self.candidacy.n_models == 1:
+            return ""
+        n_models, n_rows = self.candidacy.n_models, self.candidacy.n_rows
+        return f" that was chosen from {n_models:,} on {n_rows:,} other rows"
 
     def _needed(self, worst: Finding) -> str:
         """For a model that is not certified: the rows, or the tolerance, it would take."""
@@ -273,3 +287,92 @@ def _at_most(finding: Finding) -> str:
         return f"{value:.3f} ({low:.3f} to {high:.3f})"
     end = f"at least {low:.3f}" if finding.tolerance.kind == "ratio" else f"at most {high:.3f}"
     return f"{value:.3f} ({end})"
+
+
+def certify(
+    models: Any,
+    fresh: Any,
+    compared: Any = None,
+    *,
+    fairness_measure: Any = None,
+    tolerance: Any = DEFAULT_TOLERANCE,
+    confidence: float = 0.95,
+    y_desirable: Any = None,
+    min_group: float = MIN_GROUP,
+    cost_matrix: Any = None,
+) -> Certificate:
+    """Judges one fitted model, the best of several, on new rows: certified to be fair, or not.
+
+    Of several models it takes the most accurate that is likely to pass, by the rows to compare
+    them on. The fresh rows are looked at once, for this model. Do not use them again: a second
+    certificate on the same rows is worth less than its confidence.
+
+    Args:
+        models: a fitted classifier, or a list of several.
+        fresh: (X, y, sensitive_features), or with sample weights as a fourth: rows that no model
+            was trained on or chosen by.
+        compared: other such rows, to choose among several models by; or the audit of each model on
+            the same rows, with this tolerance and confidence.
+        fairness_measure: by default the models' own, or "equalized_odds".
+        tolerance: what is still fair, as in `fairgrad.audit.Audit`: the largest |F|,
+            "four_fifths", or a mapping from measures to either.
+        confidence: of the certificate.
+        y_desirable: the desirable labels; by default the models' own.
+        min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.
+        cost_matrix: takes the cheapest model in place of the most accurate one.
+
+    Raises:
+        ValueError: if there are several models and no rows to compare them on, or none of them is
+            more accurate than one label for everybody. The fresh rows were not looked at then.
+
+    Example:
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 20_000)
+        >>> X = rng.normal(size=(20_000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=20_000) > 0.5).astype(int)
+        >>> model = FairGradClassifier("demographic_parity", epsilon=0.02, random_state=0)
+        >>> model = model.fit(X[:12_000], y[:12_000], sensitive_features=sex[:12_000])
+        >>> fresh = X[12_000:], y[12_000:], sex[12_000:]
+        >>> certify(model, fresh, tolerance=0.1).is_certified
+        True
+    """
+    from fairgrad.aware import to_predict  # noqa: PLC0415 - audits alone need no scikit-learn
+
+    check_number("confidence", confidence, above=0, below=1)
+    models = list(models) if isinstance(models, (list, tuple)) else [models]
+    if not models or (len(models) > 1 and compared is None):
+        raise ValueError(
+            f"compared: required to choose among {len(models)} models; pass (X, y, "
+            "sensitive_features) of rows other than the fresh ones."
+        )
+    first = models[0]
+    own_measure = getattr(first, "fairness_measure", None) or "equalized_odds"
+    measure = own_measure if fairness_measure is None else fairness_measure
+    desirable = (getattr(first, "desirable_", None) or None) if y_desirable is None else y_desirable
+
+    def judge(model: Any, rows: Any, argument: str) -> Audit:
+        X, y, s, weight = unpack_rows(rows, argument)
+        columns = sensitive_columns(s, len(as_array(y)), argument, "its y")
+        return Audit(
+            y,
+            model.predict(X, **to_predict(model, s)),
+            columns,
+            on_groups(measure, tuple(columns)),
+            tolerance,
+            confidence,
+            sample_weight=weight,
+            y_desirable=desirable,
+            labels=model.classes_,
+            min_group=min_group,
+        )
+
+    candidacy = Candidacy(0, float("nan"), 1, 0)
+    n_fresh = len(as_array(unpack_rows(fresh, "fresh")[1]))
+    if compared is not None:
+        is_audited = isinstance(compared, list) and all(isinstance(a, Audit) for a in compared)
+        audits = compared if is_audited else [judge(own, compared, "compared") for own in models]
+        candidacy = likeliest(audits, n_fresh, cost_matrix)
+    chosen = models[candidacy.position]
+    found = Certificate(judge(chosen, fresh, "fresh"), candidacy)
+    return replace(found, model=chosen) if found.is_certified else found

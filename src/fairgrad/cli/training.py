@@ -250,7 +250,7 @@ def network(prepared: PreparedTable, settings: ModelSettings) -> FairGradClassif
     """An unfitted linear model or network."""
     further: dict[str, Any] = {} if settings.epochs is None else {"max_iter": settings.epochs}
     if settings.layers:  # the paper's: without these, deep ones swing too much to be made fair
-        further |= {"hidden_layer_sizes": settings.layers, "batch_norm": True, "dropout": 0.2}
+        further |= {"hidden_layer_sizes": settings.layers, "dropout": 0.2}
     return FairGradClassifier(**_shared(prepared, settings), **further, verbose=settings.verbose)
 
 

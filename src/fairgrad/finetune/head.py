@@ -23,7 +23,7 @@ from fairgrad.finetune.features import (
 )
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
-from fairgrad.sklearn.rows import unpack_rows
+from fairgrad.splitting import unpack_rows
 from fairgrad.torch import FairDecision
 
 if TYPE_CHECKING:

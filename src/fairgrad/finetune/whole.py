@@ -21,8 +21,7 @@ from fairgrad.files import write_whole
 from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
 from fairgrad.finetune.rows import predict_logits, progress_bar, read_labelled, read_logits, run
 from fairgrad.measures import accuracy_parity, desirable_labels
-from fairgrad.sklearn.rows import unpack_rows
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
 from fairgrad.training import TrainingPlan
 from fairgrad.training.evaluation import as_rule, last

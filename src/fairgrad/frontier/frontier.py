@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.audit import Certificate, likeliest
+from fairgrad.audit import Certificate, certify
 from fairgrad.audit.asked import DEFAULT_TOLERANCE
-from fairgrad.aware import to_predict
 from fairgrad.checks import check_count, check_number
 from fairgrad.dual import check_costs
 from fairgrad.frontier.judging import (
@@ -28,8 +27,7 @@ from fairgrad.frontier.judging import (
 from fairgrad.frontier.models import EstimatorTemplate
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
-from fairgrad.sklearn.rows import unpack_rows
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.usefulness import LEAST_GAIN, TOLERATED_LOSS, FairnessWarning, Suggestions
 
 if TYPE_CHECKING:
@@ -285,9 +283,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         max_unfairness: float | None = None,
         min_accuracy: float | None = None,
         use_sensitive: bool = False,
-        tolerance: Any = None,
-        certify: float | None = None,
-        fresh: Any = None,
     ) -> Any:
         """A fitted classifier, chosen by its figures on the validation rows.
 
@@ -296,30 +291,10 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 cheapest.
             min_accuracy: takes the fairest model that is at least so accurate.
             use_sensitive: whether to take an aware model, where there are both kinds.
-            tolerance: takes a model only if it is certified to be fair within this tolerance; as
-                in `certify`.
-            certify: the confidence of that certificate; 0.95 if a tolerance is given.
-            fresh: the rows for that, as in `certify`.
 
         Raises:
-            ValueError: if no model qualifies; the message names the best there is. If none is
-                certified, it says what that would take.
+            ValueError: if no model qualifies; the message names the best there is.
         """
-        if tolerance is not None or certify is not None:
-            if max_unfairness is not None or min_accuracy is not None:
-                raise ValueError(
-                    "tolerance: a certificate is for the most accurate model that is likely to "
-                    "pass; leave out max_unfairness and min_accuracy."
-                )
-            certificate = self.certify(
-                DEFAULT_TOLERANCE if tolerance is None else tolerance,
-                0.95 if certify is None else certify,
-                fresh=fresh,
-                use_sensitive=use_sensitive,
-            )
-            if not certificate.is_certified:
-                raise ValueError(certificate.sentence)
-            return certificate.model
         position = self.choose(
             max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
         )
@@ -389,15 +364,19 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             judge.audit(known, np.asarray(one.labels)[one.predicted], **asked)
             for one in (self.audits_[PART][place] for place in points.index)
         ]
-        candidacy = likeliest(compared, len(rows.y), judge.costs)
-        position = int(points.index[candidacy.position])
-        model = self._estimator(position)
-        predicted = model.predict(rows.X, **to_predict(model, rows.sensitive_features))
+        found = certify(
+            [self._estimator(place) for place in points.index],
+            (rows.X, rows.y, rows.s, rows.weight),
+            compared,
+            fairness_measure=judge.measure,
+            y_desirable=judge.desirable or None,
+            cost_matrix=judge.costs,
+            **asked,
+        )
         if fresh is None:
-            self._fresh = None  # before the look, so that there is no second one
-        audit = judge.audit(rows, predicted, **asked)
-        found = Certificate(audit, candidacy._replace(position=position))
-        self.certificate_ = replace(found, model=model) if found.is_certified else found
+            self._fresh = None  # there is no second look
+        position = int(points.index[found.candidacy.position])
+        self.certificate_ = replace(found, candidacy=found.candidacy._replace(position=position))
         if found.is_certified:
             self.warn_of_fault(position, "tolerance", stacklevel=3)
         return self.certificate_

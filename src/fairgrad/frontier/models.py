@@ -29,9 +29,9 @@ from fairgrad.sklearn import (
     fit_decisions,
     fit_variants,
 )
+from fairgrad.sklearn.classifier import FAIRNESS_RATE, predict_variants
 from fairgrad.sklearn.decision import predict_together
-from fairgrad.sklearn.fitting import LARGE_TABLE_RATES, predict_variants
-from fairgrad.sklearn.rows import split_columns, take_rows
+from fairgrad.sklearn.rows import take_rows
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
@@ -149,11 +149,8 @@ class EstimatorTemplate:
         return replace(self, estimator=changed)
 
     def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
-        """Rows with their sensitive values named, which may be columns of X."""
+        """Rows with their sensitive values named."""
         X, y, weight = as_pandas(X), as_column(y), as_column(weight)
-        columns = self.settings.get("sensitive_columns")
-        if sensitive_features is None and columns is not None and not self.step:
-            sensitive_features = split_columns(X, columns)[1]
         if sensitive_features is None:
             raise ValueError(
                 "sensitive_features: required, one value per row, to know how fair the models are."
@@ -214,12 +211,13 @@ class EstimatorTemplate:
         steps, name, X = self._prepared(rows)
         first = _unfitted(self.last).set_params(fairness_measure=measure)
         if first.fairness_rate == "auto":
-            first.set_params(fairness_rate=LARGE_TABLE_RATES[0])
+            first.set_params(fairness_rate=FAIRNESS_RATE)
         variants = [copy.copy(first) for _ in range(len(seeds) * len(epsilons))]
         for variant, (seed, epsilon) in zip(variants, product(seeds, epsilons), strict=True):
             variant.random_state, variant.epsilon = int(seed), float(epsilon)
-        s = None if first.sensitive_columns is not None else rows.s
-        models = fit_variants(variants, X, rows.y, sensitive_features=s, sample_weight=rows.weight)
+        models = fit_variants(
+            variants, X, rows.y, sensitive_features=rows.s, sample_weight=rows.weight
+        )
         return FittedModels(models, steps, name)
 
     def _fit_decisions(

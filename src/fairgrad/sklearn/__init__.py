@@ -1,9 +1,9 @@
-"""A leaf for scikit-learn: ``from fairgrad.sklearn import FairGradClassifier``."""
+"""Fair classifiers and scorers for scikit-learn."""
 
 from fairgrad.sklearn.classifier import FairGradClassifier
+from fairgrad.sklearn.classifier import fit_variants as fit_variants
 from fairgrad.sklearn.decision import FairDecisionClassifier
 from fairgrad.sklearn.decision_fitting import fit_decisions as fit_decisions
-from fairgrad.sklearn.fitting import fit_variants as fit_variants
 from fairgrad.sklearn.scorers import make_fairness_scorer
 
 __all__ = ["FairDecisionClassifier", "FairGradClassifier", "make_fairness_scorer"]

@@ -34,8 +34,8 @@ from fairgrad.sklearn.cell_models import (
     given_groups,
     last_step,
 )
+from fairgrad.sklearn.classifier import SMALL_TABLE
 from fairgrad.sklearn.decision_fitting import fit_decisions
-from fairgrad.sklearn.fitting import SMALL_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

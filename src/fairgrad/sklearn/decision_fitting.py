@@ -36,8 +36,8 @@ from fairgrad.sklearn.cell_models import (
     takes_columns,
     within_groups,
 )
-from fairgrad.sklearn.rows import check_labels, unpack_rows
-from fairgrad.splitting import fold_of_rows, hold_out
+from fairgrad.sklearn.rows import check_labels
+from fairgrad.splitting import fold_of_rows, hold_out, unpack_rows
 from fairgrad.usefulness import (
     FEWER,
     REACHED,

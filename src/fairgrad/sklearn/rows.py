@@ -18,7 +18,7 @@ from fairgrad.checks import naming_rows, needing_torch
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
-from fairgrad.splitting import hold_out
+from fairgrad.splitting import hold_out, unpack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,17 +157,13 @@ class FittingRows:
         """Who some rows are; None: the n rows."""
         return self.everyone.take(slice(len(self)) if rows is None else rows)
 
-    def as_unknown(self, rows: Ints | None) -> tuple[Any, GroupedRows]:
-        """Some rows of an aware model (None: the n rows), as if no sensitive value were known.
-
-        Returns:
-            Their features, and who they are.
-        """
+    def as_unknown(self, rows: Ints | None) -> Any:
+        """Features of some rows of an aware model (None: the n rows) without sensitive values."""
         assert self.encoder is not None  # noqa: S101 - for type checkers
         X = self.features(rows)
         n_own = X.shape[1] - len(self.encoder.names)
         unknown = self.encoder.encode(None, X.shape[0])
-        return beside(X[:, :n_own], unknown, self.encoder.names), self.people(rows)
+        return beside(X[:, :n_own], unknown, self.encoder.names)
 
     def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
         """Numbers of the rows to train on and to judge on; None for all rows."""
@@ -245,51 +241,107 @@ def read_rows(
     fitted: bool = False,
     classes: Any = None,
 ) -> FittingRows:
-    """Checks what `FairGradClassifier.fit` is given, before the model changes.
+    """Checks the arguments of `FairGradClassifier.fit` before the model changes.
 
-    Of the model only what is said of the features changes. `fitted` says whether classes, features
-    and groups are known already; `classes` are all of them, if some may not be in y.
+    Only the model's attributes about features change here.
+
+    Args:
+        model: the classifier.
+        X: this and what follows as in `FairGradClassifier.fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+        validation: rows to judge epochs on.
+        fitted: whether classes, features and groups are those of an earlier fit.
+        classes: all classes, if some may be missing from y.
     """
     y = as_column(y)
-    X, values = _split_sensitive(model, X, sensitive_features, fitted=fitted)
-    X, checked = _validated(model, X, y, reset=not fitted)
+    with naming_rows():  # some of scikit-learn's errors name neither X nor y
+        X, checked = validate_data(model, as_pandas(X), y, reset=not fitted, **FEATURES)
     check_labels(checked)
-    sample_weight = check_weights(sample_weight, X.shape[0])
-    encoder = _encoder(model, X, checked, values, sample_weight, fitted=fitted)
-    X = _with_values(encoder, X, values, "sensitive_features")
-    s = None if model.fairness_measure is None else values
-    columns = _columns(s, X, "sensitive_features")
+    weight = check_weights(sample_weight, X.shape[0])
+    is_plain = model.fairness_measure is None
+    columns = _sensitive_columns(model, sensitive_features, X.shape[0])
+    arguments = ("y", "sensitive_features", "sample_weight")
+    encoder = model.sensitive_encoder_ if fitted else None
+    if not fitted and model.use_sensitive:
+        encoder = SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
+    if encoder is not None:
+        X = beside(X, encoder.encode(sensitive_features, X.shape[0]), encoder.names)
+    if is_plain:  # all rows are in one group
+        columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
     known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
     if len(known) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
     X_judged = None
     if validation is not None:
-        X_judged, *judged = _read_judged(model, validation, known, encoder)
+        X_judged, y_judged, s_judged, w_judged = _read_validation(model, validation, known, encoder)
         (name,) = as_columns(y, "y")
+        y = {name: np.concatenate([checked, y_judged])}
+        columns = _joined(columns, s_judged)
         n, m = X.shape[0], X_judged.shape[0]
-        y = {name: np.concatenate([checked, judged[0]])}
-        columns = _joined(columns, judged[1])
-        if sample_weight is not None or judged[2] is not None:
-            weights = [(sample_weight, n), (check_weights(judged[2], m, "validation"), m)]
-            sample_weight = np.concatenate([np.ones(k) if w is None else w for w, k in weights])
-    if fitted and s is not None and model.groups_ is not None:
-        everyone = model.groups_.place(y, columns, sample_weight)
+        if weight is not None or w_judged is not None:
+            parts = [(weight, n), (check_weights(w_judged, m, "validation"), m)]
+            weight = np.concatenate([np.ones(k) if w is None else w for w, k in parts])
+    if fitted and not is_plain and model.groups_ is not None:
+        everyone = model.groups_.place(y, columns, weight)
     else:
-        arguments = ("y", "sensitive_features", "sample_weight")
-        everyone = group_rows(y, columns, sample_weight, labels=known, arguments=arguments)
-    if s is not None:
-        check_several_groups(model.fairness_measure, everyone.groups, "sensitive_features")
+        everyone = group_rows(y, columns, weight, labels=known, arguments=arguments)
     measure = model.fairness_measure
-    if s is not None:
+    if not is_plain:
+        check_several_groups(measure, everyone.groups, "sensitive_features")
         measure = among_large(measure, everyone.take(slice(X.shape[0])), model.min_group)
-    return FittingRows(X, everyone, known, s is None, X_judged, encoder, measure)
+    return FittingRows(X, everyone, known, is_plain, X_judged, encoder, measure)
 
 
-def _validated(model: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Features and labels as scikit-learn checks them; some of its errors name neither."""
-    with naming_rows():
-        checked: tuple[Any, Any] = validate_data(model, X, y, reset=reset, **FEATURES)
-    return checked
+def _sensitive_columns(model: Any, values: Any, n: int) -> dict[str, Any]:
+    """Named sensitive columns of n rows; all rows are in one group if no values are needed."""
+    if model.fairness_measure is None and not model.use_sensitive:
+        return sensitive_columns(np.zeros(n, dtype=np.int64), n)
+    if values is None:
+        why = f"fairness_measure is {model.fairness_measure!r}"
+        instead = "fairness_measure=None for a plain model"
+        if model.fairness_measure is None:
+            why, instead = "use_sensitive is set", "use_sensitive=False"
+        raise ValueError(
+            f"sensitive_features: required, one value per row, as {why}; pass fit(X, y, "
+            f"sensitive_features=...), or {instead}."
+        )
+    return sensitive_columns(values, n)
+
+
+def _read_validation(
+    model: Any, validation: Any, classes: NDArray[Any], encoder: SensitiveEncoder | None
+) -> tuple[Any, NDArray[Any], dict[str, Any], Any]:
+    """Features, labels, sensitive columns and weights of the validation rows."""
+    X, y, s, weight = unpack_rows(validation, "validation")
+    try:
+        X, y = validate_data(model, as_pandas(X), as_column(y), reset=False, **FEATURES)
+        columns = _sensitive_columns(model, s, X.shape[0])
+        if encoder is not None:
+            X = beside(X, encoder.encode(s, X.shape[0]), encoder.names)
+        if model.fairness_measure is None:
+            columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
+    except ValueError as wrong:
+        raise ValueError(f"validation: {wrong}") from wrong
+    unseen = np.setdiff1d(y, classes).tolist()
+    if unseen:
+        raise ValueError(f"validation: got the labels {unseen}, which are not in y.")
+    return X, y, columns, weight
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Columns one below the other, matched by name, or by order if their names differ."""
+    if len(first) != len(second):
+        raise ValueError(
+            f"validation: expected the sensitive attributes {list(first)}, got {list(second)}."
+        )
+    same = set(first) == set(second)
+    below = [second[name] for name in first] if same else second.values()
+    return {
+        name: np.concatenate([as_array(column), as_array(other)])
+        for (name, column), other in zip(first.items(), below, strict=True)
+    }
 
 
 def take_rows(
@@ -305,135 +357,8 @@ def take_rows(
 
 
 def check_labels(y: NDArray[Any]) -> None:
-    """Refuses labels that are no classes, or of several kinds, which have no order."""
+    """Refuses labels that are not classes, or that mix kinds, which have no order."""
     if y.dtype == object:
         encode(y, "y")
     with naming_rows("y"):
         check_classification_targets(y)
-
-
-def unpack_rows(given: Any, argument: str) -> tuple[Any, Any, Any, Any]:
-    """Features, labels, sensitive values and weights of an argument that holds them all."""
-    columns = tuple(given)
-    if len(columns) not in {3, 4}:
-        raise ValueError(
-            f"{argument}: expected (X, y, sensitive_features) or (X, y, sensitive_features, "
-            f"sample_weight), got {len(columns)} entries."
-        )
-    X, y, s, *weight = columns
-    return X, y, s, weight[0] if weight else None
-
-
-def split_columns(X: Any, columns: Any, n_features: int | None = None) -> tuple[Any, Any]:
-    """The features, and the sensitive columns of X: by name, or by position of an array.
-
-    With `n_features`, of a fitted model, they may be missing from X.
-    """
-    X = as_pandas(X)
-    if columns is None:
-        return X, None
-    names = list(columns) if isinstance(columns, (list, tuple, np.ndarray)) else [columns]
-    if hasattr(X, "columns"):
-        missing = [name for name in names if name not in X.columns]
-        if missing and n_features is None:
-            raise ValueError(
-                f"sensitive_columns: expected columns of X, got {missing}; X has {list(X.columns)}."
-            )
-        present = [name for name in names if name in X.columns]
-        return X.drop(columns=present), None if missing else X[present]
-    width = np.shape(X)[1] if np.ndim(X) == 2 or sparse.issparse(X) else 0
-    if n_features is not None and width == n_features:
-        return X, None
-    if not all(isinstance(name, (int, np.integer)) and -width <= name < width for name in names):
-        raise ValueError(
-            f"sensitive_columns: expected positions of columns from 0 to {width - 1}, as X is not "
-            f"a data frame; got {names}."
-        )
-    places = [int(name) % width for name in names]
-    rest = [place for place in range(width) if place not in places]
-    if sparse.issparse(X):
-        return X.tocsr()[:, rest], np.asarray(X.tocsr()[:, places].toarray())
-    array = np.asarray(X)
-    return array[:, rest], {f"column {place}": array[:, place] for place in places}
-
-
-def _split_sensitive(model: Any, X: Any, given: Any, *, fitted: bool) -> tuple[Any, Any]:
-    """Features, and the sensitive values to use; None for a plain model that is not aware."""
-    n_features = model.n_features_in_ if fitted else None
-    X, from_columns = split_columns(X, model.sensitive_columns, n_features)
-    if model.fairness_measure is None and not model.use_sensitive:
-        return X, None
-    if given is not None and from_columns is not None:
-        raise ValueError(
-            "sensitive_features: given although sensitive_columns names columns of X; give one."
-        )
-    found = from_columns if given is None else given
-    if found is None:
-        why = f"fairness_measure is {model.fairness_measure!r}"
-        instead = "fairness_measure=None for a plain model"
-        if model.fairness_measure is None:
-            why, instead = "use_sensitive is set", "use_sensitive=False"
-        raise ValueError(
-            f"sensitive_features: required, one value per row, as {why}; pass fit(X, y, "
-            f"sensitive_features=...), or sensitive_columns= to name columns of X, or {instead}."
-        )
-    return X, found
-
-
-def _encoder(
-    model: Any, X: Any, y: Any, values: Any, weight: Any, *, fitted: bool
-) -> SensitiveEncoder | None:
-    """How an aware model reads sensitive values: as in its first fit, or as these rows say."""
-    if fitted:
-        known: SensitiveEncoder | None = model.sensitive_encoder_
-        return known
-    if not model.use_sensitive:
-        return None
-    columns = _columns(values, X, "sensitive_features")
-    arguments = ("y", "sensitive_features", "sample_weight")
-    return SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
-
-
-def _with_values(encoder: SensitiveEncoder | None, X: Any, values: Any, argument: str) -> Any:
-    """The features of an aware model: those of X, then the encoded sensitive values."""
-    if encoder is None:
-        return X
-    return beside(X, encoder.encode(values, X.shape[0], argument), encoder.names)
-
-
-def _columns(s: Any, X: Any, argument: str) -> dict[str, Any]:
-    """Named sensitive columns; without any, all rows are in one group."""
-    n = X.shape[0]
-    return sensitive_columns(np.zeros(n, dtype=np.int64) if s is None else s, n, argument)
-
-
-def _read_judged(
-    model: Any, validation: Any, classes: NDArray[Any], encoder: SensitiveEncoder | None
-) -> tuple[Any, NDArray[Any], dict[str, Any], Any]:
-    """Features, labels, sensitive columns and weights of the rows given to judge on."""
-    X, y, s, weight = unpack_rows(validation, "validation")
-    try:
-        X, s = _split_sensitive(model, X, s, fitted=True)
-        X, y = validate_data(model, X, as_column(y), reset=False, **FEATURES)
-        X = _with_values(encoder, X, s, "sensitive_features")
-    except ValueError as wrong:
-        raise ValueError(f"validation: {wrong}") from wrong
-    strangers = np.setdiff1d(y, classes).tolist()
-    if strangers:
-        raise ValueError(f"validation: got the labels {strangers}, which are not in y.")
-    s = None if model.fairness_measure is None else s
-    return X, y, _columns(s, X, "validation"), weight
-
-
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Columns one below the other; found by their names, or by their order."""
-    if len(first) != len(second):
-        raise ValueError(
-            f"validation: expected the sensitive attributes {list(first)}, got {list(second)}."
-        )
-    same = set(first) == set(second)
-    below = [second[name] for name in first] if same else second.values()
-    return {
-        name: np.concatenate([as_array(column), as_array(other)])
-        for (name, column), other in zip(first.items(), below, strict=True)
-    }

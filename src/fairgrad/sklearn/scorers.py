@@ -58,7 +58,7 @@ def make_fairness_scorer(
         >>> X = rng.normal(size=(900, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
         >>> y = (X.sum(1) + rng.normal(size=900) > 0.5).astype(int)
         >>> model = FairGradClassifier("demographic_parity", fairness_rate=0.05, max_iter=10,
-        ...                            compare_plain=False, random_state=0)
+        ...                            random_state=0)
         >>> with sklearn.config_context(enable_metadata_routing=True):
         ...     search = GridSearchCV(
         ...         model.set_fit_request(sensitive_features=True, sample_weight=False),
