@@ -10,14 +10,14 @@ export OMP_NUM_THREADS := 1
 
 .venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c src/fairgrad/torch/_linear.h
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet -e '.[torch]'
 	touch $@
 
 .venv/dev: .venv/base bench/pyproject.toml
 	$(BIN)/pip install --quiet -e '.[dev]' -e bench
 	touch $@
 
-# The program on census data, with nothing but the base install.
+# The program on census data, with nothing but what the README installs.
 demo: .venv/base
 	$(BIN)/fairgrad demo --force
 

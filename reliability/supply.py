@@ -1,7 +1,7 @@
 """What an installation brings along: distributions, their versions, sizes and licences.
 
 Read from the metadata of what is installed here, for ``pip install fairgrad`` and for
-``pip install fairgrad-audit``; nothing is downloaded.
+``pip install 'fairgrad[torch]'``; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ import pandas as pd
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECTS = {
-    "fairgrad": ROOT / "pyproject.toml",
-    "fairgrad-audit": ROOT / "packaging" / "fairgrad-audit" / "pyproject.toml",
-}
+PROJECT = ROOT / "pyproject.toml"
 MOST = 40
 """Letters of a licence's name that are shown."""
 
@@ -67,10 +64,9 @@ def megabytes(own: Distribution) -> float:
 
 def supply() -> pd.DataFrame:
     """One row per distribution, the largest first."""
-    listed = {
-        project: needed(tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"])
-        for project, path in PROJECTS.items()
-    }
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    base, extra = project["dependencies"], project["optional-dependencies"]["torch"]
+    without = needed(base)
     rows = [
         {
             "distribution": name,
@@ -78,17 +74,17 @@ def supply() -> pd.DataFrame:
             "licence": licence(own),
             "megabytes": round(megabytes(own), 1),
             "because of": by or "fairgrad",
-            "in fairgrad-audit": "yes" if name in listed["fairgrad-audit"] else "no",
+            "for audits": "yes" if name in without else "no",
         }
-        for name, (own, by) in listed["fairgrad"].items()
+        for name, (own, by) in needed([*base, *extra]).items()
     ]
     frame = pd.DataFrame(rows).sort_values("megabytes", ascending=False, ignore_index=True)
-    audit = frame["in fairgrad-audit"] == "yes"
+    audit = frame["for audits"] == "yes"
     total = [
         {"distribution": name, "megabytes": round(float(size), 1)}
         for name, size in (
-            ("all of fairgrad", frame["megabytes"].sum()),
-            ("all of fairgrad-audit", frame.loc[audit, "megabytes"].sum()),
+            ("all, to train", frame["megabytes"].sum()),
+            ("all, to audit", frame.loc[audit, "megabytes"].sum()),
         )
     ]
     return pd.concat([frame, pd.DataFrame(total)], ignore_index=True)

@@ -15,7 +15,6 @@ VERSION = re.compile(r"\d+\.\d+\.\d+(?:\.dev\d+|(?:a|b|rc)\d+)?")
 PLACES = {
     "pyproject.toml": re.compile(r'^(version = ")(.+?)(")$', re.MULTILINE),
     "bench/pyproject.toml": re.compile(r'^(version = ")(.+?)(")$', re.MULTILINE),
-    "packaging/fairgrad-audit/pyproject.toml": re.compile(r'^(version = ")(.+?)(")$', re.MULTILINE),
     "CITATION.cff": re.compile(r"^(version: )(.+?)()$", re.MULTILINE),
 }
 """File -> what precedes the version in it, the version, what follows."""

@@ -49,19 +49,9 @@ __all__ = [
 
 
 NO_TORCH = (
-    "needs PyTorch, which is not installed here: audits and reports work without it, models do "
-    "not. Install all with `pip install fairgrad`."
+    "needs PyTorch, which is not installed here. Audits and reports work without it. To train, run "
+    "`pip install 'fairgrad[torch]'`."
 )
-"""What is said where only the distribution fairgrad-audit is installed."""
-
-
-def _version() -> str:
-    """Of whichever distribution this is: of everything, or of audits alone."""
-    metadata = importlib.import_module("importlib.metadata")
-    try:
-        return str(metadata.version("fairgrad"))
-    except metadata.PackageNotFoundError:
-        return str(metadata.version("fairgrad-audit"))
 
 
 if not TYPE_CHECKING:  # type checkers would accept any name
@@ -69,7 +59,7 @@ if not TYPE_CHECKING:  # type checkers would accept any name
     def __getattr__(name: str) -> Any:
         """Loads a public name on first use, so that importing a part does not load the whole."""
         if name == "__version__":
-            return _version()
+            return importlib.import_module("importlib.metadata").version("fairgrad")
         if name in _NAMES:
             return getattr(importlib.import_module(_NAMES[name]), name)
         raise AttributeError(f"module 'fairgrad' has no attribute {name!r}")

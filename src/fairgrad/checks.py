@@ -60,11 +60,11 @@ def is_number(value: Any) -> bool:
 
 
 @contextmanager
-def needing_torch() -> Iterator[None]:
+def needing_torch(what: str = "Training") -> Iterator[None]:
     """Where PyTorch is missing, says what does not work without it."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise ImportError(f"training {NO_TORCH}", name="torch") from error
+        raise ImportError(f"{what} {NO_TORCH}", name="torch") from error

@@ -1,9 +1,9 @@
 """The wheel, built and installed into an environment where this repository is not."""
 
 import contextlib
+import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +12,11 @@ import venv
 from email.parser import Parser
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
@@ -29,13 +31,13 @@ pytestmark = [
 ]
 
 
-def run(*command, **options):
+def run(*command, code=0, **options):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
     done = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, env=environment, **options,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
@@ -81,39 +83,49 @@ def test_it_says_what_it_is(contents):
     assert any(entry.startswith("Paper, ") for entry in metadata.get_all("Project-URL"))
 
 
-def needed(requirements):
+def needed(requirements, extra):
     """Distributions that these requirements ask for, and those that they ask for."""
-    found, waiting = {}, list(requirements)
+    found, waiting = {}, [Requirement(one) for one in requirements]
     while waiting:
-        requirement = waiting.pop()
-        name = re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
-        if name in found or "extra ==" in requirement:
+        wanted = waiting.pop()
+        name = wanted.name.lower().replace("_", "-")
+        if name in found or (wanted.marker and not wanted.marker.evaluate({"extra": extra})):
             continue
         with contextlib.suppress(PackageNotFoundError):  # of another system
             found[name] = distribution(name)
-            waiting += found[name].requires or []
+            waiting += [Requirement(one) for one in found[name].requires or []]
     return found
 
 
-@pytest.fixture(scope="module")
-def environment(wheel, contents, tmp_path_factory):
+def made_environment(folder, wheel, metadata, extra=""):
     """An empty environment with the wheel and what it depends on, and nothing else.
 
     The dependencies are links to those of the tests' own environment: nothing is downloaded.
     """
-    folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     python, paths = folder / "bin" / "python", {"base": str(folder), "platbase": str(folder)}
     own = Path(sysconfig.get_path("purelib", "venv", vars=paths))
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps",
         "--no-index", wheel)  # fmt: skip
-    for one in needed(contents[1].get_all("Requires-Dist")).values():
+    for one in needed(metadata.get_all("Requires-Dist"), extra).values():
         home = Path(one.locate_file(""))
         tops = {file.parts[0] for file in one.files} - {"..", "__pycache__"}
         for top in tops:
             if not (own / top).exists():
                 (own / top).symlink_to(home / top)
     return python
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, contents, tmp_path_factory):
+    """What ``pip install 'fairgrad[torch]'`` gives."""
+    return made_environment(tmp_path_factory.mktemp("whole"), wheel, contents[1], "torch")
+
+
+@pytest.fixture(scope="module")
+def audit_only(wheel, contents, tmp_path_factory):
+    """What ``pip install fairgrad`` gives."""
+    return made_environment(tmp_path_factory.mktemp("audit"), wheel, contents[1])
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +153,51 @@ def test_what_is_no_dependency_is_not_there(environment, tmp_path, name):
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
 def test_the_step_is_compiled_where_there_is_a_compiler(demo):
     assert demo[1]["compiled"]
+
+
+def test_an_audit_needs_no_pytorch_and_a_fit_says_what_to_install(audit_only, tmp_path):
+    rows = "y,h,s\n" + "".join(f"{i % 2},{i // 2 % 2},{'fm'[i // 3 % 2]}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text(rows)
+    program, named = audit_only.parent / "fairgrad", ("--target", "y", "--sensitive", "s")
+    run(audit_only, "-c", "import torch", code=1, cwd=tmp_path)
+    run(program, "audit", "t.csv", *named, "--prediction", "h", "-o", "r.html", cwd=tmp_path)
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+    said = run(program, "fit", "t.csv", *named, "-o", "model", code=2, cwd=tmp_path).stderr
+    assert "pip install 'fairgrad[torch]'" in said
+    code = """
+import fairgrad
+print(fairgrad.__version__, fairgrad.Audit, fairgrad.Frontier)
+rows = [[0], [1]] * 80, [0, 1] * 80, [0, 0, 1, 1] * 40
+fit = lambda: fairgrad.FairGradClassifier().fit(*rows[:2], sensitive_features=rows[2])
+for use in (fit, lambda: __import__("fairgrad.torch")):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+    shown = run(audit_only, "-c", code, cwd=tmp_path).stdout
+    assert shown.count("pip install 'fairgrad[torch]'") == 2
+
+
+def test_an_audit_needs_few_packages(contents):
+    found = needed(contents[1].get_all("Requires-Dist"), "")
+    assert len(found) <= 26
+    assert not {"torch", "skops", "safetensors", "requests"} & set(found)
+
+
+def test_without_a_compiler_the_wheel_is_pure_python(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "src" / "fairgrad" / "torch", tmp_path / "src" / "fairgrad" / "torch")
+    for built in (tmp_path / "src").rglob("_step*.so"):
+        built.unlink()
+    monkeypatch.setenv("CC", "false")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    said = []
+    app = SimpleNamespace(display_warning=said.append)
+    hook = module.CompiledStep(str(tmp_path), {}, None, None, str(tmp_path), "wheel", app)
+    data = {"artifacts": []}
+    hook.initialize("standard", data)
+    assert data == {"artifacts": []}
+    assert "slower" in said[0]
+    assert not list((tmp_path / "src").rglob("_step*.so"))

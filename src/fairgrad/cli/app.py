@@ -54,8 +54,8 @@ OPTIONS = {
 """What the library's arguments are called here."""
 
 
-OF_MODELS = ("torch", "skops", "safetensors")
-"""What the distribution fairgrad-audit does without."""
+OF_MODELS = ("torch", "skops", "safetensors", "pooch")
+"""What the extra `torch` installs."""
 
 
 class Program(click.Group):

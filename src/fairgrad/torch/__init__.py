@@ -1,5 +1,10 @@
 """Fair losses for PyTorch: ``from fairgrad.torch import CrossEntropyLoss``."""
 
+from fairgrad.checks import needing_torch
+
+with needing_torch("fairgrad.torch"):
+    import torch as torch  # says what to install before the lines below fail
+
 from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled
 from fairgrad.torch.decision import FairDecision
 from fairgrad.torch.fair_loss import FairLoss, FairnessLoss
