@@ -178,16 +178,17 @@ def test_probabilities_agree_with_the_decisions(hiring):
 
 
 def test_three_labels_and_three_groups(hiring):
-    y = pd.qcut(hiring.X["years"] + 5 * (hiring.race == "a"), 3, labels=["low", "mid", "high"])
+    X = hiring.X.assign(club=(hiring.race == "a") + np.random.default_rng(1).normal(size=1500))
+    y = pd.qcut(X["years"] + 5 * (hiring.race == "a"), 3, labels=["low", "mid", "high"])
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, "mid", np.asarray(y))
-    model = FairDecisionClassifier(regression(), "equalized_odds", 0.03, tune_on="training").fit(
-        hiring.X, y, sensitive_features=hiring.race
+    model = FairDecisionClassifier(regression(), "equalized_odds", 0.08, tune_on="training").fit(
+        X, y, sensitive_features=hiring.race
     )
     assert model.violation_ == 0
-    levels = fairness_levels(y, model.predict(hiring.X), hiring.race, "equalized_odds")
-    assert levels.gaps.max() <= 0.03 + 1e-9
-    assert model.predict_proba(hiring.X).shape == (1500, 3)
-    assert model.decision_function(hiring.X).shape == (1500, 3)
+    levels = fairness_levels(y, model.predict(X), hiring.race, "equalized_odds")
+    assert levels.gaps.max() <= 0.08 + 1e-9
+    assert model.predict_proba(X).shape == (1500, 3)
+    assert model.decision_function(X).shape == (1500, 3)
 
 
 @pytest.mark.parametrize("cells", ["joint", "factored"])
@@ -258,14 +259,14 @@ class TestAware:
     @pytest.fixture
     def model(self, hiring):
         return FairDecisionClassifier(
-            regression(), "equalized_odds", 0.005, use_sensitive=True, tune_on="training"
+            regression(), "equalized_odds", 0.02, use_sensitive=True, tune_on="training"
         ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
 
     def test_it_is_fair_and_more_accurate(self, model, hiring):
         aware = {"sensitive_features": hiring.sex}
-        assert unfairness(model, hiring, hiring.sex, "equalized_odds", **aware) <= 0.005 + 1e-9
+        assert unfairness(model, hiring, hiring.sex, "equalized_odds", **aware) <= 0.02 + 1e-9
         blind = FairDecisionClassifier(
-            regression(), "equalized_odds", 0.005, tune_on="training"
+            regression(), "equalized_odds", 0.02, tune_on="training"
         ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
         assert model.score(hiring.X, hiring.y, **aware) > blind.score(hiring.X, hiring.y)
 

@@ -13,8 +13,8 @@ For constraints on what is predicted the multipliers put a cost on every label i
 
     h(x) = argmin_l  sum_k a[k, l] P(k | x),      a[k, l] = cost[y_k, l] + (C' lambda)[k, l] / p_k.
 
-`problem` says what is to be solved, `smooth` solves it for softened decisions, `lines` looks at
-labelled rows along a line of multipliers, and `search` puts them together: `solve`.
+`problem` states what to solve, and `solver` solves it: a linear program over a few decisions.
+`lines` judges labelled rows along a line of scores, for the last layers of linear models.
 """
 
 from fairgrad.decisions.lines import DecisionLine
@@ -31,11 +31,11 @@ from fairgrad.decisions.problem import (
     label_scores,
     measured_apart,
 )
-from fairgrad.decisions.search import solve
-from fairgrad.decisions.smooth import solve_dual
+from fairgrad.decisions.solver import Columns, solve
 
 __all__ = [
     "TOLERANCE",
+    "Columns",
     "ConstrainedCells",
     "Decision",
     "DecisionLine",
@@ -48,5 +48,4 @@ __all__ = [
     "label_scores",
     "measured_apart",
     "solve",
-    "solve_dual",
 ]

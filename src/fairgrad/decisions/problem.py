@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,8 +122,16 @@ def added_scores(probability: Floats, pull: Floats) -> Floats:
         n_labels, n_groups, n = probability.shape
         by_cell = probability.reshape(n_labels * n_groups, n)
         return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
-    scores: Floats = np.matmul(pull[:, None, :], probability)[:, 0]
-    return scores
+    return np.stack([own @ cells for own, cells in zip(pull, probability, strict=True)])
+
+
+def largest(scores: Floats) -> Ints:
+    """(n,) the label with the largest score, the first of equal ones; fast for two labels."""
+    if len(scores) == 2:
+        is_second: Ints = (scores[1] > scores[0]).astype(np.int64)
+        return is_second
+    found: Ints = scores.argmax(0)
+    return found
 
 
 def as_costs(pull: Floats) -> Floats:
@@ -211,13 +218,6 @@ class JudgedCells:
             sums = np.bincount(place, weight, minlength=self.n_outcomes * n_cells)
         return sums.astype(np.float64, copy=False)[:, None]
 
-    def count_soft(self, soft: Floats, wrong: Floats, weight: Floats) -> Floats:
-        """As `count`, of decisions that are distributions over the labels, (L, n)."""
-        if self.n_outcomes == 1:
-            return self.count(np.zeros(0, dtype=np.int64), wrong, weight)
-        sums = [np.bincount(self.cell, weight * own, minlength=len(self.mass)) for own in soft]
-        return np.concatenate(sums).astype(np.float64, copy=False)[:, None]
-
     def per_cell(self, values: Floats) -> Floats:
         """(K,) sums over the cells of the constraints, of values (L, G)."""
         return values.ravel() if self.by_label else values.sum(0)
@@ -302,8 +302,10 @@ class Decision(NamedTuple):
         levels: (J,) of the labelled rows.
         error: the share of these rows that is decided wrongly, or the mean of their costs.
         beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
-        constant: the index of the label that everybody gets, if that is as fair and as accurate as
-            the best that was found, and one of both is better; the multipliers are then 0.
+        constant: the index of the label that everybody gets, if that is the best decision; the
+            multipliers are then 0.
+        lottery: the share and the pulls of each decision of a mixture; empty for a single one.
+            Multipliers, levels and error are then means, and `pulls` those of the largest share.
     """
 
     multipliers: Floats
@@ -312,6 +314,7 @@ class Decision(NamedTuple):
     error: float
     beyond: float
     constant: int | None = None
+    lottery: tuple[tuple[float, tuple[Floats, ...]], ...] = ()
 
 
 class Figures(NamedTuple):
@@ -420,7 +423,7 @@ class DecisionProblem(JudgedDecisions):
 
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""
-        return self._judged(net, self.pulls(net), self.scores(net).argmax(0))
+        return self._judged(net, self.pulls(net), largest(self.scores(net)))
 
     def decide_constant(self, label: int) -> Decision:
         """One label for everybody, written as weights: all others get scores below any."""
@@ -439,13 +442,3 @@ class DecisionProblem(JudgedDecisions):
         cells, error = self.judged(decided)
         worst = self.figures(cells, np.array([error])).worst[0]
         return Decision(net, pulls, self.levels(cells), error, float(worst))
-
-    @cached_property
-    def pull_matrices(self) -> list[Floats]:
-        """Of each part (L, G, J): its weights are ``1 + matrix @ lambda``; (L, L, G, J) of costs.
-
-        A multiplier that no decisions need, as its bounds are never broken, moves nothing.
-        """
-        unit = np.diag(np.concatenate([part.binds for part in self.parts]).astype(np.float64))
-        columns = [self.pulls(net) for net in unit]
-        return [np.stack(own, axis=-1) for own in zip(*columns, strict=True)]

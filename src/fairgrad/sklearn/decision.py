@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.aware import SensitiveEncoder
+    from fairgrad.decisions import Columns
     from fairgrad.groups import Floats, GroupedRows, Groups
     from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
 
@@ -280,14 +281,14 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         rows: GroupedRows,
         fitted: CellFit,
         tuned: TunedRows,
-        near: Floats | None,
+        columns: Columns,
     ) -> str | None:
         """Finds the multipliers, and sets the fitted attributes; arrays and models only.
 
         Returns:
             What is wrong with the decisions, if anything is.
         """
-        decision, measured, fault = fitted.decide(self, tuned, near)
+        decision, measured, fault = fitted.decide(self, tuned, columns)
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
         self.aware_model_ = fitted.aware_model

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from fairgrad.checks import check_count, check_number, naming_rows
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
-from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.decisions import Columns, ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.dual import cost_shares
 from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups
@@ -129,12 +129,11 @@ def fit_decisions(
     fitted = CellFit(first, measure, X, y, rows, arguments)
     tuned = fitted.tuned_on(validation)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
-    near: Floats | None = None  # the answer for one epsilon is a start for the next
+    columns = Columns()  # decisions tried for one epsilon serve all others
     for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
         model.__dict__ |= of_features
-        fault = model._set_fair(classes, rows, fitted, tuned, near)  # noqa: SLF001 - as above
+        fault = model._set_fair(classes, rows, fitted, tuned, columns)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
-        near = model.multipliers_
         if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
             warnings.warn(fault, FairnessWarning, stacklevel=3)
     return list(models)
@@ -270,7 +269,7 @@ class CellFit:
         return TunedRows(rows, [given_groups(own, group, share) for own, group in pairs])
 
     def decide(
-        self, model: FairDecisionClassifier, tuned: TunedRows, near: Floats | None
+        self, model: FairDecisionClassifier, tuned: TunedRows, columns: Columns
     ) -> tuple[Decision, list[MeasuredAttributes], str | None]:
         """The multipliers of one model, and what is wrong with them, if anything is."""
         measured = measured_apart(
@@ -287,7 +286,7 @@ class CellFit:
             cells.append(ConstrainedCells(part.constraints, rows, probability))
         costs = model.costs(len(tuned.rows.groups.labels))
         problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells, costs)
-        decision = solve(problem, near)
+        decision = solve(problem, columns)
         return decision, measured, _fault(model, problem, decision, tuned.rows)
 
 
