@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -17,9 +18,20 @@ from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
 
 
+def test_the_version_says_what_a_bug_report_needs(here):
+    for asked in (["--version", "--verbose"], ["--verbose", "--version"]):
+        said = here(*asked).check().out
+        for name in ("numpy", "pandas", "scikit-learn", "torch"):
+            assert f"{name}: {version(name)}\n" in said
+        assert platform.python_version() in said
+        assert "step: compiled" in said or "step: not compiled" in said
+    assert here("--verbose", "data").code == 2
+
+
 def test_help_loads_nothing_large(program):
     program("--version").check()
     assert version("fairgrad") in program("--version").out
+
     helped = program("--help").check().out
     for name in ("demo", "fit", "predict", "audit", "frontier", "data"):
         assert f"  {name} " in helped

@@ -110,3 +110,20 @@ def test_citation_and_readme_name_the_same_paper():
     assert f"title = {{{paper['title']}}}" in readme
     assert all(author["family-names"] in readme for author in paper["authors"])
     assert said["license"] == "Apache-2.0"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Paper"] == paper["url"]
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    text = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    outputs = {
+        one["package"]["name"]: one["requirements"]["run"]
+        for one in yaml.safe_load(text)["outputs"]
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    base = {one.replace(">=", " >=") for one in project["dependencies"]}
+    python = f"python {project['requires-python']}"
+    assert set(outputs["fairgrad-audit"]) == {*base, python}
+    extra = {one.replace(">=", " >=") for one in project["optional-dependencies"]["torch"]}
+    extra = {one.replace("torch ", "pytorch ") for one in extra}
+    assert {one for one in outputs["fairgrad"] if "pin_subpackage" not in one} == extra

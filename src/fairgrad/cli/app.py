@@ -12,6 +12,7 @@ import difflib
 import gc
 import io
 import os
+import platform
 import re
 import signal
 import sys
@@ -73,11 +74,31 @@ class Program(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Prints the version and, with --verbose, what a bug report needs."""
+    if not is_asked:
+        return
+    click.echo(f"fairgrad {fairgrad.__version__}")
+    if ctx.params.get("verbose"):
+        from fairgrad.audit.record import used_versions  # noqa: PLC0415 - keeps --version quick
+
+        step = "not available: PyTorch is not installed"
+        with contextlib.suppress(ImportError):
+            from fairgrad.torch import is_compiled  # noqa: PLC0415 - as above
+
+            step = "compiled" if is_compiled else "not compiled"
+        known = {"system": platform.platform(), "processor": platform.machine(), **used_versions()}
+        known |= {"step": step, "encoding": sys.stdout.encoding}
+        click.echo("\n".join(f"{name}: {value}" for name, value in known.items()))
+    ctx.exit()
+
+
 @click.group(
     cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(fairgrad.__version__, prog_name="fairgrad", message="%(prog)s %(version)s")
-def app() -> None:
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version)
+@click.option("--verbose", is_flag=True, is_eager=True, help="With --version: for a bug report.")
+def app(verbose: bool) -> None:
     """Train classifiers that treat groups of people alike, and see how fair they are.
 
     \b
@@ -89,6 +110,8 @@ def app() -> None:
     Exit codes: 0: success; 1: the verdict matches --fail-on, or `certify` certified no model;
     2: error, with a message.
     """  # noqa: D301 - click reads the character, not its spelling
+    if verbose:
+        raise click.UsageError("--verbose is for --version only.")
 
 
 @click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
