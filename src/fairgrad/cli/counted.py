@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairgrad.audit.counted import RowCounts
 from fairgrad.cli.provenance import same_data
-from fairgrad.cli.request import is_large
+from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
 from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
 from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
 from fairgrad.tables.reading import (
@@ -25,7 +25,7 @@ from fairgrad.tables.reading import (
     table_name,
 )
 from fairgrad.tables.roles import check_named, cut_names
-from fairgrad.tables.sample import large_table
+from fairgrad.tables.sample import cell_query, count_cells, large_table, planned
 from fairgrad.tables.scan import (
     INSTALL,
     LARGE,
@@ -38,7 +38,7 @@ from fairgrad.tables.scan import (
     open_scan,
     run_watched,
 )
-from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
+from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,6 +103,40 @@ def printed_query(request: AuditRequest, dialect: str) -> str:
         raise ValueError(f"--dialect duckdb: {reason}") from None
 
 
+def printed_sample(source: str, dialect: str, options: Mapping[str, Any]) -> str:
+    """The query of `fairgrad sql sample`.
+
+    Args:
+        source: the name of a table, or a file.
+        dialect: of the query.
+        options: of the command.
+    """
+    columns, reading = read_columns(options), read_options(options)
+    wanted, key = options["train_rows"], tuple(options["key"])
+    if not key:
+        raise ValueError("--key is missing; name the columns that identify a row")
+    hashed = {"key": key, "seed": options["seed"], "test": options["test_size"]}
+    if _exists(source):
+        refuse_idle(options, ["counts"], "with a file, whose rows are counted")
+        try:
+            with open_scan(source, reading) as scan:
+                _check(columns, dict.fromkeys(["key"], key[0]), scan.names)
+                query = SampleQuery(scan.prepared(cell_query(columns)), **hashed)
+                return planned(query, count_cells(scan, query), columns, wanted).sql(
+                    scan.table, dialect
+                )
+        except ScanError as reason:
+            raise ValueError(f"{source}: {reason}") from None
+    if options["counts"] is None:
+        raise ValueError(
+            f"{source} is not a file, so --counts is needed: the answer to `fairgrad sql counts` "
+            "for the same target and sensitive columns"
+        )
+    query = SampleQuery(cell_query(columns), **hashed)
+    answer = _read_counts((options["counts"],), columns, {}, reading)
+    return planned(query, answer, columns, wanted).sql(source, dialect)
+
+
 def _exists(source: str) -> bool:
     try:
         return bool(table_files(source))
@@ -114,7 +148,8 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     """The rows of a table with predictions: counted if that is the better way, else read."""
     table = request.table
     if request.counts:
-        return _given_counts(request)
+        answer = _read_counts(table, request.columns, request.further, request.reading)
+        return _gather(answer, request, table_name(table))
     notes: list[str] = []
     if is_scanned(table) and not request.search:  # a search needs the rows themselves
         try:
@@ -184,10 +219,13 @@ def _gather(answer: CountedAnswer, request: AuditRequest, name: str) -> AuditedP
     )
 
 
-def _given_counts(request: AuditRequest) -> AuditedPeople:
+def _read_counts(
+    table: TableSource,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    reading: ReadingOptions,
+) -> CountedAnswer:
     """A table of counts, such as a warehouse's answer to the query of `fairgrad sql counts`."""
-    table, reading = request.table, request.reading
-    columns, further = request.columns, request.further
     names = column_names(table, reading)
     _check(columns, further, names)
     weighted = [SQUARES, LEAST] if "weight" in further else []
@@ -219,13 +257,12 @@ def _given_counts(request: AuditRequest) -> AuditedPeople:
     frame = read_counted(
         raw.drop(columns=needed), numbers[N_ROWS].astype(np.int64), options=reading
     )
-    answer = CountedAnswer(frame, numbers[N_ROWS].astype(np.int64), numbers.get(SQUARES))
     if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
         raise ValueError(
             f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
             "gives 1 where the score reaches the threshold, and 0 elsewhere"
         )
-    return _gather(answer, request, table_name(table))
+    return CountedAnswer(frame, numbers[N_ROWS].astype(np.int64), numbers.get(SQUARES), raw)
 
 
 def _numbers(column: pd.Series, table: TableSource) -> Any:

@@ -276,14 +276,15 @@ within_option = column_option(
 )
 
 
+train_rows_option = number_option(
+    "--train-rows",
+    "Maximum number of rows to train on; a larger table is sampled.",
+    click.IntRange(min=100),
+    default=1_000_000,
+    show_default=True,
+)
 training_options = together(
-    number_option(
-        "--train-rows",
-        "Maximum number of rows to train on; a larger table is sampled.",
-        click.IntRange(min=100),
-        default=1_000_000,
-        show_default=True,
-    ),
+    train_rows_option,
     click.option(
         "--measure",
         type=MeasureOption(),

@@ -301,6 +301,36 @@ def large_table(
         return LargeTable(scan.name, named, options, decimal=scan.decimal, said=scan.said, **asked)
 
 
+def _part(query: SampleQuery) -> str:
+    """Whether a row is held out, in duckdb's SQL."""
+    limit = quoted_text(query.held_out_limit)
+    return f"CASE WHEN {query.hashed()} < {limit} THEN '{HELD_OUT}' ELSE '{REST}' END"
+
+
+def count_cells(
+    scan: Scan, query: SampleQuery, run: Callable[[Any, str], Any] = run_quietly
+) -> CountedAnswer:
+    """How many rows of each cell of a table are held out, and how many are not."""
+    more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
+    return scan.count(replace(query.cell, more=more), run)
+
+
+def planned(
+    query: SampleQuery, answer: CountedAnswer, columns: ColumnRoles, wanted: int
+) -> SampleQuery:
+    """The query with the share of each cell to draw.
+
+    Args:
+        query: which rows are held out, and what the cells are.
+        answer: how many rows the cells have: of `count_cells`, or of a database.
+        columns: the role of each column.
+        wanted: how many rows to draw at most.
+    """
+    survey = Survey.of(answer, query, columns)
+    rates, base = sample_rates(survey.rest, wanted)
+    return replace(query, rates=survey.by_rate(rates, base), base=base)
+
+
 def draw_sample(
     table: LargeTable,
     columns: ColumnRoles,
@@ -325,24 +355,20 @@ def draw_sample(
     with table.scan() as scan:
         columns.check(scan.names)
         kept = [name for name in scan.names if name not in columns.drop]
-        asked = scan.prepared(cell_query(columns))
-        query = table.query(asked)
-        limit = quoted_text(query.held_out_limit)
-        part = f"CASE WHEN {query.hashed()} < {limit} THEN '{HELD_OUT}' ELSE '{REST}' END"
-        more = {**asked.more, PART: part, CELL: query.cell_name()}
-        answer = scan.count(replace(asked, more=more), run)
-        counts = Survey.of(answer, columns)
-        rates, base = sample_rates(counts.rest, row_limit(wanted, len(kept)))
-        query = replace(query, rates=counts.by_rate(rates, base), base=base)
+        query = table.query(scan.prepared(cell_query(columns)))
+        answer = count_cells(scan, query, run)
+        query = planned(query, answer, columns, row_limit(wanted, len(kept)))
+        counts = Survey.of(answer, query, columns)
         judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, counts.n_held_out)))
         where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"
 
         def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
             own = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
-            return table.pieces(scan, f"SELECT {own}, {part} AS {PART} FROM {where}")  # noqa: S608 - as above
+            return table.pieces(scan, f"SELECT {own}, {_part(query)} AS {PART} FROM {where}")  # noqa: S608 - as above
 
         frame = read_pieces(pieces, table.name, options=table.options)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
+    rates, base = sample_rates(counts.rest, row_limit(wanted, len(kept)))
     whole = counts.rest[rates >= 1].sum() if base < 1 else 0
     return frame, TableSample(
         table,
@@ -379,10 +405,14 @@ class Survey:
         return self.cells.to_numpy(dtype=np.int64)
 
     @classmethod
-    def of(cls, answer: CountedAnswer, columns: ColumnRoles) -> Survey:
-        """From the distinct rows of a table."""
+    def of(cls, answer: CountedAnswer, query: SampleQuery, columns: ColumnRoles) -> Survey:
+        """From the distinct rows of a table; if they do not say which are held out, by shares."""
         frame, times, raw = answer.frame, answer.times, answer.raw
-        assert raw is not None  # noqa: S101 - duckdb gave it
+        assert raw is not None  # noqa: S101 - both ways of counting give it
+        if PART not in raw:
+            texts = raw[query.cell.columns].astype(object).fillna("").astype(str)
+            raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
+            times = np.ceil(times * (1 - query.test)).astype(np.int64)
         known = frame[columns.target].notna().to_numpy()
         labelled, own = frame[known].reset_index(drop=True), times[known]
         label, groups = columns.label(labelled, own), columns.groups(labelled, own)

@@ -293,7 +293,7 @@ class Scan:
         if kind.startswith(_DATES):
             return None
         if kind != "VARCHAR":
-            raise ValueError(f"--over names {name!r}, whose values are not dates")
+            raise ValueError(f"--time names {name!r}, whose values are not dates")
         text = f"trim({column})"
         return (
             f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN left({text}, 10) ELSE {text} END"
