@@ -142,17 +142,30 @@ class Suggestions:
     enough: float | None = None
 
     def __str__(self) -> str:
-        more = "" if self.enough is None else f" ({_rounded_up(self.enough):g} would do)"
-        found = [f"a larger {self.name}{more}"]
-        if self.search:
-            found.insert(0, self.search)
+        enough, asked = self.enough, self.asked
+        is_out_of_reach = enough is not None and enough > MOST_SLACK
+        is_kept_anyway = enough is not None and asked is not None and enough <= asked
+        ideas = [self.search] if self.search else []
+        if not is_out_of_reach and not is_kept_anyway:
+            known = "" if enough is None else f" ({_rounded_up(enough):g} would be enough)"
+            ideas.append(f"a larger {self.name}{known}")
         if self.aware:
-            found.append(f"{self.aware} if the law allows it")
+            ideas.append(f"{self.aware} if the law allows it")
         if self.fewer:
-            found.append(self.fewer)
-        return "Try " + (", ".join(found[:-1]) + " or " if found[1:] else "") + found[-1] + "."
+            ideas.append(self.fewer)
+        why = f" {OUT_OF_REACH.format(self.name)}" if is_out_of_reach else ""
+        if not ideas:
+            return why.strip()
+        return f"Try {', '.join(ideas[:-1])}{' or ' if ideas[1:] else ''}{ideas[-1]}.{why}"
 
 
+MOST_SLACK = 0.2
+"""A larger slack would not be called fair by anybody, so none is recommended."""
+
+OUT_OF_REACH = (
+    "No {} up to 0.2 gives a useful model: the groups of this table differ too much, or are too "
+    "small, for a claim of fairness."
+)
 FEWER = "fewer groups (merge small ones, or raise min_group)"
 """How to have fewer groups."""
 

@@ -230,6 +230,5 @@ def test_every_fault_has_its_sentence(fair, plain, expected):
         assert found is None
     else:
         assert expected in found
-        assert found.endswith(
-            "Try a larger epsilon (0.032 would do) or use_sensitive=True if the law allows it."
-        )
+        assert "larger epsilon (0.032 would be enough)" in found
+        assert found.endswith("use_sensitive=True if the law allows it.")

@@ -240,10 +240,14 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
                 stacklevel=2,
             )
         elif max_unfairness is not None:  # who names an accuracy knows the price
-            self.warn_of_fault(int(points.index[chosen]), "max_unfairness", stacklevel=3)
+            self.warn_of_fault(
+                int(points.index[chosen]), "max_unfairness", max_unfairness, stacklevel=3
+            )
         return int(points.index[chosen])
 
-    def warn_of_fault(self, position: int, bound: str, *, stacklevel: int = 2) -> None:
+    def warn_of_fault(
+        self, position: int, bound: str, asked: float | None = None, *, stacklevel: int = 2
+    ) -> None:
         """A ``FairnessWarning`` if nobody would want a model, by the validation rows.
 
         That is if everybody gets one label, if the plain model is fairer, or if more than 5 points
@@ -252,6 +256,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         Args:
             position: of the model in `points_`.
             bound: the name of what the model was chosen by, which could be larger.
+            asked: its value, if it is known.
             stacklevel: as in ``warnings.warn``.
         """
         points, epsilon = self.points_, self.points_["epsilon"].to_numpy()
@@ -264,7 +269,10 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             enough = float(unfairness[same & (merit >= merit[plain] - TOLERATED_LOSS)].min())
         can_be_aware = "use_sensitive" in self._template.settings and not aware[position]
         suggestions = Suggestions(
-            name=bound, aware="use_sensitive=True" if can_be_aware else "", enough=enough
+            name=bound,
+            asked=asked,
+            aware="use_sensitive=True" if can_be_aware else "",
+            enough=enough,
         )
         fault = self.audits_[PART].fault(position, plain if has_plain else None, suggestions)
         if fault:
