@@ -41,7 +41,7 @@ def test_the_summary_fits_the_terminal(audit, width):
 
 def test_rich_prints_an_audit(audit, capsys):
     Console(width=80).print(audit)
-    assert "Fairness audit" in capsys.readouterr().out
+    assert "Verdict" in capsys.readouterr().out
 
 
 def test_json_is_strict_versioned_and_whole(audit, tmp_path):
@@ -54,7 +54,7 @@ def test_json_is_strict_versioned_and_whole(audit, tmp_path):
     read = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     assert text == path.read_text(encoding="utf-8")
     assert read == audit.to_dict()
-    assert (read["schema"], read["schema_version"]) == ("fairgrad.audit", 1)
+    assert (read["schema"], read["schema_version"]) == ("fairgrad.audit", 2)
     assert len(read["rates"]) == len(audit.to_frame("rates"))
     assert read["verdict"] == audit.verdict
     assert [p.name for p in tmp_path.iterdir()] == ["audit.json"]
@@ -74,7 +74,7 @@ def test_markdown_shows_names_as_text(audit):
     tables = [line for line in text.splitlines() if line.startswith("|")]
     bars = {line.replace("\\|", "").count("|") for line in tables if "kind" in line}
     assert bars  # rows with hostile names keep their table's number of columns
-    header = next(i for i, line in enumerate(text.splitlines()) if line.startswith("| Measure"))
+    header = next(i for i, line in enumerate(text.splitlines()) if line.startswith("| measure"))
     lines = text.splitlines()[header : header + 3]
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
 
@@ -97,9 +97,9 @@ def test_many_labels_have_a_summary_too():
     rng = np.random.default_rng(1)
     y, pred = rng.choice(["low", "mid", "high", "top"], size=(2, 500))
     audit = Audit(y, pred, rng.choice(["a", "b"], 500), y_desirable="top")
-    assert "recall low" in audit.summary()
+    assert "recall" in audit.summary()
     assert max(map(len, audit.summary().splitlines())) <= 80
-    assert "true positive rate (top)" in audit.to_markdown().replace("\\", "")
+    assert "| recall top |" in audit.to_markdown()
 
 
 def test_repr_says_the_verdict(audit):
@@ -110,8 +110,8 @@ def test_the_desirable_label_is_shown_wherever_results_are():
     rng = np.random.default_rng(2)
     y, pred = rng.choice(["no", "yes"], size=(2, 300))
     audit = Audit(y, pred, rng.choice(["a", "b"], 300))
-    assert audit.summary().count("desirable y: yes.") == 2
-    assert "desirable y: yes." in audit.to_markdown()
+    assert "selected means y yes" in audit.summary(200)
+    assert "selected means y yes" in audit.to_markdown()
     assert audit.to_dict()["desirable"] == ["yes"]
 
 
@@ -122,9 +122,10 @@ def test_the_summary_of_several_attributes_keeps_names_whole():
         {"Sex": rng.choice(["F", "M"], 900), "ethnicity": rng.choice(["Inuit", "White"], 900)}
     )
     lines = Audit(y, pred, frame, baseline=before).summary(80).splitlines()
-    for name in ("Demographic parity", "  Sex", "  ethnicity", "  Sex x ethnicity", "F, Inuit"):
+    for name in ("Demographic parity", "F", "M, White", "F, Inuit"):
         assert any(line.startswith(f" {name}") for line in lines), name
+    assert any("Sex x ethnicity" in line for line in lines)
     assert not any("…" in line for line in lines)
     one = Audit(y, pred, frame["Sex"], baseline=before).summary(80)
-    assert "Verdict by Sex" in one
-    assert "Against the baseline by Sex" in one
+    assert "Verdict, groups by Sex" in one
+    assert "before" in one

@@ -116,8 +116,8 @@ def test_the_card_says_what_the_record_holds():
     pred = np.where(s == "a", y, 0)
     audit = Audit(y, pred, s, measures="demographic_parity")
     said = bias_and_risks(json.loads(json.dumps(audit.record())))
-    assert said.startswith("## Bias, risks and limitations\n\n- **Unfair")
-    assert "worst off y=1, sensitive\\_features=b" in said
+    assert said.startswith("## Bias, risks and limitations\n\n- **")
+    assert "judged unfair" in said
     assert "Surely beyond the tolerance" in said
     assert "Too few people to be judged: sensitive\\_features=c\\|d \\(10\\)" in said
     assert audit.record()["provenance"]["data"][0]["sha256"] in said
@@ -135,7 +135,7 @@ def test_what_was_asked_for_is_told_from_the_rest():
     y, s = np.tile([0, 1], 500), np.repeat(["a", "b"], 500)
     pred = np.where(s == "a", y, 1 - y)  # as many are selected, and none of them rightly
     said = bias_and_risks(Audit(y, pred, s, "demographic_parity", others="equalized_odds").record())
-    assert "- **Fair" in said
+    assert "judged fair" in said
     assert "beyond the tolerance, by measures that were not asked for: y=0" in said
     assert "\\(equalized odds\\)" in said
     assert "beyond the tolerance:" not in said

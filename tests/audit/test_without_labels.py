@@ -38,11 +38,9 @@ def test_nothing_is_said_of_true_labels():
     assert found["has_labels"] is False
     assert found["accuracy"] is None
     said = audit.summary() + audit.to_markdown() + Report(audit).html()
-    for word in ("ccuracy 1", "TPR", "recall", "predicted rightly", "ecision", "base rate"):
-        assert word not in said.split("How to read")[0].replace("decision", "").replace(
-            "Decision", ""
-        )
-    assert "no true labels" in audit.conclusion
+    for word in ("ccuracy is", "true positive", "recall", "predicted correctly", "Confusion"):
+        assert word not in said.split("Method and definitions")[0]
+    assert "ccuracy" not in audit.conclusion
 
 
 @pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity", "equal_opportunity"])
@@ -82,4 +80,4 @@ def test_many_labels_without_a_desirable_one():
     audit = Audit(y_pred=rng.integers(0, 4, 400), sensitive_features=rng.integers(0, 2, 400))
     assert [finding.measure for finding in audit.findings] == ["demographic_parity"]
     assert "Four-fifths rule was left out" in audit.warnings[0].message
-    assert "selected 3" in audit.summary()
+    assert audit.summary().count("selected") >= 4

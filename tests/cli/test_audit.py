@@ -37,7 +37,7 @@ def test_unfair_predictions_fail_only_when_asked(program, scored):
     assert "unfair" in ran.out
     program("audit", scored, *named, *judged, "--prediction", "biased").check(0)
     ran = program("audit", scored, *named, *judged, "--prediction", "fair", *asked).check(0)
-    assert "Fair within tolerance by accuracy parity" in ran.out
+    assert "judged fair" in " ".join(ran.out.split())
 
 
 def test_figures_equal_fairlearns(program, scored, tmp_path):
@@ -113,13 +113,13 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     pd.DataFrame({"y": truth, "h": guess, "skill": skill, "s": group}).to_csv(path, index=False)
     named = ["--target", "y", "--sensitive", "s"]
     audit = ["audit", path, *named, "--prediction", "h"]
-    assert f"desirable y: {high}." in program(*audit).check().out
+    assert f"selected means y {high}" in program(*audit).check().out
     for options, desirable in (([], high), (["--desirable", low], low)):
         found = program(*audit, *options, "--json").check().json
         assert found["desirable"] == found["audit"]["desirable"] == [str(desirable)]
     fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--no-baseline", "--folds", 0]
     ran = program(*fit, "--out", tmp_path / "model").check()
-    assert ran.out.count(f"desirable y: {high}.") == 2
+    assert f"selected means y {high}" in ran.out
     assert f"desirable: {high}." in (tmp_path / "model" / "MODEL_CARD.md").read_text()
     found = program(*fit, "--desirable", low, "--json", "--out", tmp_path / "other").check().json
     assert found["desirable"] == found["settings"]["desirable"] == str(low)

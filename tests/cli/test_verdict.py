@@ -156,9 +156,9 @@ def test_verdict_and_exit_code_are_about_what_was_asked(here, tmp_path):
     pd.DataFrame({"exam": truth, "race": race, "biased": biased}).to_csv(large, index=False)
     fair = ["--measure", "demographic_parity", "--fail-on", "unfair"]
     ran = here(*asked(large, "exam", "biased", *fair)).check(0)
-    lines = [line for line in ran.out.splitlines() if line.strip()]
-    assert lines[1].startswith("✓ Fair within tolerance by demographic parity")
-    assert "Also measured by race, not part of the verdict" in ran.out
+    assert ran.out.startswith("✓")
+    assert "judged fair" in " ".join(ran.out.split())
+    assert "Also measured, not part of the verdict" in ran.out
     assert "✗ unfair" in ran.out
     both = ["--measure", "demographic_parity", "--measure", "accuracy_parity"]
     ran = here(*asked(large, "exam", "biased", *both, "--fail-on", "unfair", "--json")).check(1)
@@ -171,18 +171,18 @@ def test_an_open_verdict_fails_where_that_was_asked(here, exam):
     path, _ = exam
     here(*asked(path, "exam", "guess", "--fail-on", "unfair")).check(0)
     ran = here(*asked(path, "exam", "guess", "--fail-on", "undecided")).check(1)
-    assert "? Undecided" in ran.out
+    assert ran.out.startswith("?")
 
 
 def test_small_groups_are_set_aside_unless_they_are_wanted(here, exam):
     path, _ = exam
     small = here(*asked(path, "exam", "guess")).check().out
-    assert "7 people not judged" in " ".join(small.split())
+    assert "Not judged: 7 people" in " ".join(small.split())
     everyone = here(*asked(path, "exam", "guess", "--min-group", 0, "--json")).check().json
-    assert "not judged" not in everyone["conclusion"]
+    assert "Not judged" not in everyone["conclusion"]
     assert all(row["judged"] for row in everyone["audit"]["groups"])
     share = here(*asked(path, "exam", "guess", "--min-group", 0.02, "--json")).check().json
-    assert "for groups of at least 8 rows (7 people not judged)" in share["conclusion"]
+    assert "Not judged: 7 people in groups by race of fewer than 8 rows" in share["conclusion"]
 
 
 def test_bad_news_taken_as_desirable_is_told(here, exam, tmp_path):
@@ -192,7 +192,7 @@ def test_bad_news_taken_as_desirable_is_told(here, exam, tmp_path):
     )
     named = asked(tmp_path / "deny.csv", "deny", "deny")
     ran = here(*named).check()
-    assert "desirable deny: yes." in " ".join(ran.out.split())
+    assert "selected means deny yes" in " ".join(ran.out.split())
     assert "deny=yes was taken as desirable" in ran.out
     assert "was taken as desirable" not in here(*named, "--desirable", "no").check().out
 
@@ -225,9 +225,10 @@ def test_a_model_of_two_measures(program, adult, tmp_path):
     assert plain["selection_rate"] > 0  # men are selected less often than by the plain model
     conclusion = audit["conclusion"]
     lines = " ".join(ran.out.split())
-    assert lines.count(conclusion) == 2
+    assert lines.count(conclusion) == 1
     page = (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
-    assert conclusion.split("; ")[1].replace(">", "&gt;") in page
+    for sentence in audit["sections"][0]["sentences"]:
+        assert sentence.replace(">", "&gt;") in page
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text(encoding="utf-8")
     # First, in the audit, and among the risks.
     assert card.count(conclusion.split(" (")[0].replace("|", "\\|")) == 3
@@ -241,14 +242,12 @@ def test_two_columns_of_predictions_are_compared(here, exam, tmp_path):
     named = ["compare", "guess", "exam", path, "--target", "exam", "--sensitive", "race"]
     ran = here(*named, "-o", out, "--report", report).check()
     changed = (table["guess"] != table["exam"]).sum()
-    assert f"exam against guess on 400 rows: {changed} people get another" in " ".join(
-        ran.out.split()
-    )
+    assert f"{changed} people get another prediction (400 rows)" in " ".join(ran.out.split())
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["changed"] == changed
     assert found["accuracy"]["second"] == 1.0
     assert sum(row["rows"] for row in found["sides"]) == changed
-    assert "Who changes sides" in report.read_text(encoding="utf-8")
+    assert "Who gets another exam" in report.read_text(encoding="utf-8")
     as_json = here(*named, "--json").check().json
     assert as_json["changes"] == found["changes"]
     here("compare", "guess", "gess", path, "--target", "exam", "--sensitive", "race").refused(

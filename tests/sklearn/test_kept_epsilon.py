@@ -11,7 +11,7 @@ from fairgrad import fairness_levels
 from fairgrad.decisions import JudgedCells, JudgedDecisions
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, among_large, constraints_of
-from fairgrad.report.history import as_history
+from fairgrad.report.models import as_history
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.last_layer import LayerInputs, keep_bounds
 from fairgrad.usefulness import FairnessWarning, ModelFigures, Suggestions, find_fault

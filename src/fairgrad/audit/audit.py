@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit import notices, tables, text, words
+from fairgrad.audit import frames, headline, notices, record, sections, text, words
 from fairgrad.audit.asked import (
     DEFAULT_MEASURES,
     DEFAULT_TOLERANCE,
@@ -17,15 +17,19 @@ from fairgrad.audit.asked import (
 )
 from fairgrad.audit.changes import Change, Moves
 from fairgrad.audit.comparisons import WITHOUT_LABELS, compare, compare_within
-from fairgrad.audit.counted import (
+from fairgrad.audit.counts import (
     CountColumns,
     CountedRows,
+    CountTable,
+    GroupGap,
     all_counts,
     count_columns,
     counts_frame,
+    group_gaps,
     how_many,
+    predicted_labels,
+    read_rows,
 )
-from fairgrad.audit.counts import CountTable, GroupGap, group_gaps, predicted_labels, read_rows
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
 from fairgrad.audit.thresholds import ThresholdSweep
@@ -238,8 +242,8 @@ class Audit(text.ShownAndWritten):
         given = CountColumns(
             target, prediction, sensitive_features, count, weight, squared_weight, baseline
         )
-        rows = given.read(counts, options)
-        return cls(*rows.columns, baseline=rows.baseline, sample_weight=rows.counts, **options)
+        columns, other, times = given.read(counts, options)
+        return cls(*columns, baseline=other, sample_weight=times, **options)
 
     def to_counts(self) -> pd.DataFrame:
         """The rows counted by sensitive values, label and prediction, for `from_counts`.
@@ -280,16 +284,16 @@ class Audit(text.ShownAndWritten):
         if not audits:
             raise ValueError("audits: expected at least one, got none.")
         first = audits[0]
-        for other in audits[1:]:
-            first._check_mergeable(other)  # noqa: SLF001 - its own class
+        for one in audits[1:]:
+            first._check_mergeable(one)  # noqa: SLF001 - its own class
         given = count_columns(first)
         labels = dict.fromkeys(label for one in audits for label in one.labels)
         remarks = dict.fromkeys(remark for one in audits for remark in one._remarks)  # noqa: SLF001 - as above
-        rows = given.read(all_counts(audits), {})
+        columns, other, times = given.read(all_counts(audits), {})
         return cls(
-            *rows.columns,
-            baseline=rows.baseline,
-            sample_weight=rows.counts,
+            *columns,
+            baseline=other,
+            sample_weight=times,
             labels=list(labels),
             remarks=list(remarks),
             **first._options,  # noqa: SLF001 - as above
@@ -559,8 +563,19 @@ class Audit(text.ShownAndWritten):
 
     @property
     def conclusion(self) -> str:
-        """The verdict in one sentence, with the accuracy, the rows and the desirable label."""
-        return words.conclusion(self)
+        """What was found in a few sentences: rates, verdict, accuracy."""
+        return " ".join(headline.conclusion(self))
+
+    @property
+    def sections(self) -> tuple[sections.Section, ...]:
+        """Everything the audit says, as plain data: what terminal, report, card and JSON show.
+
+        Example:
+            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
+            >>> [section.key for section in Audit(y, y, s).sections]
+            ['summary', 'verdicts', 'groups', 'method']
+        """
+        return sections.sections(self)
 
     @property
     def accuracy(self) -> float:
@@ -668,29 +683,27 @@ class Audit(text.ShownAndWritten):
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.
         """
-        if kind not in tables.FRAMES:
-            raise ValueError(f"kind: expected one of {list(tables.FRAMES)}, got {kind!r}.")
-        return tables.FRAMES[kind](self)
+        if kind not in frames.FRAMES:
+            raise ValueError(f"kind: expected one of {list(frames.FRAMES)}, got {kind!r}.")
+        return frames.FRAMES[kind](self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version; NaN becomes None."""
-        return tables.to_dict(self)
+        return record.to_dict(self)
 
     def record(self) -> dict[str, Any]:
         """`to_dict` with the hash of the rows, date and versions: a record to be kept in a file.
 
         `audit_schema` is the JSON Schema of what it holds.
         """
-        from fairgrad.audit.record import record  # noqa: PLC0415 - needs no place in every import
-
-        return record(self)
+        return record.record(self)
 
     def to_markdown(self) -> str:
         """A section for a model card."""
-        return text.to_markdown(self)
+        return text.as_markdown(self)
 
     def __rich__(self) -> Any:
-        return text.renderable(self)
+        return text.on_terminal(self)
 
     def __repr__(self) -> str:
         return (

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairgrad.audit.comparisons import CellHits
-from fairgrad.audit.counted import how_many
-from fairgrad.audit.counts import merged
+from fairgrad.audit.counts import how_many, merged
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
 if TYPE_CHECKING:

@@ -483,12 +483,12 @@ def _joined(parts: list[tuple[Comparison, Ints]]) -> Comparison:
         good=joined("good"),
         definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
         ratio_row=None,
-        cell_label=np.concatenate([_labels_of_cells(one) for one in own]),
+        cell_label=np.concatenate([labels_of_cells(one) for one in own]),
         parts=tuple(parts),
     )
 
 
-def _labels_of_cells(comparison: Comparison) -> Ints:
+def labels_of_cells(comparison: Comparison) -> Ints:
     """(K,) the index of the label each cell speaks of, -1 for none."""
     if comparison.cell_label is not None:
         return comparison.cell_label

@@ -21,14 +21,13 @@ from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.intervals import (
     Proportion,
-    clopper_pearson,
     impact_ratios,
     ratio_high,
     ratio_low,
 )
-from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit.record import plain_values
 from fairgrad.audit.scores import as_scores
-from fairgrad.audit.tables import plain_values
+from fairgrad.audit.sections import Block
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.files import write_whole
 from fairgrad.groups import least_rows
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     import os
 
     from fairgrad.audit.counts import CountTable
-    from fairgrad.audit.layout import Cell
 
 MIN_SHARE = 0.02
 """Categories of a smaller share may be left out of the impact ratios: 6 RCNY 5-301 (d)."""
@@ -281,30 +279,33 @@ class ImpactTable:
         """A readable overview as plain text; ``rich.print(table)`` shows it in colour."""
         return text.as_plain_text(self.__rich__(), width)
 
+    def blocks(self) -> list[Block]:
+        """One table per way of grouping, and how to read them."""
+        found = []
+        for (attribute, label), part in self.frame.groupby(["attribute", "label"], sort=False):
+            rows = tuple(_cells(row) for row in part.to_dict(orient="records"))
+            title = f"Impact ratios by {attribute}, {label}"
+            found.append(Block(title, IMPACT_HEADS, rows))
+        found[-1] = found[-1]._replace(sentences=tuple(self.notes))
+        return found
+
     def __rich__(self) -> Any:
         of = f"; median score {self.median:.6g}" if self.median is not None else ""
         opening = f"Impact ratios by {self.rate}, {words.people_of(self.n_rows)} assessed{of}"
-        parts: list[Any] = [Paragraph(opening, "bold")]
-        for (attribute, label), part in self.frame.groupby(["attribute", "label"], sort=False):
-            parts.append(self._table(str(attribute), label, part))
-        return Group(*parts, *(Paragraph(note, "dim") for note in self.notes))
-
-    def _table(self, attribute: str, label: Any, part: pd.DataFrame) -> FittedTable:
-        rows = [impact_cells(row) for row in part.to_dict(orient="records")]
-        return FittedTable(f"By {attribute}, {label}", list(IMPACT_HEADS), rows)
+        return Group(text.Paragraph(opening, "bold"), *text.shown_blocks(self.blocks()))
 
 
-IMPACT_HEADS = ("Category", "number", "share", "selected", "rate", "ratio", "interval", "SD", "p")
+IMPACT_HEADS = ("category", "number", "share", "selected", "rate", "ratio", "interval", "SD", "p")
 
 
-def impact_cells(row: dict[Any, Any]) -> list[Cell]:
+def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     """A row of the table for people: what is not defined is a dash."""
 
     def shown(name: str, form: str) -> str:
         return "-" if pd.isna(row[name]) else format(row[name], form)
 
     ends = f"{shown('ratio_low', '.2f')}-{shown('ratio_high', '.2f')}"
-    return [
+    return (
         str(row["category"]) + (" *" if row["set_aside"] else ""),
         f"{row['number']:,}",
         shown("share", ".1%"),
@@ -314,7 +315,7 @@ def impact_cells(row: dict[Any, Any]) -> list[Cell]:
         "-" if pd.isna(row["ratio_low"]) else ends,
         shown("standard_deviations", "+.1f"),
         "<0.001" if row["fisher_p"] < LEAST_P else shown("fisher_p", ".3f"),
-    ]
+    )
 
 
 def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[dict[str, Any]]:
@@ -322,7 +323,7 @@ def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[di
     own = view.rates["selection_rate"].row(label)
     judged = audit.judged(name) & (view.size > 0)
     ratios = impact_ratios(own.value, judged)
-    low, high = clopper_pearson(own.value, own.trials, audit.alpha)
+    low, high = own.exact_interval(audit.alpha)
     best = int(np.argmax(np.where(judged, np.nan_to_num(own.value), -1.0)))
     shared = {"attribute": name, "label": audit.label_value(label)}
     nothing = dict.fromkeys(COLUMNS[4:], float("nan")) | {

@@ -51,6 +51,10 @@ class Proportion(NamedTuple):
         """One row of them; all for -1."""
         return self if index < 0 else Proportion(*(part[index] for part in self))
 
+    def exact_interval(self, alpha: float) -> Interval:
+        """The interval of each share by itself, wrong at most `alpha` of the time."""
+        return clopper_pearson(self.value, self.trials, alpha)
+
     def ends_in_sums(self, error: float) -> Interval:
         """Limits for MOVER: such that sums of rates miss the truth at most `error` of the time.
 

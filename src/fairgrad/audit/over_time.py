@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from rich.console import Group
-from rich.text import Text
 
-from fairgrad.audit import tables, text, words
-from fairgrad.audit.layout import FittedTable, Paragraph
+from fairgrad.audit import text, words
+from fairgrad.audit.record import plain_values
+from fairgrad.audit.sections import Block, number, short
 from fairgrad.audit.verdicts import UNDECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.audit.layout import Cell
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_over_time", 1
-MOST_PERIODS = 36
-"""Periods on the terminal; the JSON and the report have all."""
-
 EACH = (
     "Intervals and verdicts hold for each period by itself: of many periods some will leave their "
     "interval by chance."
@@ -150,7 +146,7 @@ class AuditOverTime(text.ShownAndWritten):
             for kind in ("verdicts", "levels"):
                 found[kind] = audit.to_frame(kind).to_dict(orient="records")
             periods.append(found)
-        plain: dict[str, Any] = tables.plain_values(
+        plain: dict[str, Any] = plain_values(
             {
                 "schema": SCHEMA,
                 "schema_version": SCHEMA_VERSION,
@@ -162,35 +158,29 @@ class AuditOverTime(text.ShownAndWritten):
         )
         return plain
 
-    def __rich__(self) -> Group:
-        shown = self.periods[-MOST_PERIODS:]
+    def blocks(self) -> list[Block]:
+        """One table per measure of the verdict, the last period first."""
         first = next(iter(self.audits.values()))
-        parts: list[Any] = []
-        for place, finding in enumerate(first.findings):
-            if finding.is_asked:
-                rows = [self._line(name, place) for name in shown]
-                rest = self._rest() if len(shown) < len(self.periods) else ""
-                heads = ["Period", "rows", words.judged([finding]), "interval", "verdict"]
-                title = f"{words.heading(finding)}, over time"
-                parts.append(FittedTable(title, heads, rows, rest=rest))
-        said = [f"{name} is left out: {why}" for name, why in self.left_out.items()][-MOST_PERIODS:]
-        style = text.STYLES.get(self.verdict, "bold yellow")
-        line = Paragraph(f"{words.SIGNS[self.verdict]} {self.conclusion}", style)
-        notes = [*(Paragraph(f"! {one}", "yellow") for one in said), Paragraph(EACH, "dim")]
-        return Group(*parts, Text(""), *notes, Text(""), line)
+        found = []
+        for place, finding in enumerate(first.asked):
+            rows = tuple(self._line(name, place) for name in reversed(self.periods))
+            columns = ("period", "rows", words.judged([finding]), "interval", "verdict")
+            found.append(Block(f"{words.heading(finding)}, over time", columns, rows))
+        left_out = [f"{name} is left out: {why}" for name, why in self.left_out.items()]
+        found[-1] = found[-1]._replace(sentences=(*left_out, EACH))
+        return found
 
-    def _line(self, name: str, place: int) -> list[Cell]:
+    def __rich__(self) -> Group:
+        line = text.verdict_line(self.verdict, self.conclusion)
+        return Group(line, *text.shown_blocks(self.blocks()))
+
+    def _line(self, name: str, place: int) -> tuple[str, ...]:
         audit = self.audits.get(name)
         if audit is None:
-            return [name, "-", "-", "-", "-"]
-        value, low, high, verdict = audit.findings[place].judgement
+            return (name, "-", "-", "-", "-")
+        value, low, high, verdict = audit.asked[place].judgement
         interval = "-" if np.isnan(low) else f"{low:.3f}-{high:.3f}"
-        figure = "-" if np.isnan(value) else f"{value:.3f}"
-        return [name, f"{audit.table.n_rows:,}", figure, interval, text.short_verdict(verdict)]
-
-    def _rest(self) -> str:
-        earlier = words.n_of(len(self.periods) - MOST_PERIODS, "earlier period")
-        return f"... {earlier}; the JSON and the report have all."
+        return (name, f"{audit.table.n_rows:,}", number(value), interval, short(verdict))
 
     def __repr__(self) -> str:
         return f"<AuditOverTime of {len(self.periods)} periods: {self.verdict} in the last>"

@@ -1,4 +1,4 @@
-"""An audit as a record for a file: what was asked, of which data, when, with which versions.
+"""An audit as plain values, and as a record for a file: what was asked, of which data, when.
 
 The record is what `Audit.to_dict` gives, with its provenance. `audit.schema.json` beside this file
 says what it holds, in JSON Schema; fields may be added to it, and none of those it asks for goes
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 import sys
@@ -19,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit import text, words
-from fairgrad.audit.counted import CountedRows
-from fairgrad.audit.verdicts import UNDECIDED, UNFAIR
+import fairgrad
+from fairgrad.audit import frames, headline, text, words
+from fairgrad.audit.counts import CountedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairgrad.audit.audit import Audit
 
+SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 2
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
 GROUPS_ONLY = (
     "Group fairness compares averages of groups. It promises nothing to a single person, and "
@@ -50,6 +52,75 @@ def audit_schema() -> dict[str, Any]:
     said = files("fairgrad.audit").joinpath("audit.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(said)
     return schema
+
+
+def to_dict(audit: Audit) -> dict[str, Any]:
+    """Everything an audit found; lists of records for what are data frames otherwise."""
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "fairgrad_version": fairgrad.__version__,
+        "asked": {
+            name: [
+                {
+                    "measure": one.name,
+                    "tolerance": one.tolerance,
+                    "attributes": [list(names) for names in one.attributes],
+                }
+                for one in part
+            ]
+            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
+        },
+        "rows": audit.table.n_rows,
+        "attributes": list(audit.attributes),
+        "labels": audit.labels,
+        "desirable": audit.desirable,
+        "confidence": audit.confidence,
+        "weighted": audit.is_weighted,
+        "has_labels": audit.has_labels,
+        "min_group": audit.min_group,
+        "verdict": audit.verdict,
+        "conclusion": audit.conclusion,
+        "accuracy": audit.accuracy,
+        "baseline_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
+        "warnings": [notice._asdict() for notice in audit.warnings],
+        "conventions": {
+            "levels": words.LEVELS,
+            "measures": {f.measure: words.convention(f.measure) for f in audit.findings},
+            "rates": words.RATES,
+            "figures": words.FIGURES,
+            "figures_note": words.FIGURES_NOTE,
+            "intervals": words.intervals(audit),
+            "method": words.METHOD | {"approximate": audit.is_weighted},
+        },
+    }
+    found["compared"] = headline.compared_values(audit)
+    found["sections"] = [
+        {**section._asdict(), "blocks": [block._asdict() for block in section.blocks]}
+        for section in audit.sections
+    ]
+    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
+    if audit.baseline is not None:
+        found["baseline_verdicts"] = frames.verdicts_frame(audit.baseline).to_dict(orient="records")
+    if audit.subgroups is not None:
+        found["subgroup_search"] = audit.subgroups.about
+    for kind, frame in frames.FRAMES.items():
+        found[kind] = frame(audit).to_dict(orient="records")
+    plain: dict[str, Any] = plain_values(found)
+    return plain
+
+
+def plain_values(value: Any) -> Any:
+    """NumPy values as Python's own, NaN and infinities as None."""
+    if isinstance(value, dict):
+        return {str(key): plain_values(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(part) for part in value]
+    if isinstance(value, np.generic):
+        return plain_values(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def record(audit: Audit) -> dict[str, Any]:
@@ -104,20 +175,16 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
         ## Bias, risks and limitations
     """
     said = [f"**{found['conclusion']}**"]
-    for one in found["verdicts"]:
-        if one["asked"] and one["verdict"] in {UNFAIR, UNDECIDED}:
-            name = f"{words.title(one['measure'])}, {one['attribute']}: {one['verdict']}"
-            worst = (
-                f"; worst off {one['worst']} ({one['worst_level']:+.3f})" if one["worst"] else ""
-            )
-            more = "; more rows would tell" if one["more_rows"] else ""
-            said.append(f"{name}{worst}{more}.")
-    asked = {(one["measure"], one["attribute"]) for one in found["verdicts"] if one["asked"]}
     for is_asked, where in ((True, ""), (False, ", by measures that were not asked for")):
+        asked = {
+            (one["measure"], one["attribute"])
+            for one in found["verdicts"]
+            if one["asked"] is is_asked
+        }
         beyond = [
-            f"{level['name']} ({words.title(level['measure']).lower()})"
+            f"{level['name']} ({words.in_the_middle(level['measure'])})"
             for level in found["levels"]
-            if level["beyond"] and ((level["measure"], level["attribute"]) in asked) is is_asked
+            if level["beyond"] and (level["measure"], level["attribute"]) in asked
         ]
         if beyond:
             names = words.listed(list(dict.fromkeys(beyond)), most=8)

@@ -625,3 +625,11 @@ class _Confirmation:
         value = float(comparison.cells.value[at])
         low, high = (float(end[at]) for end in finding.level_intervals)
         return value, value - gap, gap, low, high
+
+
+def rate_name(one: Subgroup) -> str:
+    """The rate a subgroup was found by."""
+    if one.label is None:
+        return "accuracy"
+    is_selection = one.measure in {"demographic_parity", "four_fifths_rule"}
+    return f"{'selected' if is_selection else 'recall of'} {one.label}"

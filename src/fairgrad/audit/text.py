@@ -1,47 +1,167 @@
-"""An audit as text: on the terminal, and as a section of a model card."""
+"""Sections as text: on the terminal, and as Markdown for a model card.
+
+Tables of the terminal fit whatever they are printed on and never cut a name. Where there is room, a
+table is a table. Where there is less, its texts wrap; where there is too little for that, each of
+its rows becomes a record, one figure per line.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from fairgrad.audit import further, words
-from fairgrad.audit.layout import FittedTable, Paragraph
-from fairgrad.audit.verdicts import FAIR, UNFAIR
-from fairgrad.audit.words import OVERALL
+from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.audit.words import SIGNS, n_of, printable
 from fairgrad.files import write_whole
+from fairgrad.signs import encodable
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    import pandas as pd
+    from rich.console import ConsoleOptions, RenderResult
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.audit.layout import Cell
-    from fairgrad.audit.verdicts import Finding
+    from fairgrad.audit.sections import Block
 
-MOST_GROUPS, MOST_GROUPS_ON_CARD = 40, 50
-MOST_LABELS = 12
-MOST_VIEWS = 3
-STYLES = {FAIR: "green", UNFAIR: "bold red"}
-BESIDE = "Also measured, not part of the verdict"
-COLUMNS = {
-    "base_rate": "base",
-    "accuracy": "accuracy",
-    "selection_rate": "selected",
-    "true_positive_rate": "TPR",
-    "false_positive_rate": "FPR",
-}
-"""Rates on the terminal: as many as leave room for the groups' names in 80 columns."""
+MOST_ROWS = 40
+"""Rows of a table on the terminal and on a card; the JSON and the report have all."""
+STYLES = {FAIR: "green", UNFAIR: "bold red", UNDECIDED: "bold yellow"}
+Cell = str | Text
+LEAST_TEXT = 16
+"""Narrower than this a column of texts is hard to read: the rows become records."""
+GAP = 2
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """A table of texts and figures for rich consoles.
+
+    Attributes:
+        title: above it.
+        heads: names of the columns.
+        rows: cells; a row of one cell alone is a heading over the rows below it.
+        texts: how many of the first columns are texts, which may wrap; the others are figures,
+            which never do.
+        rest: a line below, such as how many rows were left out.
+        last: how many of the rows stand apart at the end, such as the row of everyone.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    texts: int = 1
+    rest: str = ""
+    last: int = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draws it as wide as the console is."""
+        heads = [_heading(head, console) for head in self.heads]
+        rows = [[_shown(cell, console) for cell in row] for row in self.rows]
+        widths = self._text_widths(heads, rows, options.max_width)
+        yield Text("")
+        yield Text(_shown(self.title, console).plain, style="bold")
+        if widths is None:
+            yield from self._records(heads, rows)
+        else:
+            yield Padding(self._table(heads, rows, widths), (0, 0, 0, 1), expand=False)
+        if self.rest:
+            yield Text(_shown(self.rest, console).plain, style="dim")
+
+    def _text_widths(
+        self, heads: list[Text], rows: list[list[Text]], room: int
+    ) -> list[int] | None:
+        """How wide the columns of texts may be; None if there is no room for a table."""
+        full = [row for row in rows if len(row) == len(heads)]
+        natural = [
+            max(cell_len(line) for cell in column for line in cell.plain.splitlines() or [""])
+            for column in zip(heads, *full, strict=True)
+        ]
+        room -= sum(natural[self.texts :]) + GAP * (len(heads) - 1) + 1
+        own = natural[: self.texts]
+        widths = list(own)
+        while sum(widths) > room:  # the widest gives way first
+            widest = widths.index(max(widths))
+            if widths[widest] <= LEAST_TEXT:
+                return None
+            widths[widest] -= 1
+        return widths
+
+    def _table(self, heads: list[Text], rows: list[list[Text]], widths: list[int]) -> Table:
+        table = Table(
+            box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
+        )
+        for place, head in enumerate(heads):
+            if place < self.texts:
+                table.add_column(head, width=widths[place], overflow="fold")
+            else:
+                column = [row[place].plain for row in rows if len(row) == len(heads)]
+                is_word = not any(cell[:1].isdigit() or cell[:1] in {"+", "-"} for cell in column)
+                table.add_column(head, justify="left" if is_word else "right", no_wrap=True)
+        for number, row in enumerate(rows):
+            if self.last and number == len(rows) - self.last:
+                table.add_section()
+            table.add_row(*row)
+        return table
+
+    def _records(self, heads: list[Text], rows: list[list[Text]]) -> RenderResult:
+        indent = 0
+        heads = [Text(head.plain.replace("\n", " ")) for head in heads]
+        wide = max(cell_len(head.plain) for head in heads[self.texts :])
+        for row in rows:
+            if len(row) < len(heads):
+                yield Padding(Text(row[0].plain.strip(), style="bold"), (0, 0, 0, 1), expand=False)
+                indent = 2
+                continue
+            name = ", ".join(cell.plain.strip() for cell in row[: self.texts] if cell.plain.strip())
+            yield Padding(Text(name, style="bold"), (0, 0, 0, 1 + indent), expand=False)
+            grid = Table.grid(padding=(0, GAP, 0, 0))
+            grid.add_column(width=wide, no_wrap=True)
+            grid.add_column(overflow="fold")
+            for head, cell in zip(heads[self.texts :], row[self.texts :], strict=True):
+                grid.add_row(head, cell)
+            yield Padding(grid, (0, 0, 0, 3 + indent), expand=False)
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence, as the console can show it.
+
+    Attributes:
+        text: what it says.
+        style: rich's name of its style.
+    """
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draws it; rich wraps it."""
+        yield Text(_shown(self.text, console).plain, style=self.style, overflow="fold")
+
+
+def _heading(head: str, console: Console) -> Text:
+    """A heading, which may have several lines."""
+    return Text("\n").join(_shown(line, console) for line in head.split("\n"))
+
+
+def _shown(cell: Cell, console: Console) -> Text:
+    """A cell without signs that steer the terminal, or that it cannot show."""
+    plain = cell.plain if isinstance(cell, Text) else str(cell)
+    style = cell.style if isinstance(cell, Text) else ""
+    return Text(encodable(printable(plain), console.encoding), style=style)
 
 
 class ShownAndWritten(ABC):
@@ -74,227 +194,78 @@ def as_plain_text(shown: Any, width: int = 80) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def renderable(audit: Audit) -> Group:
-    """The summary for any rich console: the verdict, what it rests on, the verdict again."""
-    rates = audit.to_frame("rates")
-    parts: list[Any] = [Paragraph("Fairness audit", "bold"), verdict_line(audit)]
-    parts += [verdict_table("Verdict", audit, audit.asked)]
-    parts += [Text(""), *(_remark(finding) for finding in audit.asked)]
-    if audit.others:
-        parts += [verdict_table(BESIDE, audit, audit.others)]
-    for name in audit.views:
-        parts.append(_rates(audit, name, rates[rates["attribute"] == name]))
-    parts.append(_figures(audit))
-    parts += further.shown(audit)
-    parts += _against_baseline(audit)
-    parts.append(Text(""))
-    parts += [Paragraph(f"! {notice.message}", "yellow") for notice in audit.warnings]
-    half = "± is half an interval, its wider side."
-    reading = [half, words.LEVELS, words.FIGURES_NOTE, *words.intervals(audit)]
-    reading += further.how_to_read(audit)
-    parts += [Paragraph(sentence, "dim") for sentence in reading]
-    return Group(*parts, Text(""), verdict_line(audit))
+def on_terminal(audit: Audit) -> Group:
+    """An audit for any rich console: the conclusion, then the tables that matter most."""
+    first, *rest = audit.sections
+    parts: list[Any] = [verdict_line(audit.verdict, " ".join(first.sentences))]
+    for section in (first, *rest):
+        parts += shown_blocks(block for block in section.blocks if block.is_brief)
+    return Group(*parts)
 
 
-def verdict_line(audit: Audit) -> Paragraph:
-    """The one sentence, after its sign."""
-    style = STYLES.get(audit.verdict, "bold yellow")
-    return Paragraph(f"{words.SIGNS[audit.verdict]} {audit.conclusion}", style)
+def verdict_line(verdict: str, conclusion: str) -> Paragraph:
+    """A conclusion after the sign of its verdict, in its colour."""
+    return Paragraph(f"{SIGNS[verdict]} {conclusion}", STYLES[verdict])
 
 
-def verdict_table(title: str, audit: Audit, findings: Sequence[Finding]) -> FittedTable:
-    """What the verdicts rest on."""
-    judged = words.judged(findings).replace("largest", "max")
-    several = judged == "judged"
-    rows: list[list[Cell]] = []
-    for finding in findings:
-        value, low, high, verdict = finding.judgement
-        own = f" {words.judged([finding])}".replace("largest", "max") if several else ""
-        figures = [f"{value:.3f}{own}", f"{low:.3f}-{high:.3f}", words.limit(finding)]
-        mean = "-" if finding.tolerance.kind == "ratio" else f"{finding.unfairness:.3f}"
-        rows.append([mean, *figures, short_verdict(verdict)])
-    heads = ["mean |F|", judged, "interval", "fair if", "verdict"]
-    return _by_measure(audit, title, findings, heads, rows)
+def shown_blocks(blocks: Iterable[Block]) -> list[Any]:
+    """Tables and sentences of some blocks, for a rich console."""
+    parts: list[Any] = []
+    for block in blocks:
+        if block.columns:
+            rows, more = _few_rows(block)
+            parts.append(FittedTable(
+                block.title, block.columns, [[_coloured(cell) for cell in row] for row in rows],
+                block.texts, more, block.last,
+            ))  # fmt: skip
+        else:
+            parts.append(Text(""))
+        sign, style = ("! ", "yellow") if block.is_warning else ("", "dim" * bool(block.columns))
+        parts += [Paragraph(f"{sign}{said}", style) for said in block.sentences]
+    return parts
 
 
-def _by_measure(
-    audit: Audit,
-    title: str,
-    findings: Sequence[Finding],
-    heads: list[str],
-    rows: Sequence[Sequence[Cell]],
-) -> FittedTable:
-    """A row per finding; of several ways of grouping each is named below the measure."""
-    attributes = dict.fromkeys(finding.attribute for finding in audit.findings)
-    by = f" by {next(iter(attributes))}" if len(attributes) == 1 else ""
-    last = None
-    lines: list[list[Cell]] = []
-    for finding, row in zip(findings, rows, strict=True):
-        name = words.title(finding.measure)
-        if not by:
-            if name != last:
-                lines.append([name])
-            last, name = name, f"  {finding.attribute}"
-        lines.append([name, *row])
-    first, comma, rest = title.partition(",")
-    return FittedTable(
-        f"{first}{by}{comma}{rest}", ["Measure" if by else "Measure, groups by", *heads], lines
-    )
+def _few_rows(block: Block) -> tuple[Sequence[Sequence[str]], str]:
+    """The first rows, those that stand apart at the end, and how many are left out."""
+    n_first = MOST_ROWS - block.last
+    if len(block.rows) <= MOST_ROWS:
+        return block.rows, ""
+    last = block.rows[len(block.rows) - block.last :]
+    more = n_of(len(block.rows) - MOST_ROWS, "more row")
+    return [*block.rows[:n_first], *last], f"... {more}; the JSON and the report have all."
 
 
-def short_verdict(verdict: str) -> Text:
-    """A verdict in one word after its sign, in its colour."""
-    short = verdict.split(maxsplit=1)[0]
-    return Text(f"{words.SIGNS[verdict]} {short}", style=STYLES.get(verdict, "yellow"))
+def _coloured(cell: str) -> Cell:
+    """A cell that holds a verdict in its colour."""
+    verdict = next((verdict for verdict, sign in SIGNS.items() if cell.startswith(sign)), None)
+    return cell if verdict is None else Text(cell, style=STYLES[verdict])
 
 
-def _remark(finding: Finding) -> Paragraph:
-    best, worst = words.extreme(finding.best), words.extreme(finding.worst)
-    said = f"{words.heading(finding)}: best off {best}, worst off {worst}. {words.advice(finding)}"
-    return Paragraph(said.rstrip())
-
-
-def _rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> FittedTable:
-    wanted, rest = _columns(audit)
-    wanted = [column for column in wanted if column[0] in audit.table.rates]
-    view, cells = audit.views[attribute], {key: _half(row) for key, row in _by_cell(frame).items()}
-
-    def line(shown: str, group: str, size: float) -> list[Cell]:
-        row = [cells.get((group, rate, label), "") for rate, label, _ in wanted]
-        return [shown, f"{int(size):,}", *row]
-
-    return group_table(
-        f"Rates by {attribute}, in %",
-        ["Group", "rows", *(title for _, _, title in wanted)],
-        audit,
-        attribute,
-        [line(name, group, size) for name, group, size in shown_groups(audit, attribute)],
-        line(OVERALL, OVERALL, view.n_rows),
-        rest,
-    )
-
-
-def shown_groups(audit: Audit, attribute: str) -> list[tuple[str, str, float]]:
-    """The largest groups: the name to show (a star if not judged), the full name, the rows."""
-    view, judged = audit.views[attribute], audit.judged(attribute)
-    shorts = words.short_names(view.groups)
-    return [
-        (f"{shorts[g]}{'' if judged[g] else ' *'}", view.groups.names[g], view.size[g])
-        for g in view.largest(MOST_GROUPS)
-    ]
-
-
-def group_table(
-    title: str,
-    heads: Sequence[str],
-    audit: Audit,
-    attribute: str,
-    rows: list[list[Cell]],
-    overall: list[Cell],
-    rest: str = "",
-) -> FittedTable:
-    """A row per group, then everyone; below, what is left out and who is not judged."""
-    view, judged = audit.views[attribute], audit.judged(attribute)
-    more = len(view.size) - MOST_GROUPS
-    said = [rest] if rest else []
-    if more > 0:
-        said.append(f"... {words.n_of(more, 'smaller group')}; the JSON and the report have all.")
-    if not judged.all():
-        least = audit.least_rows(attribute)
-        said.append(f"* not judged: fewer than {words.n_of(least, 'row')}.")
-    return FittedTable(title, heads, [*rows, overall], rest=" ".join(said), last=1)
-
-
-def _columns(audit: Audit) -> tuple[list[tuple[str, Any, str]], str]:
-    """The rates to show: all of the desirable label, or each label's recall; what is left out."""
-    if len(audit.labels) == 2:
-        label = audit.label_value(audit.shown_labels[0])
-        return [(rate, None if rate == "accuracy" else label, t) for rate, t in COLUMNS.items()], ""
-    labels = audit.labels[:MOST_LABELS]
-    if not audit.has_labels:
-        named = [("selection_rate", label, f"selected {label}") for label in labels]
-        return named, more_labels(audit, len(labels))
-    recalls = [("true_positive_rate", label, f"recall {label}") for label in labels]
-    return [("accuracy", None, "accuracy"), *recalls], more_labels(audit, len(labels))
-
-
-def more_labels(audit: Audit, shown: int) -> str:
-    """A line that says how many labels are not shown."""
-    more = len(audit.labels) - shown
-    if more <= 0:
-        return ""
-    return f"... {words.n_of(more, 'more label')}; the JSON and the report have all."
-
-
-def _by_cell(frame: pd.DataFrame) -> dict[tuple[Any, ...], Mapping[Any, Any]]:
-    records = frame.to_dict(orient="records")
-    return {(row["group"], row["rate"], row["label"]): row for row in records}
-
-
-def _half(row: Mapping[Any, Any]) -> str:
-    """A rate with half the width of its interval (the wider side)."""
-    value = row["value"]
-    half = max(row["high"] - value, value - row["low"])
-    return "-" if math.isnan(value) else f"{100 * value:.1f}±{100 * half:.1f}"
-
-
-def _figures(audit: Audit) -> FittedTable:
-    """The named differences and ratios of the first labels and ways of grouping."""
-    views = list(audit.figures)[:MOST_VIEWS]
-    several = len(audit.labels) > 2
-    rows: list[list[Cell]] = []
-    found = list(zip(*(audit.figures[view] for view in views), strict=True))
-    shown = [row for row in found if row[0].label < MOST_LABELS]
-    for row in shown:
-        named = several and row[0].label >= 0
-        label = f", {audit.label_value(row[0].label)}" if named else ""
-        rows.append([f"{row[0].name}{label}", *(f"{gap.value:.3f}" for gap in row)])
-    heads = ["Figure", *(f"by {view}" for view in views)]
-    rest = more_labels(audit, MOST_LABELS) if len(found) > len(shown) else ""
-    return FittedTable("Differences and ratios between groups", heads, rows, rest=rest)
-
-
-def _against_baseline(audit: Audit) -> list[Any]:
-    if audit.baseline is None:
-        return []
-    rows: list[list[Cell]] = [
-        [
-            words.before_and_after(change),
-            short_verdict(change.before.verdict),
-            short_verdict(change.after.verdict),
-        ]
-        for change in audit.changes
-    ]
-    heads = ["before → now", "before", "now"]
-    title = f"Against {audit.baseline_name}"
-    table = _by_measure(audit, title, audit.findings, heads, rows)
-    said = words.all_who_gained(audit.changes)
-    in_people = words.impact(audit)
-    return [table, Text(""), *(Paragraph(sentence) for sentence in (*said, in_people))]
-
-
-def to_markdown(audit: Audit) -> str:
-    """Verdicts, rates per group, changes and how to read them, as a section of a model card."""
-    measures = dict.fromkeys(finding.measure for finding in audit.findings)
-    advices = [(finding, words.advice(finding)) for finding in audit.findings]
-    reading = [words.LEVELS, *(f"{words.title(m)}: {words.convention(m)}" for m in measures)]
-    rates = audit.to_frame("rates")
-    parts = [
-        "## Fairness audit",
-        _card_opening(audit),
-        "### Verdict",
-        _card_verdicts(audit.asked),
-        *([f"### {BESIDE}", _card_verdicts(audit.others)] if audit.others else []),
-        *_bullets([f"{words.heading(finding)}: {said}" for finding, said in advices if said]),
-    ]
-    for name in audit.views:
-        mine = rates[rates["attribute"] == name]
-        parts += [f"### Rates by {escape(name)}", _card_rates(audit, name, mine)]
-    parts += _card_changes(audit)
-    if audit.warnings:
-        parts += ["### Warnings", *_bullets([notice.message for notice in audit.warnings])]
-    parts += ["### How to read these figures", *_bullets([*reading, *words.intervals(audit)])]
+def as_markdown(audit: Audit) -> str:
+    """The sections of an audit as a section of a model card."""
+    parts = ["## Fairness audit"]
+    for place, section in enumerate(audit.sections):
+        said = [escape(sentence) for sentence in section.sentences]
+        if not place:
+            parts.append(f"**{SIGNS[audit.verdict]} {' '.join(said)}**")
+        for block in section.blocks:
+            if block.is_brief or not block.columns:
+                parts += _markdown_block(block)
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_block(block: Block) -> list[str]:
+    parts = [f"### {escape(block.title)}"]
+    if block.columns:
+        rows, more = _few_rows(block)
+        lines = [block.columns, *rows]
+        cells = [[escape(cell) for cell in line] for line in lines]
+        cells.insert(1, ["---"] * len(block.columns))
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
+        parts += [more] if more else []
+    return parts + ["\n".join(f"- {escape(said)}" for said in block.sentences)] * bool(
+        block.sentences
+    )
 
 
 def escape(text: object) -> str:
@@ -302,78 +273,3 @@ def escape(text: object) -> str:
     flat = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     html = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]()#+!|~])", r"\\\1", html)
-
-
-def _card_opening(audit: Audit) -> str:
-    labels = escape(", ".join(map(str, audit.labels)))
-    return (
-        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}** Labels {labels}; "
-        f"{100 * audit.confidence:.4g} % confidence."
-    )
-
-
-def _card_verdicts(findings: Sequence[Finding]) -> str:
-    header = "Measure", "Groups by", "Unfairness", "Judged", "Figure", "Interval", "Fair if"
-    rows = [
-        [
-            words.title(finding.measure),
-            finding.attribute,
-            "-" if finding.tolerance.kind == "ratio" else f"{finding.unfairness:.4f}",
-            words.judged([finding]),
-            f"{finding.judgement.value:.4f}",
-            f"{finding.judgement.low:.4f} to {finding.judgement.high:.4f}",
-            words.limit(finding),
-            words.signed(finding.verdict),
-        ]
-        for finding in findings
-    ]
-    return _card_table([*header, "Verdict"], rows)
-
-
-def _card_rates(audit: Audit, attribute: str, frame: pd.DataFrame) -> str:
-    several, cells = len(audit.labels) > 2, _by_cell(frame)
-    columns = list(dict.fromkeys(zip(frame["rate"], frame["label"], strict=True)))
-    view = audit.views[attribute]
-    sizes = {view.groups.names[g]: view.size[g] for g in view.largest(MOST_GROUPS_ON_CARD)}
-    left_out = len(view.size) - len(sizes)
-    sizes[OVERALL] = view.n_rows
-    header = ["Group", "Rows"]
-    for rate, label in columns:
-        of = f" ({label})" if several and label is not None else ""
-        header.append(f"{rate.replace('_', ' ')}{of}")
-    rows = [
-        [name, f"{int(size):,}", *(_with_ends(cells[(name, *column)]) for column in columns)]
-        for name, size in sizes.items()
-    ]
-    note = f"\n\nThe {left_out} smallest groups are left out here." if left_out else ""
-    return _card_table(header, rows) + note
-
-
-def _with_ends(row: Mapping[Any, Any]) -> str:
-    value, low, high = (100 * row[name] for name in ("value", "low", "high"))
-    return "not defined" if math.isnan(value) else f"{value:.1f} % ({low:.1f} to {high:.1f})"
-
-
-def _card_changes(audit: Audit) -> list[str]:
-    if audit.baseline is None:
-        return []
-    header = ["Measure", "Groups by", "Before → now", "Who gained, who lost"]
-    rows = []
-    for change in audit.changes:
-        named = [words.title(change.after.measure), change.after.attribute]
-        rows.append([*named, words.before_and_after(change), words.who_gained(change)])
-    said = escape(words.impact(audit))
-    return [f"### Against {escape(audit.baseline_name)}", said, _card_table(header, rows)]
-
-
-def _bullets(sentences: Sequence[str]) -> list[str]:
-    return ["\n".join(f"- {escape(sentence)}" for sentence in sentences)] if sentences else []
-
-
-def _card_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [
-        [escape(cell) for cell in header],
-        ["---"] * len(header),
-        *([escape(cell) for cell in row] for row in rows),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -161,17 +161,22 @@ class ThresholdSweep:
                 found.append([measure, attribute, *ends, *(best[name] for name in HOLDING[4:])])
         return pd.DataFrame(found, columns=HOLDING)
 
-    def sentence(self, finding: Finding, *, named: bool = True) -> str:
-        """What to say of a measure: where it holds, and what that costs."""
-        name = f"{words.heading(finding)}: holds" if named else "Holds"
-        own = [
+    def _holding(self, finding: Finding) -> list[dict[Any, Any]]:
+        return [
             row
             for row in self.holding.to_dict(orient="records")
             if (row["measure"], row["attribute"]) == (finding.measure, finding.attribute)
         ]
-        if not own:
-            return f"{name} at no threshold tried."
-        best = max(own, key=lambda row: row["accuracy"])
+
+    def best_holding(self, finding: Finding) -> dict[Any, Any] | None:
+        """The most accurate threshold at which a measure holds; None if it holds at none."""
+        return max(self._holding(finding), key=lambda row: row["accuracy"], default=None)
+
+    def sentence(self, finding: Finding) -> str:
+        """Where a measure holds, and what that costs."""
+        own, best = self._holding(finding), self.best_holding(finding)
+        if best is None:
+            return "Holds at no threshold tried."
         parts = [
             f"{row['from']:.3g}"
             if row["from"] == row["to"]
@@ -180,7 +185,7 @@ class ThresholdSweep:
         ]
         sure = "" if best["verdict"] == FAIR else f" ({best['verdict']})"
         return (
-            f"{name} at thresholds of {words.listed(parts)}; most accurate at "
+            f"Holds at thresholds of {words.listed(parts)}; most accurate at "
             f"{best['threshold']:.3g}, where {100 * best['selection_rate']:.1f} % are selected and "
             f"{100 * best['accuracy']:.1f} % of the predictions are right{sure}."
         )

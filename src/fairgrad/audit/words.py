@@ -1,12 +1,10 @@
-"""All words about measures, verdicts and rates that people read: terminal, model card, report."""
+"""Names and phrases that people read: measures, rates, verdicts, lists of names."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.definitions import DEFINITIONS
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.audit.changes import Change
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Groups
 
@@ -126,47 +123,6 @@ def convention(measure: str) -> str:
     return OWN_MEASURE if bound is None else BOUND
 
 
-def signed(verdict: str) -> str:
-    """A verdict after its sign."""
-    return f"{SIGNS[verdict]} {verdict}"
-
-
-def conclusion(audit: Audit) -> str:
-    """The verdict in one sentence: by what, on whom, how accurate, and what is desirable."""
-    verdict = audit.verdict
-    decisive = [finding for finding in audit.asked if finding.verdict == verdict]
-    names = list(dict.fromkeys(in_the_middle(finding.measure) for finding in decisive))
-    grouped = list(dict.fromkeys(finding.attribute for finding in decisive))
-    of = "" if len(decisive) == len(audit.asked) else f" in {len(decisive)} of {len(audit.asked)}"
-    of += " comparisons" if of else ""
-    by = f"{verdict.capitalize()}{of} by {conjoined(names)}, groups by {conjoined(grouped)}"
-    small = not_judged_people(audit)
-    if small:
-        by += f", for groups of at least {_least(audit)} rows ({small})"
-    worst = max(decisive, key=severity)
-    which = f" of {in_the_middle(worst.measure)}" if len(names) > 1 else ""
-    which += f" by {worst.attribute}" if len(grouped) > 1 else ""
-    return (
-        f"{by}; {judged([worst])} {_with_ends(worst)}{which}, fair is {in_words(worst)}; "
-        f"{accuracies(audit)}{n_of(audit.table.n_rows, 'row')}; {useless(audit)}"
-        f"{desirable_value(audit)}."
-    )
-
-
-def useless(audit: Audit) -> str:
-    """If one label for everybody would do as well: equal for all groups, and of no use to any."""
-    rows, labels = audit.table.mass.sum(axis=0), audit.table.groups.labels
-    predicted, truth = rows.sum(axis=0), rows.sum(axis=1)
-    if (predicted > 0).sum() == 1:
-        return f"of no use, as every row is predicted {labels[predicted.argmax()]}; "
-    if not audit.has_labels:
-        return ""
-    share, most = truth.max() / truth.sum(), labels[truth.argmax()]
-    if audit.accuracy <= share:
-        return f"predicting {most} for everybody would be right in {100 * share:.1f} %; "
-    return ""
-
-
 def in_the_middle(measure: str) -> str:
     """A measure's name within a sentence: without a capital."""
     name = title(measure)
@@ -181,54 +137,11 @@ def severity(finding: Finding) -> float:
     return limit.value - value if limit.kind == "ratio" else value - limit.value
 
 
-def _with_ends(finding: Finding) -> str:
-    value, low, high, _ = finding.judgement
-    return "not defined" if math.isnan(value) else f"{value:.3f} ({low:.3f} to {high:.3f})"
-
-
 def in_words(finding: Finding) -> str:
     """What is still fair, in words."""
     kind, value = finding.tolerance.kind, finding.tolerance.value
     most, least = f"at most {value:.3g}", f"at least {value:.3g}"
     return {"level": most, "ratio": least, "bounds": "what lies within its own bounds"}[kind]
-
-
-def accuracies(audit: Audit) -> str:
-    """The accuracy, and that of the baseline, on ...; without true labels nothing of the kind."""
-    if not audit.has_labels:
-        return "no true labels, "
-    said = f"accuracy {100 * audit.accuracy:.1f} %"
-    if audit.baseline is None:
-        return f"{said} on "
-    return f"{said} ({audit.baseline_name} {100 * audit.baseline.accuracy:.1f} %) on "
-
-
-def desirable_value(audit: Audit) -> str:
-    """Which value of the target is desirable."""
-    target = in_sentence(audit.target)
-    return (
-        f"desirable {target}: {desirable(audit)}"
-        if audit.desirable
-        else (f"no value of {target} is named desirable")
-    )
-
-
-def not_judged_people(audit: Audit) -> str:
-    """How many people are in groups too small to judge, by way of grouping; empty if none are."""
-    views = dict.fromkeys(f.attribute for f in audit.asked if f.attribute in audit.views)
-    people = {view: int(audit.views[view].size[~audit.judged(view)].sum()) for view in views}
-    found = {view: n for view, n in people.items() if n}
-    if not found:
-        return ""
-    if len(views) == 1:
-        return f"{people_of(*found.values())} not judged"
-    parts = [f"{people_of(n)} by {view}" for view, n in found.items()]
-    return f"not judged: {conjoined(parts)}"
-
-
-def _least(audit: Audit) -> str:
-    views = dict.fromkeys(f.attribute for f in audit.asked if f.attribute in audit.views)
-    return conjoined(list(dict.fromkeys(f"{audit.least_rows(view):,}" for view in views)))
 
 
 def n_of(number: int, noun: str) -> str:
@@ -246,13 +159,6 @@ def conjoined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def counted(findings: Sequence[Finding]) -> str:
-    """How many comparisons have which verdict."""
-    verdicts = [finding.verdict for finding in findings]
-    parts = [f"{verdicts.count(word)} {word}" for word in SIGNS if word in verdicts]
-    return f"Of {n_of(len(verdicts), 'comparison')}: {', '.join(parts)}."
-
-
 def intervals(audit: Audit) -> list[str]:
     """How the intervals are to be read."""
     level = f"{100 * audit.confidence:.4g} % confidence"
@@ -266,23 +172,12 @@ def intervals(audit: Audit) -> list[str]:
     ]
 
 
-def desirable(audit: Audit) -> str:
-    """The labels taken as desirable."""
-    return ", ".join(str(label) for label in audit.desirable) or "none named"
-
-
 def short_names(groups: Groups) -> list[str]:
     """Groups by their values alone, where the attributes are named above."""
     return [
         ", ".join(str(values[code]) for values, code in zip(groups.values, codes, strict=True))
         for codes in groups.codes
     ]
-
-
-def extreme(found: tuple[str, float]) -> str:
-    """The best or worst off cell with its level."""
-    name, level = found
-    return f"{in_sentence(name)} ({level:+.3f})" if name else "not defined"
 
 
 def judged(findings: Iterable[Finding]) -> str:
@@ -316,97 +211,6 @@ def advice(finding: Finding) -> str:
     return (
         f"About {said} more would settle it four times out of five, if the rates are as observed."
     )
-
-
-def figure(finding: Finding) -> tuple[str, float]:
-    """The figure that tells one model from another: mean |F|, or the ratio that is judged."""
-    if finding.tolerance.kind == "ratio":
-        return "ratio", finding.judgement.value
-    return "mean |F|", finding.unfairness
-
-
-def before_and_after(change: Change) -> str:
-    """That figure of both models."""
-    (name, before), (_, after) = figure(change.before), figure(change.after)
-    return f"{name} {before:.3f} → {after:.3f}"
-
-
-def who_gained(change: Change) -> str:
-    """Who has a better, a worse, or a partly better and worse rate than under the baseline.
-
-    Only what the intervals of the changes say for sure.
-    """
-    rate = change.after.comparison.rate
-    if not change.after.comparison.good.any():
-        return "No label is named desirable, so a higher selection rate is neither gain nor loss."
-    named = {
-        "Gained": change.gained(),
-        "Lost": change.lost(),
-        "Gained for one label, lost for another": change.mixed(),
-    }
-    said = [f"{word} ({rate}): {listed(names, most=8)}." for word, names in named.items() if names]
-    return " ".join(said) or f"No group's {rate} surely changed."
-
-
-def all_who_gained(changes: Sequence[Change]) -> list[str]:
-    """Who gained and who lost by each measure; those without a sure change in one sentence."""
-    sure = [change for change in changes if change.direction.any()]
-    said = [f"{heading(change.after)}: {who_gained(change)}" for change in sure]
-    rest = len(changes) - len(sure)
-    if rest:
-        which = "the other" if sure else "the"
-        said.append(f"By {which} {n_of(rest, 'comparison')} no group surely gained or lost.")
-    return list(dict.fromkeys(said))
-
-
-def in_people(change: Change, most: int = 6) -> list[str]:
-    """Who surely gained or lost, in people: the largest first."""
-    comparison, names = change.after.comparison, change.after.table.groups.names
-    groups = change.after.table.groups
-    moved = change.moves.of_cells(comparison, people=True)
-    n_groups = len(names)
-    found = []
-    for k in np.flatnonzero(change.direction).tolist():
-        row, g = k // n_groups, comparison.cell_group[k]
-        own_label = comparison.cell_label
-        net = int(moved[0, k] - moved[1, k])
-        if net:
-            by_label = len(comparison.cell_group) > n_groups
-            label = comparison.only_label if comparison.only_label >= 0 else row if by_label else -1
-            label = label if own_label is None else int(own_label[k])
-            said = _in_people(comparison.rate, net, groups.label_name, groups.labels, label)
-            found.append((abs(net), f"{in_sentence(names[g])}: {said}"))
-    shown = [said for _, said in sorted(found, key=lambda one: -one[0])]
-    rest = len(shown) - most
-    return shown if rest <= 0 else [*shown[:most], f"{rest} more"]
-
-
-def _in_people(rate: str, net: int, target: str, labels: Any, label: int) -> str:
-    more = f"{abs(net):,} {'more' if net > 0 else 'fewer'}"
-    are = "is" if abs(net) == 1 else "are"
-    if rate in {"selection rate", "prediction rate", "false positive rate"}:
-        named = "as a desirable label" if label < 0 else labels[label]
-        return f"{more} {are} predicted {named}"
-    if rate == "error rate":
-        return f"{more} {are} predicted wrongly"
-    if label < 0:
-        return f"{more} {are} predicted rightly"
-    of = f"of those whose {target} is {labels[label]}"
-    return f"{more} {of} {are} predicted {labels[label]}"
-
-
-def impact(audit: Audit) -> str:
-    """Who gained and who lost by the measures asked for, in people, in one sentence."""
-    changes = [change for change in audit.changes if change.after.is_asked]
-    if not changes:
-        return ""
-    parts = list(dict.fromkeys(part for change in changes for part in in_people(change, most=4)))
-    against = f"Compared with {audit.baseline_name}"
-    if not parts:
-        return f"{against}, no group surely gained or lost."
-    shown = parts[:6]
-    more = f"; and {len(parts) - 6} more below" if len(parts) > 6 else ""
-    return f"{against}: {'; '.join(shown)}{more}."
 
 
 def _rounded_up(number: int) -> int:

@@ -128,12 +128,8 @@ def _quoted(text: str) -> str:
 def _opening(outcome: AuditedModel, table: str) -> str:
     audit = outcome.audit
     measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
-    said = [
-        f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
-        f"**{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**",
-        escape(words.impact(audit)),
-    ]
-    return " ".join(part for part in said if part)
+    trained = f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}."
+    return f"{trained} **{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**"
 
 
 def _certified(outcome: AuditedModel) -> list[str]:

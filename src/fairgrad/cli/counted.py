@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit.counted import RowCounts
+from fairgrad.audit.counts import RowCounts
 from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
 from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people

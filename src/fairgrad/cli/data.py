@@ -24,7 +24,7 @@ def data() -> None:
 def list_all(as_json: bool) -> int:
     """List the data sets, their licences, and where a copy of each is."""
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.audit.layout import FittedTable  # noqa: PLC0415 - as above
+    from fairgrad.audit.text import FittedTable  # noqa: PLC0415 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
     entries = datasets.overview()

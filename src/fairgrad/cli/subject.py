@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit, AuditOverTime, period_starts
-from fairgrad.audit.counted import RowCounts
+from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, n_of
 from fairgrad.cli.request import (
     audit_tolerance,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from fairgrad.audit import words
-from fairgrad.audit.layout import FittedTable, Paragraph
-from fairgrad.audit.text import (
-    BESIDE,
-    MOST_LABELS,
-    group_table,
-    more_labels,
-    short_verdict,
-    shown_groups,
-    verdict_line,
-)
-from fairgrad.audit.words import OVERALL, printable
+from fairgrad.audit.text import FittedTable, Paragraph
+from fairgrad.audit.words import printable
 from fairgrad.cli.provenance import audit_values
 
 if TYPE_CHECKING:
@@ -30,18 +19,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, Finding
-    from fairgrad.audit.layout import Cell
+    from fairgrad.audit.text import Cell
     from fairgrad.cli.outcome import AuditedModel
 
 WIDTH = 80
 FIGURES = ("accuracy", "unfairness")
-RATES = {
-    "selection_rate": "selected",
-    "true_positive_rate": "TPR",
-    "false_positive_rate": "FPR",
-    "accuracy": "accuracy",
-}
 
 
 def screen() -> Console:
@@ -86,40 +68,6 @@ def notes(sentences: Iterable[str]) -> None:
         console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
-def gains_table(audit: Audit) -> FittedTable:
-    """Rates of every group under the plain model and now, in %."""
-    view = " x ".join(audit.attributes)
-    changes = audit.to_frame("changes")
-    rows = changes[changes["attribute"] == view].to_dict(orient="records")
-    cells = {(row["group"], row["rate"], row["label"]): _arrow(row) for row in rows}
-    columns = _rate_columns(audit)
-
-    def line(shown: str, group: str, size: float) -> list[Cell]:
-        return [shown, f"{int(size):,}", *(cells[group, rate, label] for rate, label in columns)]
-
-    return group_table(
-        f"Who gained what by {view}: plain model → fair model, in %",
-        ["Group", "rows", *columns.values()],
-        audit,
-        view,
-        [line(*group) for group in shown_groups(audit, view)],
-        line(OVERALL, OVERALL, audit.views[view].n_rows),
-        more_labels(audit, MOST_LABELS) if len(audit.labels) > 2 else "",
-    )
-
-
-def verdict_table(title: str, audit: Audit, *, asked: bool) -> FittedTable:
-    """What the measures asked for, or the others, say of the plain and the fair model."""
-    audits = {"plain": audit.baseline, "fair": audit} if audit.baseline else {"fair": audit}
-    heads = [heading for name in audits for heading in (name, "")]
-    lines: list[Sequence[Cell]] = []
-    for findings in zip(*(one.findings for one in audits.values()), strict=True):
-        if findings[0].is_asked == asked:
-            cells = [cell for finding in findings for cell in _verdict_cells(finding)]
-            lines.append([words.title(findings[0].measure), findings[0].attribute, *cells])
-    return FittedTable(title, ["Measure", "Groups by", *heads], lines, texts=2)
-
-
 def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
     """The models of a frontier; which is chosen, and which others dominate."""
     figures = [*FIGURES, "cost"] if "validation_cost" in points else list(FIGURES)
@@ -153,32 +101,14 @@ def cost_sentence(costs: dict[str, float]) -> str:
 
 
 def show_outcome(outcome: AuditedModel) -> None:
-    """Prints the verdict, who gained what, how unfair the model is, and the verdict again."""
-    console, audit = screen(), outcome.audit
+    """Prints what is wrong with the model, the certificate, what it costs, and its audit."""
     notes(outcome.notes)
-    console.print(verdict_line(audit))
     for fault in outcome.faults:
         say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
+    screen().print(outcome.audit)
     if outcome.mean_costs:
         say_paragraph(cost_sentence(outcome.mean_costs))
-    if audit.baseline is not None:
-        say_paragraph(words.impact(audit))
-        console.print(gains_table(audit))
-    figures = list(dict.fromkeys(words.figure(finding)[0] for finding in audit.asked))
-    title = f"Verdict, with the {words.conjoined(figures)}"
-    console.print(verdict_table(title, audit, asked=True))
-    if audit.others:
-        console.print(verdict_table(BESIDE, audit, asked=False))
-    console.print(Text(""))
-    for change in audit.changes:
-        if change.after.is_asked and change.direction.any():
-            say_paragraph(f"{words.heading(change.after)}: {words.who_gained(change)}")
-    for notice in audit.warnings:
-        say_paragraph(f"! {notice.message}", style="yellow")
-    console.print(Text(""))
-    console.print(verdict_line(audit))
-    _say_certified(outcome)
 
 
 def _say_certified(outcome: AuditedModel) -> None:
@@ -216,30 +146,3 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "faults": list(outcome.faults),
         "audit": audit_values(audit, outcome.source),
     }
-
-
-def _verdict_cells(finding: Finding) -> tuple[str, Text]:
-    name, value = words.figure(finding)
-    own = "" if name == "mean |F|" else f" {name}"
-    return f"{value:.3f}{own}", short_verdict(finding.verdict)
-
-
-def _rate_columns(audit: Audit) -> dict[tuple[str, Any], str]:
-    """Of two labels the rates of the desirable one; of more the accuracy and the recalls."""
-    labels = [audit.label_value(index) for index in audit.shown_labels]
-    if len(labels) == 1:
-        return {(rate, None if rate == "accuracy" else labels[0]): RATES[rate] for rate in RATES}
-    shown = labels[:MOST_LABELS]
-    recalls = {("true_positive_rate", label): f"recall {label}" for label in shown}
-    return {("accuracy", None): "accuracy", **recalls}
-
-
-def _arrow(row: dict[Any, Any]) -> str:
-    if math.isnan(row["change"]):
-        return "-"
-    return f"{_percent(row['before'])}→{_percent(row['after'])}"
-
-
-def _percent(share: float) -> str:
-    """In %, with one digit but for 100, which has no room for it."""
-    return "100" if share > 0.9995 else f"{100 * share:.1f}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairgrad.frontier.frontier import Frontier
     from fairgrad.frontier.models import FrontierRows
     from fairgrad.groups import Floats
-    from fairgrad.report.frontier import FrontierData
+    from fairgrad.report.models import FrontierData
     from fairgrad.usefulness import ModelFigures, Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
@@ -251,7 +251,7 @@ def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) 
 
 def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData:
     """The points on some rows, the rates of their groups, and what readers should know."""
-    from fairgrad.report.frontier import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
+    from fairgrad.report.models import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
 
     own = _points(frontier.points_, on)
     audits = list(frontier.audits_[on])

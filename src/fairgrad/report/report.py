@@ -1,51 +1,46 @@
-"""The report: an audit, and what led to it, as one page to hand on."""
+"""The report: an audit, and what led to it, as one self-contained page to hand on.
+
+The page needs nothing else and lets nothing else in: it loads no file, sends no request, and runs
+only its own two scripts.
+"""
 
 from __future__ import annotations
 
-import math
+import base64
+import hashlib
+import json
+from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import altair as alt
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import fairgrad
-from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, further, tables, words
-from fairgrad.audit.impact import IMPACT_HEADS, impact_cells
-from fairgrad.audit.intervals import impact_ratios
-from fairgrad.audit.over_time import EACH
-from fairgrad.audit.text import BESIDE
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
+from fairgrad.audit.sections import DETAILS, METHOD, Block, Section
+from fairgrad.datasets.places import cache_folder
 from fairgrad.files import write_whole
-from fairgrad.report.audit_figures import (
-    MANY_GROUPS,
-    MOST_GROUPS,
-    change_figures,
-    level_figure,
-    rate_figures,
-)
-from fairgrad.report.figure import FORMATS, number, percent, save_figures
-from fairgrad.report.frontier import as_frontier, frontier_figures
-from fairgrad.report.history import as_history, history_figures
-from fairgrad.report.over_time import over_time_figures
-from fairgrad.report.page import render
-from fairgrad.report.score_figures import score_figures, threshold_figures
+from fairgrad.report import charts
+from fairgrad.report.figure import CONFIG, DARK, FORMATS, LIGHT, save_figures, vl_convert_module
+from fairgrad.report.models import as_frontier, as_history, frontier_figures, history_figures
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    import pandas as pd
-
-    from fairgrad.audit import Audit, AuditOverTime, Certificate, Finding
-    from fairgrad.audit.counts import CountTable
-    from fairgrad.groups import Floats
+    from fairgrad.audit import Audit, AuditOverTime, Certificate
     from fairgrad.report.figure import ReportFigure
 
-MOST_SIDES = 40
-MOST_CELLS = 4_000
-"""So many cells of a confusion table are on the page, those of the largest groups."""
 CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
+NOTICE = (
+    "/*! Contains Vega, Vega-Lite and Vega-Embed, copyright University of Washington Interactive "
+    "Data Lab and contributors, used under the BSD-3-Clause licence (github.com/vega). They come "
+    "without any warranty. */\n"
+)
 
 
 class Report:
@@ -68,8 +63,8 @@ class Report:
     Example:
         >>> from fairgrad.audit import Audit
         >>> report = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20))
-        >>> [figure.title for figure in report.figures[:2]]  # doctest: +NORMALIZE_WHITESPACE
-        ['Demographic parity by sensitive_features', 'Equalized odds by sensitive_features']
+        >>> report.figures[0].title
+        'Predicted 1, by sensitive_features'
     """
 
     def __init__(
@@ -93,64 +88,92 @@ class Report:
         self.history = None if history is None else as_history(history)
 
     @cached_property
-    def _by_section(self) -> dict[str, list[ReportFigure]]:
-        audit = self.audit
-        figures = {"levels": [level_figure(audit, i) for i in range(len(audit.findings))]}
-        figures |= {f"rates {view}": rate_figures(audit, view) for view in audit.views}
-        if audit.scores:
-            figures |= {f"scores {view}": score_figures(audit, view) for view in audit.views}
-            figures["thresholds"] = threshold_figures(audit)
-        if audit.baseline is not None:
-            figures |= {f"changes {view}": change_figures(audit, view) for view in audit.views}
+    def sections(self) -> tuple[Section, ...]:
+        """The audit's sections, with what the report knows beside the audit."""
+        found = {section.key: section for section in self.audit.sections}
+        details: list[Block] = []
         if self.over is not None:
-            figures["over_time"] = over_time_figures(self.over)
-        if self.frontier is not None:
-            figures["frontier"] = frontier_figures(self.frontier)
+            blocks = self.over.blocks()
+            details += [blocks[0]._replace(chart="over_time"), *blocks[1:]]
         if self.history is not None:
-            figures["history"] = history_figures(self.history)
+            details.append(Block("How training went", chart="history"))
+        if details:
+            before = found.get(DETAILS, Section(DETAILS, "")).blocks
+            found[DETAILS] = Section(DETAILS, "More detail", (), (*before, *details))
+        if self.asked:
+            rows = tuple(self.asked.items())
+            block = Block("What was asked", ("option", "value"), rows, texts=2)
+            method = found.pop(METHOD)
+            found[METHOD] = method._replace(blocks=(block, *method.blocks))
+        return tuple(found.values())
+
+    @cached_property
+    def _drawn(self) -> dict[tuple[str, str | int], list[ReportFigure]]:
+        """The charts of each block that names some, by the kind of chart and what it is about."""
+        found: dict[tuple[str, str | int], list[ReportFigure]] = {}
+        if self.frontier is not None:
+            found["frontier", ""] = frontier_figures(self.frontier)
+        for section in self.sections:
+            for block in section.blocks:
+                if block.chart:
+                    found[block.chart, block.about] = self._draw(block)
+        return found
+
+    def _draw(self, block: Block) -> list[ReportFigure]:
+        draw: dict[str, Any] = {
+            "compared": lambda place: [charts.compared_figure(self.audit, place)],
+            "levels": lambda place: [charts.level_figure(self.audit, place)],
+            "rates": lambda view: charts.rate_figures(self.audit, view),
+            "scores": lambda view: charts.score_figures(self.audit, view),
+            "thresholds": lambda _: charts.threshold_figures(self.audit),
+            "over_time": lambda _: charts.over_time_figures(self.over),  # type: ignore[arg-type]
+            "history": lambda _: history_figures(self.history),
+        }
+        figures: list[ReportFigure] = draw[block.chart](block.about)
         return figures
 
     @property
     def figures(self) -> list[ReportFigure]:
         """All charts, in the order of the page."""
-        return [figure for part in self._by_section.values() for figure in part]
+        return [figure for figures in self._drawn.values() for figure in figures]
 
     def html(self) -> str:
-        """The page."""
-        audit = self.audit
-        context = {
-            "title": self.title,
-            "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            "version": fairgrad.__version__,
-            "asked": self.asked,
-            "facts": _facts(audit),
-            "audit": audit,
-            "certificate": self.certificate,
-            "faults": self.faults,
-            "impact": _impact(audit),
-            "sides": _sides(audit),
-            "most_sides": MOST_SIDES,
-            "measures": dict.fromkeys(finding.measure for finding in audit.findings),
-            "groups": _groups(audit),
-            "ratios": _ratios(audit),
-            "ratio_heads": [head.lower() for head in IMPACT_HEADS],
-            "named": _named_figures(audit),
-            "confusion": _confusion(audit),
-            "score_gaps": _score_gaps(audit),
-            "subgroups": _subgroups(audit),
-            "about": further.ABOUT,
-            "frontier": self.frontier,
-            "over": self.over,
-            "over_note": EACH,
-            "figures": self._by_section,
-            "most_groups": MOST_GROUPS,
-            "classes": CLASSES,
-            "words": words,
-            "number": number,
-            "gauge": _gauge,
-            "beside": BESIDE,
-        }
-        return render(context, self.figures)
+        """The page.
+
+        Every text is escaped by the template, the charts' data stand in a block that the browser
+        does not run, and a content security policy allows exactly the two scripts of this page and
+        no request at all: whatever a file's column names hold, they stay text.
+        """
+        scripts = [vega_bundle(), _asset("report.js")]
+        environment = Environment(
+            loader=PackageLoader("fairgrad.report"), autoescape=True, undefined=StrictUndefined
+        )
+        light, dark = (
+            f":root{{{''.join(f'--{name}:{value};' for name, value in colours.items())}}}"
+            for colours in (LIGHT, DARK)
+        )
+        dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
+        specs = {figure.id: figure.spec() for figure in self.figures}
+        page = environment.get_template("report.html.j2").render(
+            title=self.title,
+            made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            version=fairgrad.__version__,
+            audit=self.audit,
+            summary=self.sections[0],
+            rest=self.sections[1:],
+            certificate=self.certificate,
+            faults=self.faults,
+            frontier=self.frontier,
+            figures=self._drawn,
+            classes=CLASSES,
+            signs=words.SIGNS,
+            policy=content_security_policy(scripts),
+            style=f"{light}{dark}{_asset('report.css')}",
+            scripts=scripts,
+            charts=json_for_html({"config": CONFIG, "specs": specs}),
+        )
+        # A lone surrogate in a name could not be written to a file.
+        return page.encode(errors="replace").decode()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the page, whole or not at all; gives its path."""
@@ -164,224 +187,49 @@ class Report:
         return save_figures(self.figures, folder, formats)
 
 
-def _gauge(finding: Finding) -> dict[str, float] | None:
-    """Where interval, figure and limit stand on a line, in percent of its length."""
-    judgement, limit = finding.judgement, finding.tolerance
-    if limit.kind == "bounds" or judgement.value != judgement.value:
-        return None
-    end = 1.0 if limit.kind == "ratio" else max(judgement.high, limit.value) * 1.15 or 1.0
-    place = {"value": judgement.value, "low": judgement.low, "high": judgement.high}
-    gauge = {key: 100 * min(max(value / end, 0.0), 1.0) for key, value in place.items()}
-    gauge["limit"] = 100 * limit.value / end
-    return gauge | {"width": max(gauge["high"] - gauge["low"], 0.5), "ratio": limit.kind == "ratio"}
+def json_for_html(value: Any) -> str:
+    """JSON that cannot end the script element it stands in, nor open a comment in it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _facts(audit: Audit) -> dict[str, str]:
-    return {
-        "Rows": f"{audit.table.n_rows:,}",
-        "Labels": ", ".join(str(label) for label in audit.labels),
-        "Desirable label": words.desirable(audit),
-        "Sensitive attributes": ", ".join(audit.attributes),
-        "Confidence": f"{100 * audit.confidence:.4g} %",
-        "Sample weights": "yes, intervals are approximate" if audit.is_weighted else "none",
-        "Least rows of a group to be judged": f"{audit.min_group:g}",
-        "Compared with": audit.baseline_name if audit.baseline is not None else "nothing",
-    }
+def content_security_policy(scripts: list[str]) -> str:
+    """Only these scripts may run; nothing may be loaded or sent."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()) for script in scripts)
+    hashes = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
-def _impact(audit: Audit) -> dict[str, dict[str, Any]]:
-    """By way of grouping: what happens to the people of every group, before and now."""
-    changes = audit.to_frame("changes") if audit.baseline is not None else None
-    frames = {"after": audit.to_frame("rates")}
-    found = {}
-    for name, view in audit.views.items():
-        judged, ratios = audit.judged(name), _impact_ratios(audit, name)
-        rates = _cells(frames["after"], name, "value")
-        was = {} if changes is None else _cells(changes, name, "before")
-        moved = {} if changes is None else _cells(changes, name, "moved")
-        shorts = [*words.short_names(view.groups), words.OVERALL]
-        names = [*view.groups.names, words.OVERALL]
-        sizes = [*view.size, view.n_rows]
-        columns, rows = _impact_columns(audit, ratios is not None), []
-        for place, (short, group, size) in enumerate(zip(shorts, names, sizes, strict=True)):
-            is_group = place < len(judged)
-            cells = [f"{int(size):,}"]
-            for rate, label, _ in columns[1:]:
-                if rate == "impact":
-                    shown = ratios is not None and is_group and judged[place]
-                    cells.append(number(ratios[place], 2) if shown else "")
-                else:
-                    key = (group, rate, label)
-                    cells.append(_in_rates(rates[key], was.get(key), moved.get(key)))
-            is_small = is_group and not judged[place]
-            rows.append({"name": short, "cells": cells, "small": is_small, "all": not is_group})
-        ordered = [rows[place] for place in _by_size(view)] + rows[-1:]
-        found[name] = {"columns": [title for _, _, title in columns], "rows": ordered}
-    return found
+@lru_cache(maxsize=1)
+def vega_bundle() -> str:
+    """The JavaScript that draws charts; afterwards ``window.vegaEmbed`` is there.
 
-
-def _sides(audit: Audit) -> list[list[str]]:
-    """Who changes sides, the most people first."""
-    return [
-        [row["group"], f"{row['from']} → {row['to']}", tables.side(row), f"{row['rows']:,}"]
-        for row in audit.to_frame("sides").to_dict(orient="records")
-    ]
-
-
-def _impact_columns(audit: Audit, has_ratio: bool) -> list[tuple[str, Any, str]]:
-    """Rates to show of every group: of two labels those of the desirable one."""
-    columns: list[tuple[str, Any, str]] = [("rows", None, "people")]
-    if len(audit.desirable) == 1:
-        label = audit.desirable[0]
-        columns.append(("selection_rate", label, f"predicted {label}"))
-        if has_ratio:
-            columns.append(("impact", label, "ratio to the most selected"))
-        columns.append(("true_positive_rate", label, f"of those who are {label}"))
-        if len(audit.labels) == 2:
-            columns.append(("false_positive_rate", label, "of those who are not"))
-    columns.append(("accuracy", None, "predicted rightly"))
-    known = {"rows", "impact", *audit.table.rates}
-    return [column for column in columns if column[0] in known]
-
-
-def _impact_ratios(audit: Audit, view: str) -> Floats | None:
-    """(G,) the impact ratios of all groups; None if none is defined."""
-    if len(audit.desirable) != 1:
-        return None
-    label = audit.labels.index(audit.desirable[0])
-    rates = audit.views[view].rates["selection_rate"].row(label).value
-    ratios = impact_ratios(rates, audit.judged(view))
-    return None if np.isnan(ratios).all() else ratios
-
-
-def _cells(frame: pd.DataFrame, view: str, column: str) -> dict[tuple[Any, ...], Any]:
-    own = frame[frame["attribute"] == view].to_dict(orient="records")
-    keys = [(row["group"], row["rate"], row["label"]) for row in own]
-    if column == "moved":
-        values = [(row["up"] - row["down"], row["low"] > 0 or row["high"] < 0) for row in own]
+    vl-convert bundles it from the very versions of Vega that Altair's charts are made for. That
+    takes seconds, so the bundle is kept in the user's cache folder, by these versions.
+    """
+    vl_convert = vl_convert_module("Reports")
+    wanted = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    if wanted not in vl_convert.get_vegalite_versions():
+        wanted = max(vl_convert.get_vegalite_versions(), key=_numbers)  # it reads older charts
+    kept = cache_folder() / f"vega-lite-{wanted}-vl-convert-{vl_convert.__version__}.js"
+    if kept.is_file():
+        bundle = kept.read_text(encoding="utf-8")
     else:
-        values = [row[column] for row in own]
-    return dict(zip(keys, values, strict=True))
+        bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=wanted)
+        with suppress(OSError):  # a folder that cannot be written to costs time only
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, bundle)
+    if "</script" in bundle.lower():
+        raise RuntimeError("The JavaScript bundle cannot stand in a page: it closes its own tag.")
+    return NOTICE + bundle
 
 
-def _in_rates(now: float, before: float | None, moved: tuple[float, bool] | None) -> str:
-    """A rate before and now, and by how many people it changed; sure changes have a star."""
-    if before is None or moved is None or math.isnan(now):
-        return percent(now)
-    net, is_sure = moved
-    star = " *" if is_sure else ""
-    return f"{100 * before:.1f} → {percent(now)} ({f'{int(net):+,}' if net else '0'}{star})"
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
-def _by_size(view: CountTable) -> list[int]:
-    """The groups in the order of the page's tables: many ones with the largest first."""
-    n_groups = len(view.size)
-    return view.largest(n_groups) if n_groups > MANY_GROUPS else list(range(n_groups))
-
-
-def _groups(audit: Audit) -> dict[str, list[dict[Any, Any]]]:
-    """By way of grouping: every group's name, rows and share."""
-    frame = audit.to_frame("groups")
-    found = {}
-    for name, view in audit.views.items():
-        rows = frame[frame["attribute"] == name].to_dict(orient="records")
-        shorts = words.short_names(view.groups)
-        found[name] = [
-            {**rows[place], "name": shorts[place], "said": percent(rows[place]["share"])}
-            for place in _by_size(view)
-        ]
-    return found
-
-
-def _ratios(audit: Audit) -> dict[str, list[list[Any]]]:
-    """By way of grouping: the rows of the impact table, if the audit has one."""
-    if audit.impact_table is None:
-        return {}
-    found: dict[str, list[list[Any]]] = {}
-    for row in audit.impact_table.frame.to_dict(orient="records"):
-        found.setdefault(row["attribute"], []).append(impact_cells(row))
-    return found
-
-
-def _named_figures(audit: Audit) -> dict[str, Any]:
-    """One row per figure, one column per way of grouping, and what the figure is."""
-    several = len(audit.labels) > 2
-    rows: dict[tuple[str, str], list[str]] = {}
-    for gaps in audit.figures.values():
-        for gap in gaps:
-            label = f" ({audit.label_value(gap.label)})" if several and gap.label >= 0 else ""
-            value, low, high = (number(figure, 3) for figure in gap[2:])
-            rows.setdefault((gap.name, label), []).append(f"{value} ({low} to {high})")
-    return {
-        "columns": ["figure", *(f"by {view}" for view in audit.views), "what it is"],
-        "rows": [
-            [f"{name}{label}", *cells, words.FIGURES[name]] for (name, label), cells in rows.items()
-        ],
-    }
-
-
-def _confusion(audit: Audit) -> dict[str, dict[str, Any]]:
-    """By way of grouping: of the rows of every group and true label, how many get which label."""
-    found = {}
-    labels = [str(label) for label in audit.labels]
-    n_labels = len(labels)
-    for name, view in audit.views.items() if audit.has_labels else ():
-        order = view.largest(max(MOST_CELLS // n_labels**2, 1))
-        shorts = words.short_names(view.groups)
-        together = view.together()
-        blocks = [(shorts[g], view.rows[g], view.mass[g]) for g in order]
-        blocks.append((words.OVERALL, together.rows[0], together.mass[0]))
-        rows = []
-        for number_of, (short, counts, mass) in enumerate(blocks):
-            is_all = number_of == len(order)
-            total = mass.sum(axis=1, keepdims=True)
-            share = mass / np.where(total > 0, total, np.nan)
-            for place, label in enumerate(labels):
-                cells = [
-                    {
-                        "rows": f"{int(n):,}",
-                        "share": "-" if math.isnan(part) else percent(part),
-                        "shade": 0 if math.isnan(part) else round(40 * float(part)),
-                        "right": place == column,
-                    }
-                    for column, (n, part) in enumerate(
-                        zip(counts[place], share[place], strict=True)
-                    )
-                ]
-                key = {"group": short, "true": label, "first": place == 0, "all": is_all}
-                rows.append({**key, "cells": cells})
-        found[name] = {"rows": rows, "left_out": len(view.size) - len(order)}
-    return found
-
-
-def _score_gaps(audit: Audit) -> list[list[str]]:
-    names = {
-        "auc_difference": "AUC, largest less smallest",
-        "calibration_gap_difference": "calibration gap, largest less smallest",
-    }
-    several = len(audit.scores) > 1
-    return [
-        [
-            names[row["figure"]] + (f" ({row['label']})" if several else ""),
-            row["attribute"],
-            *(number(row[end], 3) for end in ("value", "low", "high")),
-        ]
-        for row in audit.to_frame("score_gaps").to_dict(orient="records")
-    ]
-
-
-def _subgroups(audit: Audit) -> list[dict[str, Any]]:
-    """The subgroups to look at, as text."""
-    if audit.subgroups is None:
-        return []
-    return [
-        {
-            "name": one.name,
-            "rate": further.rate_name(one),
-            "rows": f"{one.rows:,}",
-            "values": f"{percent(one.rate)} against {percent(one.overall)}",
-            "gap": f"{number(one.gap, 3)} ({number(one.low, 3)} to {number(one.high, 3)})",
-            "confirmed": one.is_confirmed,
-        }
-        for one in audit.subgroups.subgroups
-    ]
+def _asset(name: str) -> str:
+    return (resources.files("fairgrad.report") / "templates" / name).read_text(encoding="utf-8")

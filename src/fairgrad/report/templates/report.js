@@ -15,6 +15,14 @@
     views[id] = result.view;
   };
 
+  // A chart fills its place, so one in a closed part of the page is drawn when that is opened.
+  const isShown = (id) => !document.getElementById(id).closest("details:not([open])");
+  const drawWhenOpened = (part) => part.addEventListener("toggle", () => {
+    for (const place of part.querySelectorAll(".plot")) {
+      if (!views[place.id] && isShown(place.id)) draw(place.id);
+    }
+  });
+
   const show = (point) => {
     const list = document.getElementById("point");
     list.value = String(point);
@@ -115,7 +123,8 @@
   const say = (state) => {
     document.documentElement.dataset.charts = state;
   };
-  Promise.all(Object.keys(specs).map(draw))
+  document.querySelectorAll("details.more").forEach(drawWhenOpened);
+  Promise.all(Object.keys(specs).filter(isShown).map(draw))
     .then(connect)
     .then(() => say("ready"))
     .catch((error) => {

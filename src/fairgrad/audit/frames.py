@@ -1,31 +1,27 @@
-"""An audit as data frames, one row per figure, and as JSON."""
+"""An audit as data frames, one row per figure."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-import fairgrad
 from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
-from fairgrad.audit.counted import how_many
-from fairgrad.audit.intervals import Proportion, clopper_pearson
+from fairgrad.audit.counts import how_many
+from fairgrad.audit.intervals import Proportion
 from fairgrad.audit.notices import TINY
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Moves
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
-
-SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 1
 
 
 def verdicts_frame(audit: Audit) -> pd.DataFrame:
@@ -126,15 +122,6 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     frame["rows"] = how_many(audit.rows, changed).astype(np.int64)
     counted = frame.groupby(columns)["rows"].sum().reset_index()
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def side(row: Mapping[Any, Any]) -> str:
-    """Whether the new prediction of a row of `sides_frame` is right."""
-    if row["true"] == "not known":
-        return "not known"
-    if row["to"] == row["true"]:
-        return "right now"
-    return "wrong now" if row["from"] == row["true"] else "still wrong"
 
 
 def confusion_frame(audit: Audit) -> pd.DataFrame:
@@ -238,7 +225,7 @@ def _rates(
     for rate, proportions in view.rates.items():
         labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
         own = Proportion(*(np.atleast_2d(part)[labels].ravel() for part in proportions))
-        low, high = clopper_pearson(own.value, own.trials, audit.alpha)
+        low, high = own.exact_interval(audit.alpha)
         shown = [audit.label_value(label) for label in labels for _ in names]
         columns = {
             "attribute": attribute,
@@ -271,67 +258,3 @@ def _levels(finding: Finding) -> pd.DataFrame:
             "beyond": finding.beyond,
         }
     )
-
-
-def to_dict(audit: Audit) -> dict[str, Any]:
-    """Everything an audit found; lists of records for what are data frames otherwise."""
-    found: dict[str, Any] = {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "fairgrad_version": fairgrad.__version__,
-        "asked": {
-            name: [
-                {
-                    "measure": one.name,
-                    "tolerance": one.tolerance,
-                    "attributes": [list(names) for names in one.attributes],
-                }
-                for one in part
-            ]
-            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
-        },
-        "rows": audit.table.n_rows,
-        "attributes": list(audit.attributes),
-        "labels": audit.labels,
-        "desirable": audit.desirable,
-        "confidence": audit.confidence,
-        "weighted": audit.is_weighted,
-        "has_labels": audit.has_labels,
-        "min_group": audit.min_group,
-        "verdict": audit.verdict,
-        "conclusion": audit.conclusion,
-        "accuracy": audit.accuracy,
-        "baseline_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
-        "warnings": [notice._asdict() for notice in audit.warnings],
-        "conventions": {
-            "levels": words.LEVELS,
-            "measures": {f.measure: words.convention(f.measure) for f in audit.findings},
-            "rates": words.RATES,
-            "figures": words.FIGURES,
-            "figures_note": words.FIGURES_NOTE,
-            "intervals": words.intervals(audit),
-            "method": words.METHOD | {"approximate": audit.is_weighted},
-        },
-    }
-    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
-    if audit.baseline is not None:
-        found["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
-    if audit.subgroups is not None:
-        found["subgroup_search"] = audit.subgroups.about
-    for kind, frame in FRAMES.items():
-        found[kind] = frame(audit).to_dict(orient="records")
-    plain: dict[str, Any] = plain_values(found)
-    return plain
-
-
-def plain_values(value: Any) -> Any:
-    """NumPy values as Python's own, NaN and infinities as None."""
-    if isinstance(value, dict):
-        return {str(key): plain_values(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(part) for part in value]
-    if isinstance(value, np.generic):
-        return plain_values(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
