@@ -112,3 +112,14 @@ def test_damaged_trees_are_refused(program, adult, boosted, tmp_path):
     program("predict", folder, adult).refused("trees.zip was refused")
     trees.unlink()
     program("predict", folder, adult).refused("trees.zip is missing")
+
+
+def test_trees_of_xgboost(program, adult, tmp_path):
+    """XGBoost takes codes for labels; the program has texts."""
+    pytest.importorskip("xgboost")
+    folder = tmp_path / "model"
+    named = ["--target", "income", "--sensitive", "sex", "--model", "xgboost", "--epochs", 20]
+    found = program("fit", adult, *named, "--out", folder, "--json").check().json
+    assert found["accuracy"] > 0.75
+    again = program("audit", folder, adult, "--held-out", "--json").check().json
+    assert again["audit"]["rates"] == found["audit"]["rates"]

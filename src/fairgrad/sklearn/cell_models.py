@@ -134,7 +134,8 @@ class CellModels:
             return None, [fit_rows(self.estimator, X, c, rows, arguments) for c in codes]
         of_label = self.estimator
         if not self.prefit:
-            of_label = fit_rows(self.estimator, X, y, rows, arguments)
+            target = label if takes_codes_only(self.estimator) else y
+            of_label = fit_rows(self.estimator, X, target, rows, arguments)
         everyone = np.arange(len(label)) if rows is None else rows
         members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
         return of_label, [
@@ -147,6 +148,11 @@ class CellModels:
         if len(present) < 2:
             return int(present[0]) if len(present) else 0
         return fit_rows(self.group_estimator, X, group, rows, arguments)
+
+
+def takes_codes_only(estimator: Any) -> bool:
+    """Whether labels must be 0, 1, ...: XGBoost refuses all others."""
+    return any(kind.__module__.startswith("xgboost") for kind in type(estimator).__mro__)
 
 
 def fit_rows(

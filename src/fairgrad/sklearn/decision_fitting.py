@@ -33,6 +33,7 @@ from fairgrad.sklearn.cell_models import (
     count_of_trees,
     fit_arguments,
     given_groups,
+    takes_codes_only,
     takes_columns,
     within_groups,
 )
@@ -102,7 +103,8 @@ def fit_decisions(
     if first.fairness_measure is None:
         plain = first._estimator(X)  # noqa: SLF001 - the classifier's other half
         with naming_rows("X"):
-            label_model = plain if first.prefit else clone(plain).fit(X, y, **arguments)
+            target = np.searchsorted(classes, y) if takes_codes_only(plain) else y
+            label_model = plain if first.prefit else clone(plain).fit(X, target, **arguments)
         for model in models:
             model._set_plain(classes, label_model)  # noqa: SLF001 - as above
         return list(models)
