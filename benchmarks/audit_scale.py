@@ -106,7 +106,7 @@ def main() -> None:
             audit = ["audit", name, "--target", "repaid", "--prediction", "granted", "--json"]
             commands = {
                 "GROUP BY": [sys.executable, "-c", program],
-                "audit": [sys.executable, "-m", "fairgrad.cli", *audit, *AUDITS[question].split()],
+                "audit": [sys.executable, "-m", "fairgrad", *audit, *AUDITS[question].split()],
             }
             runs: dict[str, list[dict[str, float]]] = {one: [] for one in commands}
             for _ in range(given.repeats):

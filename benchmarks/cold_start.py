@@ -28,7 +28,7 @@ PREDICTED_ROWS = 100
 
 def commands(folder: Path) -> dict[str, list[str]]:
     """What is measured; the first of the program's commands writes the model of the others."""
-    program = ["-m", "fairgrad.cli"]
+    program = ["-m", "fairgrad"]
     model = str(folder / "demo")
     return {
         "import torch": ["-c", "import torch"],

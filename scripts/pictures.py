@@ -29,7 +29,7 @@ READY = "document.documentElement.dataset.charts === 'ready'"
 
 def demo_report(folder: Path) -> Path:
     """Runs the demo; gives its report."""
-    subprocess.run([sys.executable, "-m", "fairgrad.cli", "demo"], cwd=folder, check=True)
+    subprocess.run([sys.executable, "-m", "fairgrad", "demo"], cwd=folder, check=True)
     return folder / "fairgrad-demo" / "report.html"
 
 

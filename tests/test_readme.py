@@ -64,7 +64,7 @@ def test_commands(tables):
     assert len(commands) == 4
     for command in commands:
         done = subprocess.run(
-            [sys.executable, "-m", "fairgrad.cli", *shlex.split(command)[1:]],
+            [sys.executable, "-m", "fairgrad", *shlex.split(command)[1:]],
             cwd=tables,
             capture_output=True,
             text=True,

@@ -82,7 +82,7 @@ def test_fairgrad_finds_the_command_by_its_entry_point(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fairgrad-bench\nVersion: 0\n")
     (info / "entry_points.txt").write_text(f"[fairgrad.commands]\n{entry.replace(chr(34), '')}\n")
-    found = program("bench", "run", "--models", "cubic", module="fairgrad.cli", path=tmp_path)
+    found = program("bench", "run", "--models", "cubic", module="fairgrad", path=tmp_path)
     assert found.returncode == 2
     assert "['linear', 'nonlinear', 'lightgbm'], got ['cubic']" in found.stderr
 

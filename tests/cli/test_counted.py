@@ -457,7 +457,7 @@ def test_a_query_ends_without_complaints(tmp_path):
     with duckdb.connect(str(base)) as connection:
         connection.register("rows", table())
         connection.execute("CREATE TABLE people AS SELECT * FROM rows")
-    command = [sys.executable, "-m", "fairgrad.cli", "audit", f"{base}::people", *PLAIN, "--json"]
+    command = [sys.executable, "-m", "fairgrad", "audit", f"{base}::people", *PLAIN, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr

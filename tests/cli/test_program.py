@@ -1,19 +1,18 @@
 """The program as a whole: help, versions, the demo, the frontier, data sets, Ctrl-C."""
 
 import json
-import os
 import platform
 import re
-import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 
+import click
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit import FAIR
+from fairgrad.cli import terminal
 from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
 
@@ -133,21 +132,31 @@ def test_data_sets(program, adult):
     assert "Features: 12" in own.out
 
 
-def test_ctrl_c_leaves_nothing_behind(adult, tmp_path):
-    command = [sys.executable, "-m", "fairgrad.cli", "fit", str(adult), "--target", "income"]
-    command += ["--sensitive", "sex", "--epochs", "100000", "--out", str(tmp_path / "model")]
-    running = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    for line in running.stderr:
-        if line.startswith("Training"):
-            break
-    time.sleep(1)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
-    assert running.returncode == 130
-    assert said.strip() == "Stopped; nothing was written."
+def test_ctrl_c_leaves_nothing_behind(here, adult, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise click.exceptions.Abort  # what click makes of Ctrl-C
+
+    monkeypatch.setattr("fairgrad.cli.outcome.train", interrupted)
+    named = ["--target", "income", "--sensitive", "sex", "--out", tmp_path / "model"]
+    stopped = here("fit", adult, *named).check(130)
+    assert stopped.err.strip() == "Stopped; nothing was written."
     assert not list(tmp_path.iterdir())
+
+
+def test_progress_is_for_people_at_a_terminal(here, monkeypatch, tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("y,h,s\n" + "1,0,a\n0,0,a\n1,1,b\n0,1,b\n" * 30)
+    asked = [table, "--target", "y", "--prediction", "h", "--sensitive", "s", "--force"]
+    out = ["--out", tmp_path / "audit.json"]
+    assert "Written" in here("audit", *asked, *out).check().err
+    assert not here("--quiet", "audit", *asked, *out).check().err
+    shown = []
+    monkeypatch.setattr(terminal, "inform", shown.append)
+    terminal.progress("Reading")
+    assert not shown
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    terminal.progress("Reading")
+    assert shown == ["Reading"]
 
 
 def test_a_program_that_calls_it_keeps_its_own_signals():
@@ -166,7 +175,7 @@ def test_a_program_that_calls_it_keeps_its_own_signals():
 
 def test_a_closed_output_is_an_error():
     """The result would be lost, so nothing is computed."""
-    command = f"exec {sys.executable} -m fairgrad.cli data list >&-"
+    command = f"exec {sys.executable} -m fairgrad data list >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "standard output is closed" in done.stderr

@@ -282,7 +282,7 @@ def test_terminals_that_lack_signs(exam, encoding, tmp_path):
     _, table = exam
     names = {"White": "weiß", "Black": "שלום", "Inuit": "≤ ≥"}
     table.assign(race=table["race"].map(names)).to_csv(tmp_path / "odd.csv", index=False)
-    command = [sys.executable, "-m", "fairgrad.cli"]
+    command = [sys.executable, "-m", "fairgrad"]
     command += map(str, asked(tmp_path / "odd.csv", "exam", "guess", "--baseline", "LOUD"))
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "COLUMNS": "60"}
     done = subprocess.run(command, capture_output=True, env=environment, check=False)

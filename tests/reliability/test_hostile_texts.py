@@ -35,7 +35,7 @@ def table(tmp_path_factory):
 def in_a_terminal(*arguments):
     """What the program writes to a terminal, byte by byte."""
     own, its = pty.openpty()
-    command = [sys.executable, "-m", "fairgrad.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "fairgrad", *map(str, arguments)]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     running = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment)
     os.close(its)
@@ -66,7 +66,7 @@ def test_a_label_is_no_formula_and_is_still_read_as_the_label(table, tmp_path):
     named = ("--target", "y", "--sensitive", "sex")
 
     def run(*arguments):
-        command = [sys.executable, "-m", "fairgrad.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "fairgrad", *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -26,8 +26,7 @@ import fairgrad
 from fairgrad.cli.audit import audit, impact
 from fairgrad.cli.compare import compare
 from fairgrad.cli.data import data
-from fairgrad.cli.demo import demo
-from fairgrad.cli.fit import certify, fit, frontier
+from fairgrad.cli.fit import certify, demo, fit, frontier
 from fairgrad.cli.predict import predict
 from fairgrad.cli.sql import sql
 from fairgrad.signs import HANDLER
@@ -98,7 +97,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 )
 @click.option("--version", is_flag=True, expose_value=False, callback=_show_version)
 @click.option("--verbose", is_flag=True, is_eager=True, help="With --version: for a bug report.")
-def app(verbose: bool) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `terminal.is_quiet` reads it
     """Train classifiers that treat groups of people alike, and see how fair they are.
 
     \b

@@ -130,7 +130,7 @@ def audit(**params: Any) -> int:
         if over is not None:
             terminal.screen().print(over)
         for path in request.outputs.values():
-            terminal.progress(f"Written: {path}")
+            terminal.inform(f"Written: {path}")
     return exit_code((over or result).verdict, request.fail_on)
 
 
@@ -202,7 +202,7 @@ def impact(**params: Any) -> int:
     else:
         terminal.screen().print(table)
         for path in request.outputs.values():
-            terminal.progress(f"Written: {path}")
+            terminal.inform(f"Written: {path}")
     return exit_code(table.verdict, request.fail_on)
 
 

@@ -105,7 +105,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
         return 0
     terminal.screen().print(found)
     for path in outputs.values():
-        terminal.progress(f"Written: {path}")
+        terminal.inform(f"Written: {path}")
     return 0
 
 

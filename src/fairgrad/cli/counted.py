@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
+from fairgrad.cli import terminal
 from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
 from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
@@ -411,7 +411,7 @@ def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def run_shown(connection: Any, sql: str) -> Any:
     """A query with a progress bar, where there is a terminal and it takes a while."""
-    if not sys.stderr.isatty():
+    if not terminal.shows_progress():
         return run_watched(connection, sql, lambda _: None)
     from rich.console import Console  # noqa: PLC0415 - where there is a terminal
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above

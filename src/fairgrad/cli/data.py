@@ -56,9 +56,7 @@ def fetch(name: str, carrier: str | None, as_json: bool) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
 
     lines: list[str] = []
-    files = datasets.fetch(
-        name, carrier=carrier, show=lines.append if as_json else terminal.progress
-    )
+    files = datasets.fetch(name, carrier=carrier, show=lines.append if as_json else terminal.inform)
     paths = [str(path) for path in files]
     if as_json:
         terminal.show_json({"schema": "fairgrad.data.fetch", "files": paths, "notes": lines})

@@ -132,7 +132,7 @@ def predict(
     if out is not None:
         listed = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items()))
         shown = f" ({listed})" if listed else ""
-        terminal.progress(f"{counts.total():,} rows predicted{shown}; written to {out}")
+        terminal.inform(f"{counts.total():,} rows predicted{shown}; written to {out}")
     return 0
 
 

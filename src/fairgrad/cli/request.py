@@ -150,7 +150,6 @@ class ModelSettings:
         epochs: passes over the rows, or the number of trees; None for the default.
         min_group: groups of fewer rows do not steer the training, and are not judged.
         seed: of the split, the initial weights and the shuffling.
-        verbose: whether to show a progress bar; "auto" on terminals, when it takes long.
     """
 
     measures: tuple[str, ...] = ("equalized_odds",)
@@ -169,7 +168,6 @@ class ModelSettings:
     epochs: int | None = None
     min_group: float = MIN_GROUP
     seed: int = 0
-    verbose: bool | str = "auto"
 
     def __post_init__(self) -> None:
         named = tuple(dict.fromkeys(ALIASES.get(name, name) for name in self.measures))

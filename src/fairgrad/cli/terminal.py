@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.text import Text
 
@@ -41,13 +42,27 @@ def show_json(found: dict[str, Any]) -> None:
     sys.stdout.write(text + "\n")
 
 
+def is_quiet() -> bool:
+    """Whether `fairgrad --quiet` was asked for."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("quiet"))
+
+
+def shows_progress() -> bool:
+    """Whether a person is looking: on a terminal, without --quiet."""
+    return sys.stderr.isatty() and not is_quiet()
+
+
+def inform(message: str) -> None:
+    """Says on the error output what was done; results go to the standard output."""
+    if not is_quiet():
+        Console(stderr=True, highlight=False).print(Text(printable(message), style="dim"))
+
+
 def progress(message: str) -> None:
-    """Says on the error output what is done now; results go to the standard output."""
-    Console(stderr=True, highlight=False).print(Text(printable(message), style="dim"))
-
-
-def no_progress(_: str) -> None:
-    """No output with --json."""
+    """Says on a terminal what is being done."""
+    if shows_progress():
+        inform(message)
 
 
 def say(text: str) -> None:

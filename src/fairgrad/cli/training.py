@@ -14,6 +14,7 @@ from joblib import parallel_config
 
 from fairgrad.audit import Audit, Candidacy, likeliest
 from fairgrad.audit.certificate import LIKELY
+from fairgrad.cli import terminal
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.usefulness import FairnessWarning
@@ -272,7 +273,8 @@ def network(prepared: PreparedTable, settings: ModelSettings) -> FairGradClassif
     further: dict[str, Any] = {} if settings.epochs is None else {"max_iter": settings.epochs}
     if settings.layers:  # the paper's: without these, deep ones swing too much to be made fair
         further |= {"hidden_layer_sizes": settings.layers, "dropout": 0.2}
-    return FairGradClassifier(**_shared(prepared, settings), **further, verbose=settings.verbose)
+    further["verbose"] = "auto" if terminal.shows_progress() else False
+    return FairGradClassifier(**_shared(prepared, settings), **further)
 
 
 def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
