@@ -8,13 +8,24 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: demo test coverage test-browser test-cuda test-network test-lowest test-newest lint format docs bench-overhead bench-smoke reliability pictures clean
 
-.venv/base: pyproject.toml constraints.txt hatch_build.py src/fairgrad/torch/_step.c src/fairgrad/torch/_linear.h
+SOURCES := pyproject.toml constraints.txt hatch_build.py $(wildcard src/fairgrad/torch/*.c src/fairgrad/torch/*.h)
+
+.venv/base: $(SOURCES)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -e '.[torch]'
 	touch $@
 
-.venv/dev: .venv/base bench/pyproject.toml
+# All at once, so that the package is built and its dependencies are resolved a single time.
+.venv/dev: $(SOURCES) bench/pyproject.toml
+	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -e '.[dev]' -e bench
+	touch .venv/base $@
+
+# What an extra lists, without building the package again.
+.venv/docs .venv/browser: .venv/dev
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(@F)'], sep='\n')" > build-$(@F).txt
+	$(BIN)/pip install --quiet -r build-$(@F).txt
+	rm build-$(@F).txt
 	touch $@
 
 # The program on census data, with nothing but what the README installs.
@@ -29,9 +40,8 @@ coverage: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal --cov=fairgrad --cov-report=term:skip-covered -m "not wheel"
 
 # Real pages in a real browser. Chromium comes from the system's packages.
-test-browser: .venv/dev
+test-browser: .venv/browser
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
-	$(BIN)/pip install --quiet -e '.[browser]'
 	FAIRGRAD_BROWSER=$$(command -v chromium) $(BIN)/pytest tests/browser
 
 # What needs a GPU; it fails where PyTorch finds none.
@@ -62,8 +72,7 @@ format: .venv/dev
 	$(BIN)/ruff format .
 
 # The site: every example is run, a warning is an error, nothing is fetched.
-docs: .venv/dev
-	$(BIN)/pip install --quiet -e '.[docs]'
+docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 	$(BIN)/pytest -q tests/docs/test_extensions.py
 
@@ -81,9 +90,8 @@ reliability: .venv/dev
 	$(BIN)/python -m reliability fuzz faults --trials 10
 
 # The pictures in the README, from the demo's report.
-pictures: .venv/dev
+pictures: .venv/browser
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
-	$(BIN)/pip install --quiet -e '.[browser]'
 	$(BIN)/python scripts/pictures.py
 
 clean:

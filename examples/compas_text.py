@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="for features")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.people, options.rows = [PAPER_SEEDS[0]], 4000, 100
+        options.seeds, options.people, options.rows = [PAPER_SEEDS[0]], 2000, 60
         options.epochs = 1
     torch.set_num_threads(1)
     logging.set_verbosity_error()

@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="for features and networks in training")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.rows, options.modes = [PAPER_SEEDS[0]], 4000, ["head"]
+        options.seeds, options.rows, options.modes = [PAPER_SEEDS[0]], 2000, ["head"]
         options.tasks = ["gender"]
     torch.set_num_threads(1)
     if options.folder is not None:

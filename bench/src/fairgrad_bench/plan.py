@@ -241,11 +241,11 @@ PLANS: dict[str, ExperimentPlan] = {
         ExperimentPlan(name="paper"),
         ExperimentPlan(
             name="smoke",
-            datasets=("german", "gaussian:rows=2000"),
+            datasets=("german", "gaussian:rows=600"),
             measures=("equalized_odds", "demographic_parity"),
             seeds=(10, 20),
             grid="quick",
-            epochs=10,
+            epochs=4,
         ),
         ExperimentPlan(
             name="batch-size",
