@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
 
 VECTORS = ("c0", "lower", "upper", "slack")
@@ -300,6 +300,46 @@ class Constraints:
         lower, upper = self.definition
         slackened.lower, slackened.upper = lower - slackened.slack, upper + slackened.slack
         return slackened
+
+    def slacken_for(self, rows: GroupedRows, epsilon: Any) -> Constraints:
+        """Slackens by epsilon, or by one standard error of a level where that is more.
+
+        Exact levels of few people are noise: a model that is fitted to them is less fair to others.
+        The standard error of ``F_j = r_j - sum over its block of share_i r_i`` follows from
+
+            var F_j = (1 - 2 share_j) var r_j + sum over the block of share_i^2 var r_i,
+
+        where a cell of n rows adds ``R_jk^2 / 4n`` to the variance of ``r_j``: the most that any
+        rate has, so that no model is needed. Epsilon 0 stays exact fairness. With sample weights,
+        n is ``(sum of w)^2 / sum of w^2``.
+
+        Args:
+            rows: whose levels are constrained.
+            epsilon: slack of all constraints, or one per constraint.
+
+        Raises:
+            ValueError: if epsilon is negative or not a number.
+
+        Example:
+            >>> from fairgrad.groups import group_rows
+            >>> from fairgrad.measures import constraints_of
+            >>> rows = group_rows([0, 1] * 5000, ["a"] * 9900 + ["b"] * 100)
+            >>> parity = constraints_of("accuracy_parity", rows.groups)
+            >>> parity.slacken_for(rows, 0.02).upper.round(3)
+            array([0.02, 0.05])
+        """
+        slack = _vector(epsilon, len(self.c0), "epsilon")
+        own, cell = self.coefficients, rows.cell(self.by_label)
+        weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
+        total = np.bincount(cell, weight, minlength=self.n_cells)
+        squares = np.bincount(cell, weight**2, minlength=self.n_cells)
+        variance = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
+        each = np.bincount(
+            own.row, own.value**2 * variance[own.cell % self.n_cells], minlength=len(own.block)
+        )
+        pooled = np.bincount(own.block, own.share**2 * each, minlength=own.n_blocks)
+        error = np.sqrt(np.maximum((1 - 2 * own.share) * each + pooled[own.block], 0.0))
+        return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
 
     def gaps(self, levels: Floats) -> Floats:
         """(..., J) how unfair each level is, measured by the definition: without the slack."""

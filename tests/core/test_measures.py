@@ -326,3 +326,27 @@ class TestBadInput:
     def test_a_function_that_gives_something_else(self):
         with pytest.raises(TypeError, match="gives Constraints, got int"):
             constraints_of(lambda _: 3, self.groups)
+
+
+@pytest.mark.parametrize("name", sorted(MEASURES))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slack_is_at_least_one_standard_error(name, weighted):
+    """By the definition: the variance of a weighted sum of independent rates of one half each."""
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 2, 600), rng.choice(["a", "b", "c"], 600, p=[0.7, 0.25, 0.05])
+    weight = rng.uniform(0.1, 3.0, 600) if weighted else None
+    rows = group_rows(y, s, weight)
+    constraints = constraints_of(name, rows.groups)
+    w = np.ones(600) if weight is None else weight
+    cell = rows.cell(constraints.by_label)
+    share = np.array([np.sum(w[cell == k] ** 2) / w[cell == k].sum() ** 2
+                      for k in range(constraints.n_cells)])  # fmt: skip
+    error = np.sqrt(constraints.C**2 @ np.tile(share, constraints.n_outcomes)) / 2
+    for epsilon in (0.03, 0.2):
+        slack = constraints.slacken_for(rows, epsilon).slack
+        np.testing.assert_allclose(slack, np.maximum(error, epsilon), rtol=1e-9)
+    assert (constraints.slacken_for(rows, 0.0).slack == 0).all()
+    np.testing.assert_allclose(
+        constraints.slacken_for(group_rows(y, s, 1e-6 * w), 0.03).slack,
+        constraints.slacken_for(group_rows(y, s, w), 0.03).slack,
+    )

@@ -25,7 +25,6 @@ VARIANTS = {
     "linear": {},
     "plain": {"fairness_measure": None},
     "network": {"hidden_layer_sizes": (8, 4), "dropout": 0.2},
-    "adam": {"solver": "adam", "hidden_layer_sizes": (4,)},
     "slack": {"epsilon": 0.05},
     "several measures": {
         "fairness_measure": [On("sex", "demographic_parity"), On("race", "accuracy_parity", 0.1)]

@@ -30,7 +30,7 @@ def make_table(n=2500, n_groups=3, n_labels=2, seed=0):
 
 
 def fitted(table, measure, epsilon, **changed):
-    """The model, the worst level of its predictions by their definition, and what was warned of."""
+    """The model, by how much its worst level is beyond its slack, and what was warned of."""
     X, y, s = table
     model = FairGradClassifier(measure, epsilon=epsilon, **{**QUICK, **changed})
     with warnings.catch_warnings(record=True) as caught:
@@ -40,7 +40,10 @@ def fitted(table, measure, epsilon, **changed):
     levels = fairness_levels(y, predicted, s, measure, y_desirable=model.y_desirable)
     np.testing.assert_allclose(model.levels_, levels.values, atol=1e-9)
     said = [str(one.message) for one in caught if one.category is FairnessWarning]
-    return model, np.max(levels.gaps), said
+    rows = group_rows(y, s)
+    exact = constraints_of(measure, rows.groups, y_desirable=model.y_desirable)
+    beyond = levels.gaps - exact.slacken_for(rows, epsilon).slack
+    return model, np.nanmax(beyond), said
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.03])
@@ -50,8 +53,8 @@ def fitted(table, measure, epsilon, **changed):
 )
 def test_epsilon_is_kept_on_the_rows_of_the_fit(measure, epsilon):
     table = make_table()
-    model, worst, _ = fitted(table, measure, epsilon)
-    assert worst <= epsilon + 0.005
+    model, beyond, _ = fitted(table, measure, epsilon)
+    assert beyond <= 0.005
     most_frequent = np.bincount(table[1]).max() / len(table[1])
     if measure != "accuracy_parity":  # by which one label for everybody is not fair
         assert model.score(table[0], table[1]) > most_frequent
@@ -67,15 +70,15 @@ def test_epsilon_is_kept_on_the_rows_of_the_fit(measure, epsilon):
     ids=["network", "aware", "costs"],
 )
 def test_epsilon_is_kept_by_all_kinds_of_models(changed):
-    _, worst, _ = fitted(make_table(), "equalized_odds", 0.03, **changed)
-    assert worst <= 0.035
+    _, beyond, _ = fitted(make_table(), "equalized_odds", 0.03, **changed)
+    assert beyond <= 0.005
 
 
 @pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])
 def test_epsilon_is_kept_with_several_labels(measure):
     table = make_table(n_labels=3)
-    _, worst, _ = fitted(table, measure, 0.04, y_desirable=(2,))
-    assert worst <= 0.045
+    _, beyond, _ = fitted(table, measure, 0.04, y_desirable=(2,))
+    assert beyond <= 0.005
 
 
 @given(seed=st.integers(0, 2**16), data=st.data())
@@ -84,12 +87,8 @@ def test_no_miss_is_silent(seed, data):
     n = data.draw(st.sampled_from([300, 1200]))
     table = make_table(n, data.draw(st.integers(2, 6)), seed=seed)
     epsilon = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
-    rows = group_rows(table[1], table[2])
-    model, _, said = fitted(table, "equalized_odds", epsilon, min_group=0)
-    constraints = constraints_of("equalized_odds", rows.groups)
-    predicted = model.predict(table[0])
-    gaps = constraints.gaps(model.levels_)
-    if np.nanmax(gaps) > epsilon + 0.005 or len(set(predicted)) == 1:
+    model, beyond, said = fitted(table, "equalized_odds", epsilon, min_group=0)
+    if beyond > 0.005 or len(set(model.predict(table[0]))) == 1:
         assert said
 
 

@@ -60,13 +60,6 @@ if TYPE_CHECKING:
 EPSILON = 0.05
 """The default slack: the tolerance that an audit accepts."""
 
-SMALL_TABLE = 10_000
-"""Below so many rows there are too few steps for a network to diverge."""
-
-CLIP_NORM = 0.1
-"""Largest gradient norm of fair networks on larger tables. Rows of negative weight have a loss
-without a lower bound, on which a network's gradient grows and a linear model's does not."""
-
 ERROR_MEMORY, AVERAGED_SHARE = 0.9, 0.3
 """Share of earlier batches in the error estimates; share of the training, at its end, over which
 the weights are averaged."""
@@ -82,9 +75,29 @@ FEW_CELLS = 4
 """Two labels of two groups. Linear models then need one rate less: on eight such tables epsilon was
 kept without it in all 192 fits, with equal figures on validation rows."""
 
-EPOCHS, LEAST_STEPS, MOST_STEPS, LEAST_EPOCHS = 30, 300, 3000, 5
-"""Epochs; steps below which there are more of them, and above which there are fewer, down to the
-last number. On CelebA, 120,000 rows, 13 epochs end where 30 do."""
+
+class Schedule(NamedTuple):
+    """How long models are trained by default, and in which steps.
+
+    Attributes:
+        solver: of the weights.
+        learning_rate: at the start.
+        epochs: passes over the rows.
+        least_steps: below which there are more epochs.
+        most_steps: above which there are fewer, down to `LEAST_EPOCHS`.
+    """
+
+    solver: str
+    learning_rate: float
+    epochs: int
+    least_steps: int
+    most_steps: int
+
+
+LINEAR, NETWORK = Schedule("sgd", 0.15, 30, 300, 3000), Schedule("adam", 0.003, 20, 100, 900)
+LEAST_EPOCHS = 5
+"""Of linear models, and of networks and modules. On CelebA, 120,000 rows, 13 epochs of a linear
+model end where 30 do. Small tables overfit with more steps of a network."""
 
 LEAST_ROOM, MOST_ROOM = 0.001, 0.004
 """How far from 0 a level may be if exact fairness is requested: rows are whole, so it is one row of
@@ -142,8 +155,9 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             "accuracy_parity", "four_fifths_rule", one of your own (see
             `fairgrad.torch.FairLoss`), or None for a plain model.
         epsilon: slack of the constraints: on the rows of the fit no level of fairness is further
-            than this (and 0.005) from its bounds, or a ``FairnessWarning`` tells you. 0 is the
-            paper's exact fairness, which costs more accuracy.
+            than this (and 0.005) from its bounds, or a ``FairnessWarning`` tells you. Levels of
+            small groups, whose standard error is larger than epsilon, may be one standard error
+            away. 0 is the paper's exact fairness for all groups, which costs more accuracy.
         fairness_rate: step size of the multipliers. "auto" trains several rates side by side, a
             plain model among them, and ends with the most accurate model that keeps epsilon, after
             a last step: the last layer is moved until the levels are within their bounds. With a
@@ -163,12 +177,13 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             `levels_unknown_` says how fair the model is without them.
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         dropout: share of hidden units dropped in training.
-        solver: "sgd" or "adam".
-        learning_rate: step size of the weights at the start; it falls to 0 along a cosine.
+        learning_rate: step size of the weights at the start; it falls to 0 along a cosine. "auto"
+            is 0.15 for linear models, which are trained by SGD, and 0.003 for networks and modules,
+            which are trained by Adam.
         weight_decay: of the weights, as PyTorch's optimisers have it.
         batch_size: rows per step; all rows if there are fewer.
-        max_iter: epochs; "auto" is 30, or as many more or fewer as make 300 to 3,000 steps, but at
-            least 5.
+        max_iter: epochs; "auto" is 30 for linear models (300 to 3,000 steps) and 20 for networks
+            (100 to 900 steps), but at least 5.
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
         standardize: whether features are scaled to mean 0 and variance 1 first.
@@ -230,8 +245,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         use_sensitive: bool = False,
         hidden_layer_sizes: tuple[int, ...] = (),
         dropout: float = 0.0,
-        solver: str = "sgd",
-        learning_rate: float = 0.15,
+        learning_rate: float | str = "auto",
         weight_decay: float = 0.0,
         batch_size: int = 512,
         max_iter: int | str = "auto",
@@ -251,7 +265,6 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         self.use_sensitive = use_sensitive
         self.hidden_layer_sizes = hidden_layer_sizes
         self.dropout = dropout
-        self.solver = solver
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -436,14 +449,18 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             found.append(Candidate(half, 0.05, 2.0) if has_slack else Candidate(epsilon, 0.02, 1.0))
         return [*found, Candidate(epsilon, 0.0, 0.0)]
 
+    def _schedule(self) -> Schedule:
+        is_linear = self.module is None and not np.size(self.hidden_layer_sizes)
+        return LINEAR if is_linear else NETWORK
+
     def _plan(self, n_rows: int, **changed: Any) -> TrainingPlan:
         """What models must have in common to be trained as one stack."""
         hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int)).tolist()
-        epochs = self.max_iter
+        usual, epochs = self._schedule(), self.max_iter
         if epochs == "auto":
             steps = math.ceil(n_rows / self.batch_size)
-            most = max(LEAST_EPOCHS, math.ceil(MOST_STEPS / steps))
-            epochs = min(max(EPOCHS, math.ceil(LEAST_STEPS / steps)), most)
+            most = max(LEAST_EPOCHS, math.ceil(usual.most_steps / steps))
+            epochs = min(max(usual.epochs, math.ceil(usual.least_steps / steps)), most)
         elif isinstance(epochs, str):
             raise ValueError(f"max_iter: expected a whole number or 'auto', got {epochs!r}.")
         settings: dict[str, Any] = {
@@ -451,7 +468,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             "dropout": self.dropout,
             "epochs": epochs,
             "batch_size": self.batch_size,
-            "solver": self.solver,
+            "solver": usual.solver,
             "schedule": "cosine",
             "average_last": AVERAGED_SHARE,
         }
@@ -462,14 +479,15 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
     ) -> Member:
         """One model of the stack."""
         training, validation = rows.split(self.validation_fraction, self.seed_)
-        may_grow = np.size(self.hidden_layer_sizes) and len(rows) >= SMALL_TABLE
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = self._schedule().learning_rate
         plain: dict[str, Any] = {
             "rows": training,
             "validation": validation,
             "seed": (self.seed_ + self.calls_) % 2**31,
-            "learning_rate": self.learning_rate,
+            "learning_rate": rate,
             "weight_decay": self.weight_decay,
-            "clip_norm": CLIP_NORM if may_grow and not rows.is_plain else math.inf,
             "cost_matrix": self.cost_matrix,
         }
         if rows.is_plain:
@@ -551,9 +569,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
     def _judged(self, rows: FittingRows, index: Ints | None, kind: str) -> JudgedRows:
         """Some of the rows, with the constraints on their cells."""
         people = rows.people(index)
-        constraints = constraints_of(
-            rows.measure, people.groups, epsilon=self.epsilon, y_desirable=self.y_desirable
-        )
+        constraints = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
+        constraints = constraints.slacken_for(people, self.epsilon)
         return JudgedRows(rows.features(index), people, constraints, kind)
 
     def _choose(
@@ -837,6 +854,13 @@ def _train_side_by_side(
     from fairgrad.training import train  # noqa: PLC0415 - linear models predict without PyTorch
 
     first = pairs[0][0]
+    if not rows.is_plain:
+        people = rows.people(None)
+        exact = constraints_of(rows.measure, people.groups, y_desirable=first.y_desirable)
+        pairs = [
+            (model, own._replace(epsilon=exact.slacken_for(people, own.epsilon).slack))
+            for model, own in pairs
+        ]
     dtype = None if first.module is None else next(first.module.parameters()).dtype
     members = [model._member(rows, candidate, frequencies) for model, candidate in pairs]
     training = train(

@@ -34,7 +34,6 @@ from fairgrad.sklearn.cell_models import (
     given_groups,
     last_step,
 )
-from fairgrad.sklearn.classifier import SMALL_TABLE
 from fairgrad.sklearn.decision_fitting import fit_decisions
 
 if TYPE_CHECKING:
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from fairgrad.decisions import Columns
     from fairgrad.groups import Floats, GroupedRows, Groups
     from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
+
+SMALL_TABLE = 10_000
+"""Below so many rows exact fairness costs much accuracy and does not carry over to new rows."""
 
 
 class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
