@@ -197,3 +197,22 @@ def test_an_option_without_effect_is_refused(here, scored, command, option):
     named = ["--prediction", "biased", "--sensitive", "age group"]
     refused = "--search" if "--search" in option else option[0]
     here(*command.split(), scored, *named, *option).refused(refused)
+
+
+def test_an_audit_of_two_groups_fits_one_screen(here, tmp_path):
+    """Sentences, the table of groups and the next step; the rest is for --explain."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"y": rng.integers(0, 2, 900), "sex": rng.choice(["f", "m"], 900)})
+    table["h"] = np.where(rng.random(900) < 0.8, table["y"], 1 - table["y"])
+    table.to_csv(tmp_path / "people.csv", index=False)
+    asked = ["audit", tmp_path / "people.csv", "--target", "y", "--prediction", "h"]
+    asked += ["--sensitive", "sex"]
+    shown = here(*asked).check()
+    lines = shown.out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "Next:" in shown.out
+    assert "Clopper" not in shown.out
+    explained = here(*asked, "--explain").check().out
+    assert "Clopper" in explained
+    here(*asked, "--explain", "--json").refused("--explain")

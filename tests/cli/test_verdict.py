@@ -158,8 +158,9 @@ def test_verdict_and_exit_code_are_about_what_was_asked(here, tmp_path):
     ran = here(*asked(large, "exam", "biased", *fair)).check(0)
     assert ran.out.startswith("✓")
     assert "judged fair" in " ".join(ran.out.split())
-    assert "Also measured, not part of the verdict" in ran.out
-    assert "✗ unfair" in ran.out
+    explained = here(*asked(large, "exam", "biased", *fair, "--explain")).check(0)
+    assert "Also measured, not part of the verdict" in explained.out
+    assert "✗ unfair" in explained.out
     both = ["--measure", "demographic_parity", "--measure", "accuracy_parity"]
     ran = here(*asked(large, "exam", "biased", *both, "--fail-on", "unfair", "--json")).check(1)
     assert ran.json["verdict"] == ran.json["audit"]["verdict"] == "unfair"
@@ -285,7 +286,8 @@ def test_terminals_that_lack_signs(exam, encoding, tmp_path):
     command = [sys.executable, "-m", "fairgrad"]
     command += map(str, asked(tmp_path / "odd.csv", "exam", "guess", "--baseline", "LOUD"))
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "COLUMNS": "60"}
-    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    explained = [*command, "--explain"]
+    done = subprocess.run(explained, capture_output=True, env=environment, check=False)
     shown = done.stdout.decode(encoding)
     assert done.returncode == 0, done.stderr
     assert "<= 0.05" in shown

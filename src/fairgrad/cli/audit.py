@@ -74,6 +74,7 @@ class AuditedSubject(NamedTuple):
 @options.force_option
 @options.fail_on_option
 @options.json_option
+@click.option("--explain", is_flag=True, help="Show all measures, intervals, scores and methods.")
 @options.reading_options("bins", "map")
 def audit(**params: Any) -> int:
     """Audit a model on a table, or a table that contains the predictions of any system.
@@ -126,12 +127,26 @@ def audit(**params: Any) -> int:
         }
         terminal.show_json(shown)
     else:
-        terminal.screen().print(result)
+        show = terminal.explain_audit if params["explain"] else terminal.show_audit
+        show(result)
         if over is not None:
             terminal.screen().print(over)
         for path in request.outputs.values():
             terminal.inform(f"Written: {path}")
+        if not params["explain"]:
+            terminal.say("")
+            terminal.say_paragraph(_next_step(result.verdict), style="dim")
     return exit_code((over or result).verdict, request.fail_on)
+
+
+def _next_step(verdict: str) -> str:
+    """What to do after an audit."""
+    steps = {
+        "unfair": "`fairgrad fit` trains a fair model; add --report FILE to see who is affected.",
+        "undecided": "Audit more people, or a longer period, to settle the verdict.",
+    }
+    step = steps.get(verdict, "Audit again when the model or the people change.")
+    return f"Next: {step} --explain shows all measures, intervals and methods."
 
 
 @click.command(

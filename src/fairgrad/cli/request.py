@@ -500,6 +500,8 @@ class AuditRequest:
             refuse_idle(options, ["map"], "without a column of predictions")
         if self.time is None:
             refuse_idle(options, ["period"], "without --time")
+        if self.as_json:
+            refuse_idle(options, ["explain"], "with --json, which contains everything")
         if self.counts:
             refuse_idle(options, ["search"], "with --counts: a search needs the rows themselves")
         for name in ("target", "prediction", "score", "baseline"):

@@ -8,10 +8,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
-from fairgrad.audit.text import FittedTable, Paragraph
+from fairgrad.audit.sections import DETAILS, GROUPS, SUMMARY, VERDICTS
+from fairgrad.audit.text import FittedTable, Paragraph, shown_blocks, verdict_line
 from fairgrad.audit.words import printable
 from fairgrad.cli.provenance import audit_values
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from fairgrad.audit import Audit
     from fairgrad.audit.text import Cell
     from fairgrad.cli.outcome import AuditedModel
 
@@ -83,6 +85,33 @@ def notes(sentences: Iterable[str]) -> None:
         console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
+def show_audit(audit: Audit) -> None:
+    """Prints the conclusion, the rates of every group, warnings and what would settle a verdict.
+
+    That fits one screen for two groups. `explain_audit` prints the rest.
+    """
+    by_name = {section.key: section for section in audit.sections}
+    blocks = [*by_name[SUMMARY].blocks, *by_name[GROUPS].blocks]
+    blocks += [block for block in by_name[VERDICTS].blocks if not block.columns]
+    if audit.subgroups is not None:  # the user has searched for them
+        blocks.append(by_name[DETAILS].blocks[-1])
+    screen().print(verdict_line(audit.verdict, " ".join(by_name[SUMMARY].sentences)))
+    screen().print(Group(*shown_blocks(block for block in blocks if block.is_brief)))
+
+
+def explain_audit(audit: Audit) -> None:
+    """Prints all sections of an audit, with definitions and methods."""
+    summary, *rest = audit.sections
+    screen().print(verdict_line(audit.verdict, " ".join(summary.sentences)))
+    screen().print(Group(*shown_blocks(summary.blocks)))
+    for section in rest:
+        say("")
+        say_paragraph(section.title, style="bold")
+        for sentence in section.sentences:
+            say_paragraph(sentence)
+        screen().print(Group(*shown_blocks(section.blocks)))
+
+
 def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
     """The models of a frontier; which is chosen, and which others dominate."""
     figures = [*FIGURES, "cost"] if "validation_cost" in points else list(FIGURES)
@@ -121,7 +150,7 @@ def show_outcome(outcome: AuditedModel) -> None:
     for fault in outcome.faults:
         say_paragraph(f"! {fault}", style="bold red")
     _say_certified(outcome)
-    screen().print(outcome.audit)
+    show_audit(outcome.audit)
     if outcome.mean_costs:
         say_paragraph(cost_sentence(outcome.mean_costs))
 
