@@ -116,12 +116,13 @@ def test_an_interval_near_its_bound_holds_for_every_truth():
         return Interval(drawn + ndtri(error), drawn - ndtri(error))
 
     fair = Interval(np.asarray(-2.0), np.asarray(2.0))
-    low, high = narrowed(limits(0.025), limits(0.049), limits(0.001), fair)
-    held = ((low <= truth) & (truth <= high)).mean(axis=1)
-    assert held.min() >= 0.95 - 1e-3
-    assert np.median(held) <= 0.951
-    one_sided = drawn - ndtri(0.049) <= 2
-    assert ((high <= 2) == one_sided).all()  # as sharp as the one-sided limit
+    for shared in (0.049, 0.049 / 4):  # of the verdict "unfair"
+        low, high = narrowed(limits(0.025), limits(0.049), limits(shared), limits(0.001), fair)
+        held = ((low <= truth) & (truth <= high)).mean(axis=1)
+        assert held.min() >= 0.95 - 1e-3
+        assert np.median(held) <= 0.951
+        assert ((high <= 2) == (drawn - ndtri(0.049) <= 2)).all()  # as sharp as one-sided limits
+        assert ((low > 2) == (drawn + ndtri(shared) > 2)).all()
 
 
 def test_gaps_when_levels_lie_in_intervals():

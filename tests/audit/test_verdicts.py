@@ -10,7 +10,14 @@ from fairgrad import Constraints, On
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
 from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable
-from fairgrad.audit.verdicts import Finding, VerdictRule, judge, level_limits
+from fairgrad.audit.verdicts import (
+    Finding,
+    VerdictRule,
+    holm_shares,
+    judge,
+    level_limits,
+    p_values,
+)
 from fairgrad.groups import Groups
 
 MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
@@ -106,6 +113,33 @@ def test_verdicts_follow_from_the_intervals_shown(data):
             assert beyond
             assert judgement.low > tolerance
         assert (finding.verdict == UNFAIR) == finding.beyond.any()
+
+
+def test_the_error_of_unfair_is_shared_by_all_findings():
+    """Four attributes, each exactly at the tolerance: some is called unfair as often as allowed."""
+    rng, n, wrong = np.random.default_rng(4), np.array([300, 300]), []
+    groups = Groups.from_data([0, 1, 0, 1], [0, 0, 1, 1])
+    rule = VerdictRule("level", 0.05)
+    for _ in range(120):
+        found = []
+        for ones in rng.binomial(n, [0.35, 0.45], size=(4, 2)):
+            counts = np.stack([n - ones, ones], axis=1)[:, None].repeat(2, axis=1) / 2
+            table = CountTable(groups, *[counts.astype(float)] * 3)
+            found.append(compare("demographic_parity", table, [1]))
+        p = [p_values(one, rule)[1] for one in found]
+        shares = holm_shares(p, 0.2)
+        verdicts = [judge(one, rule, 0.2, s).verdict for one, s in zip(found, shares, strict=True)]
+        expected = [UNFAIR if one <= 0.2 * s else None for one, s in zip(p, shares, strict=True)]
+        assert [v if v == UNFAIR else None for v in verdicts] == expected
+        wrong.append(UNFAIR in verdicts)
+    assert np.mean(wrong) <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 120)
+
+
+def test_holms_shares():
+    """By hand: 0.01 <= 0.05 / 3, 0.02 <= 0.05 / 2, and the last is tested at 0.05."""
+    assert holm_shares([0.02, 0.04, 0.01], 0.05) == [1 / 2, 1, 1 / 3]
+    assert holm_shares([0.2, 0.03, 0.04], 0.05) == [1 / 3, 1 / 3, 1 / 3]
+    assert holm_shares([], 0.05) == []
 
 
 def test_levels_of_two_groups_are_multiples_of_scipys_difference():

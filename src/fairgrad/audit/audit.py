@@ -33,7 +33,7 @@ from fairgrad.audit.counts import (
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
 from fairgrad.audit.thresholds import ThresholdSweep
-from fairgrad.audit.verdicts import Finding, gravest
+from fairgrad.audit.verdicts import Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
@@ -105,8 +105,9 @@ class Audit(text.ShownAndWritten):
         >>> audit.verdict
         'unfair'
         >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
-        Unfair by accuracy parity, groups by sensitive_features; largest |F| 0.250 (0.196 to 0.301),
-        fair is at most 0.05; accuracy 75.0 % on 200 rows; desirable y: 1.
+        F and M are predicted correctly at different rates: 100.0 % and 50.0 %. F is 25 points above
+        the overall rate, 75.0 %; up to 5 points are tolerated, so the model is judged unfair (95 %
+        confidence, 200 rows). Accuracy is 75.0 %.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]
         >>> decided = Audit(y_pred=[0, 1] * 200, sensitive_features=["F", "F", "M", "M"] * 100)
@@ -347,7 +348,7 @@ class Audit(text.ShownAndWritten):
                     if is_asked or own not in seen:
                         found.append(self._find(one, key, is_asked=is_asked))
                     seen.add(own)
-        self.findings: tuple[Finding, ...] = tuple(found)
+        self.findings: tuple[Finding, ...] = tuple(_shared_error(found))
         self.baseline, self.warnings = None, ()
         self.score = None
         self.subgroups: SubgroupSearch | None = None
@@ -573,7 +574,7 @@ class Audit(text.ShownAndWritten):
         Example:
             >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
             >>> [section.key for section in Audit(y, y, s).sections]
-            ['summary', 'verdicts', 'groups', 'method']
+            ['summary', 'groups', 'verdicts', 'method']
         """
         return sections.sections(self)
 
@@ -709,6 +710,15 @@ class Audit(text.ShownAndWritten):
         return (
             f"<Audit of {self.table.n_rows:,} rows by {', '.join(self.attributes)}: {self.verdict}>"
         )
+
+
+def _shared_error(findings: list[Finding]) -> list[Finding]:
+    """The findings, of which those of the verdict share its error for "unfair"."""
+    asked = [finding for finding in findings if finding.is_asked]
+    if len(asked) < 2:
+        return findings
+    shares = iter(holm_shares([one.p_values[1] for one in asked], asked[0].alpha))
+    return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]
 
 
 def _desirable(labels: list[Any], y_desirable: Any) -> tuple[int, ...]:

@@ -212,6 +212,8 @@ def _verdict(finding: Finding) -> dict[str, Any]:
         "best_level": best_level,
         "worst": worst,
         "worst_level": worst_level,
+        "p_fair": finding.p_values[0],
+        "p_unfair": finding.p_values[1],
         "n_undefined": finding.n_undefined,
         "more_rows": finding.more_rows,
         "advice": words.advice(finding),

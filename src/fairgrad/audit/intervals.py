@@ -135,32 +135,37 @@ def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) ->
     return Interval(np.where(known, low, -1.0), np.where(known, high, 1.0))
 
 
-def narrowed(base: Interval, near: Interval, far: Interval, fair: Interval) -> Interval:
+def narrowed(
+    base: Interval, near: Interval, reject: Interval, far: Interval, fair: Interval
+) -> Interval:
     """Intervals of figures that a verdict looks at: wrong as rarely as `base`, sharper at a bound.
 
-    An interval with equal tails spends half of its error on each side. Where the truth lies just
-    beyond a bound, only one side matters: a limit towards the bound that is wrong nearly as often
-    as the whole interval may be (`near`) decides that a figure is fair, which then ends at the
-    bound. In return an interval beyond the bound starts at it unless the limit that is hardly ever
-    wrong (`far`) lies beyond, too. So for every truth the errors of both sides sum to at most that
-    of `base`: inside the bounds both tails of it; beyond, but close, `near` and `far`; further out
-    both tails again, because there `near` is wrong less often than a tail. (The confidence interval
-    of an equivalence test: Hsu, Hwang, Liu and Ruberg, Biometrika 81, 1994, combined with equal
-    tails away from the bound.)
+    An interval with equal tails spends half of its error on each side. Close to a bound only one
+    side matters: a limit towards the bound that is wrong nearly as often as the whole interval may
+    be decides whether a figure is fair (`near`) or beyond (`reject`). In return an interval that
+    was decided in this way ends at the bound unless the limit that is hardly ever wrong (`far`)
+    lies on the same side. So for every truth the errors of both sides sum to at most that of
+    `base`: close to the bound `near` (or `reject`) and `far`; away from it both tails of `base`,
+    because there `near` is wrong less often than a tail. (The confidence interval of an
+    equivalence test: Hsu, Hwang, Liu and Ruberg, Biometrika 81, 1994, combined with equal tails
+    away from the bound.)
 
     Args:
         base: limits with equal tails.
         near: limits of which a single one is nearly as often wrong as both of `base`.
+        reject: the same for "beyond the bound"; wider if the error is shared with other figures.
         far: limits that are wrong for the rest of that error.
         fair: the least and the greatest fair figure.
     """
-    low = np.where(near.low >= fair.low, np.maximum(base.low, fair.low), base.low)
-    high = np.where(near.high <= fair.high, np.minimum(base.high, fair.high), base.high)
-    above = (base.low > fair.high) & (far.low <= fair.high)
-    below = (base.high < fair.low) & (far.high >= fair.low)
+    low = np.where(far.low >= fair.low, base.low, np.minimum(base.low, fair.low))
+    low = np.where((near.low >= fair.low) & (far.low < fair.low), fair.low, low)
+    high = np.where(far.high <= fair.high, base.high, np.maximum(base.high, fair.high))
+    high = np.where((near.high <= fair.high) & (far.high > fair.high), fair.high, high)
     # The bound itself is fair, so the interval of an unfair figure is open there.
-    low = np.where(above, np.nextafter(fair.high, np.inf), low)
-    high = np.where(below, np.nextafter(fair.low, -np.inf), high)
+    above = np.where(far.low > fair.high, base.low, np.nextafter(fair.high, np.inf))
+    below = np.where(far.high < fair.low, base.high, np.nextafter(fair.low, -np.inf))
+    low = np.where(reject.low > fair.high, above, np.minimum(low, fair.high))
+    high = np.where(reject.high < fair.low, below, np.maximum(high, fair.low))
     return Interval(low, high)
 
 

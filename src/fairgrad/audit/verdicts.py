@@ -21,7 +21,7 @@ from fairgrad.audit.intervals import Interval, Proportion, impact_ratios, narrow
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
 FOUR_FIFTHS = "four_fifths"
 FAIR_SHARE = 0.98
-"""Of the error allowed, what "fair" may spend on the side where it can be wrong; the rest is that
-of the other end of an interval just beyond the tolerance (`fairgrad.audit.intervals.narrowed`)."""
+"""Of the error allowed, what a verdict may spend on the side where it can be wrong. The rest is
+that of the other end of an interval close to the tolerance (`intervals.narrowed`)."""
+LEAST_P = 1e-12
+"""Smaller p-values are not told apart."""
 
 
 def gravest(verdicts: Iterable[str]) -> str:
@@ -87,21 +89,68 @@ class Judgement(NamedTuple):
     verdict: str
 
 
-def judge(comparison: Comparison, rule: VerdictRule, alpha: float) -> Judgement:
+def judge(comparison: Comparison, rule: VerdictRule, alpha: float, share: float = 1.0) -> Judgement:
     """The verdict on a measure, with the figure it rests on.
 
     Args:
         comparison: what is compared.
         rule: what is still fair.
         alpha: how often the interval of the figure, and the verdict, may be wrong.
+        share: of this error, what the verdict "unfair" may use; the rest is that of other findings.
     """
     value = _figure(comparison, rule)
     if np.isnan(value):  # no level is defined
         return Judgement(value, 0.0, 1.0, UNDECIDED)
-    limits = _ratio_limits if rule.kind == "ratio" else _excess_limits
-    base, near, far = (limits(comparison, rule, error) for error in errors(alpha))
-    low, high = (float(end) for end in narrowed(base, near, far, rule.fair_figures))
+    base, near, far = (_limits(comparison, rule, error) for error in errors(alpha))
+    reject = near if share == 1 else _limits(comparison, rule, share * errors(alpha)[1])
+    ends = narrowed(base, near, reject, far, rule.fair_figures)
+    low, high = (float(end) for end in ends)
     return Judgement(value, low, high, rule.settle(low, high))
+
+
+def p_values(comparison: Comparison, rule: VerdictRule) -> tuple[float, float]:
+    """The least errors at which a finding would be "fair", and at which it would be "unfair".
+
+    The verdict "fair" is said where the first is at most ``1 - confidence``, "unfair" where the
+    second is (with Holm's correction if there are several findings). 1 if neither can be said.
+    """
+    if np.isnan(_figure(comparison, rule)):
+        return 1.0, 1.0
+    fair = rule.fair_figures
+
+    def is_fair(error: float) -> bool:
+        low, high = _limits(comparison, rule, error)
+        return bool(low >= fair.low and high <= fair.high)
+
+    def is_unfair(error: float) -> bool:
+        low, high = _limits(comparison, rule, error)
+        return bool(low > fair.high or high < fair.low)
+
+    return _least_error(is_fair), _least_error(is_unfair)
+
+
+def _least_error(holds: Callable[[float], bool]) -> float:
+    """The least alpha at which a verdict holds whose limit may be wrong `FAIR_SHARE` of it."""
+    low, high = np.log(LEAST_P), np.log(0.5)
+    if not holds(0.5):
+        return 1.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(float(np.exp(middle))) else (middle, high)
+    return min(float(np.exp(high)) / FAIR_SHARE, 1.0)
+
+
+def holm_shares(p: Sequence[float], alpha: float) -> list[float]:
+    """The share of the error that each of several findings may use for "unfair" (Holm 1979).
+
+    The chance that any finding is wrongly called unfair is then at most `alpha`.
+    """
+    shares, n_left, stopped = [0.0] * len(p), len(p), False
+    for place in np.argsort(p, kind="stable").tolist():
+        shares[place] = 1.0 / n_left
+        stopped = stopped or p[place] > alpha / n_left
+        n_left -= not stopped
+    return shares
 
 
 def errors(alpha: float) -> tuple[float, float, float]:
@@ -141,6 +190,12 @@ def _excess_limits(comparison: Comparison, rule: VerdictRule, error: float) -> I
     if rule.kind == "level":
         least = max(least, 0.0)
     return Interval(np.asarray(least), np.asarray(high))
+
+
+def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
+    """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
+    limits = _ratio_limits if rule.kind == "ratio" else _excess_limits
+    return limits(comparison, rule, error)
 
 
 def _ratio_limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
@@ -184,6 +239,7 @@ class Finding:
         tolerance: what is still called fair.
         alpha: 1 - confidence.
         is_asked: whether the verdict of the audit looks at it.
+        unfair_share: of the error alpha, what "unfair" may use; the rest is that of other findings.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -200,6 +256,7 @@ class Finding:
     tolerance: VerdictRule
     alpha: float
     is_asked: bool = True
+    unfair_share: float = 1.0
 
     @cached_property
     def levels(self) -> Floats:
@@ -212,8 +269,14 @@ class Finding:
 
         Where every one of them lies within the tolerance, the verdict is "fair", and not otherwise.
         """
+        fair = self.tolerance.fair_levels(self.comparison)
         base, near, far = (level_limits(self.comparison, error) for error in errors(self.alpha))
-        return narrowed(base, near, far, self.tolerance.fair_levels(self.comparison))
+        beyond = self.beyond  # decided with Holm's correction
+        reject = Interval(
+            np.where(beyond, near.low, np.minimum(near.low, fair.high)),
+            np.where(beyond, near.high, np.maximum(near.high, fair.low)),
+        )
+        return narrowed(base, near, reject, far, fair)
 
     @cached_property
     def beyond(self) -> NDArray[np.bool_]:
@@ -226,7 +289,8 @@ class Finding:
         found = np.zeros(len(self.comparison.names), dtype=bool)
         while True:  # what was found makes room for the others
             n_left = max(n_tests - int((found & self.comparison.tested).sum()), 1)
-            low, high = level_limits(self.comparison, errors(self.alpha)[0] / n_left)
+            error = self.unfair_share * errors(self.alpha)[1] / n_left
+            low, high = level_limits(self.comparison, error)
             more = found | (low > most) | (high < least)
             if (more == found).all() or n_left == 1:
                 return more
@@ -284,7 +348,12 @@ class Finding:
     @cached_property
     def judgement(self) -> Judgement:
         """The figure the verdict rests on, with its interval, and the verdict."""
-        return judge(self.comparison, self.tolerance, self.alpha)
+        return judge(self.comparison, self.tolerance, self.alpha, self.unfair_share)
+
+    @cached_property
+    def p_values(self) -> tuple[float, float]:
+        """The least errors at which it would be called fair, and unfair if it were alone."""
+        return p_values(self.comparison, self.tolerance)
 
     @property
     def verdict(self) -> str:
@@ -307,8 +376,9 @@ class Finding:
             return None
         rule, is_ratio = self.tolerance, self.tolerance.kind == "ratio"
         fair = rule.fair_figures if is_ratio else rule.fair_levels(self.comparison)
-        base, near, _ = errors(self.alpha)
-        more = rows_needed(self.comparison, size, fair, (near, base), is_ratio=is_ratio)
+        near = errors(self.alpha)[1]
+        error = (near, self.unfair_share * near)
+        more = rows_needed(self.comparison, size, fair, error, is_ratio=is_ratio)
         if more is None:
             return None
         names = self.table.groups.names

@@ -73,16 +73,16 @@ POINTWISE_WEIGHTED = (
 LEVEL_INTERVALS = (
     "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
     "Donner and Zou 2012), made of Clopper-Pearson limits of the rates{weighted}; that of a level "
-    "holds by itself with {level}. They take the sizes of groups and labels as given, and do not "
-    "correct for looking at several measures."
+    "holds by itself with {level}. They take the sizes of groups and labels as given."
 )
 VERDICTS = (
     "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "
     "beyond, this is said at most {error} of the time, however many groups there are (an "
     "intersection-union test, Berger 1982). Unfair: some level lies beyond, corrected for the "
-    "number of levels (Holm 1979); if all are in truth within, this is said at most {error} of the "
-    "time. Undecided: the data allow both. An interval that ends exactly at the tolerance was "
-    "decided by its one-sided limit there (Hsu et al. 1994)."
+    "number of levels and of comparisons in the verdict (Holm 1979); if all are in truth within, "
+    "this is said of any of them at most {error} of the time. Undecided: the data allow both. An "
+    "interval that ends exactly at the tolerance was decided by its one-sided limit there (Hsu et "
+    "al. 1994)."
 )
 METHOD = {
     "rates": "Clopper-Pearson",
@@ -90,7 +90,8 @@ METHOD = {
     "figures": "MOVER of Clopper-Pearson limits; lower limits of the largest difference, and upper "
     "ones of the smallest ratio, share the error among all pairs of groups",
     "fair": "intersection-union test: every level within the tolerance, each at the full error",
-    "unfair": "some level beyond the tolerance, Holm over the levels",
+    "unfair": "some level beyond the tolerance, Holm over the levels and over all findings asked "
+    "for",
     "references": [
         "Clopper, Pearson (1934), Biometrika 26",
         "Zou, Donner (2008), Statistics in Medicine 27",

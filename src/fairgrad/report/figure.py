@@ -125,7 +125,7 @@ class ReportFigure:
         >>> from fairgrad.report import Report
         >>> figure = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures[0]
         >>> figure.id, figure.columns
-        ('level-0', ['level of', 'F', 'from', 'to'])
+        ('compared-0', ['group', 'predictions', 'rate', 'from', 'to'])
     """
 
     id: str
