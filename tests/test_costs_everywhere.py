@@ -13,7 +13,7 @@ from fairgrad import Audit, Frontier
 from fairgrad.audit import likeliest
 from fairgrad.cli.app import app
 from fairgrad.dual import cost_shares
-from fairgrad.finetune import finetune, train_heads
+from fairgrad.finetune import finetune
 from fairgrad.frontier import non_dominated
 from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, make_fairness_scorer
@@ -144,21 +144,6 @@ def test_fine_tuning_knows_costs():
     assert two.module(rows).shape == (N, 2)
     with pytest.raises(ValueError, match="cost_matrix: expected finite numbers"):
         finetune(nn.Linear(4, 3), rows, Y, SEX, cost_matrix=[[0, 1], [1, 0]])
-
-
-@pytest.mark.parametrize("costs", [None, COSTS])
-@pytest.mark.parametrize("measure", [MEASURE, "equalized_odds"])
-@pytest.mark.filterwarnings("ignore:The bounds are not kept")
-def test_heads_of_fair_decisions_are_their_classifiers(measure, costs):
-    """With many labels their layers hold costs of predictions, not weights of cells."""
-    estimator = FairDecisionClassifier(None, cost_matrix=costs, y_desirable="top")
-    network = nn.Linear(4, 3)
-    found = train_heads(network, X, Y, SEX, fairness_measure=measure, epsilons=[0.02],
-                        estimator=estimator, random_state=0)  # fmt: skip
-    module, model = found.module(0), found.frontier.estimators_[0]
-    scores = module(torch.tensor(X, dtype=torch.float32)).detach().numpy()
-    own = model.decision_function(X)  # which may differ by what all labels of a row have
-    np.testing.assert_allclose(scores - scores[:, :1], own - own[:, :1], atol=1e-4)
 
 
 def test_the_scorer_counts_costs():

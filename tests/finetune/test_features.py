@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fairgrad.finetune import compute_features
-from fairgrad.finetune.features import find_head, with_head
+from fairgrad.finetune.network import find_head, with_head
 
 
 def by_hand(network, X):

@@ -5,14 +5,11 @@ import copy
 import numpy as np
 import pytest
 import torch
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from fairgrad import FairGradClassifier, Frontier, fairness_levels
-from fairgrad.finetune import compute_features, finetune_head, train_heads
+from fairgrad.finetune import compute_features, finetune_head
 from fairgrad.sklearn import FairDecisionClassifier
-from fairgrad.torch import FairDecision
 
 EPSILONS = [0.0, 0.05, np.inf]
 
@@ -40,48 +37,6 @@ def test_heads_are_those_of_a_frontier_on_the_features(network, rows, make_rows)
     for position, model in enumerate(by_hand.estimators_):
         margin = logits(found.module(position), validation[0]) @ [-1, 1]
         np.testing.assert_allclose(margin, model.decision_function(own[1]), atol=1e-5)
-
-
-@pytest.mark.parametrize("regression", [None, LogisticRegression(max_iter=1000)])
-def test_a_head_of_fair_decisions_is_the_classifier_on_the_features(network, rows, regression):
-    X, y, s = rows
-    estimator = FairDecisionClassifier(regression, tune_on="training")
-    found = tune(network, rows, validation=rows, estimator=estimator)
-    features = compute_features(network, X)
-    alone = FairDecisionClassifier(regression, "demographic_parity", tune_on="training")
-    alone.fit(features, y, sensitive_features=s)
-    module = found.module(0)
-    scores = logits(module, X)
-    np.testing.assert_allclose(scores @ [-1, 1], alone.decision_function(features), atol=1e-4)
-    predicted = alone.classes_[scores.argmax(1)]
-    assert fairness_levels(y, predicted, s, "demographic_parity").unfairness < 0.005
-    assert any(isinstance(part, FairDecision) for part in module.modules())
-    assert found.points.shape[0] == len(EPSILONS)
-    again = found.module(0)
-    again.load_state_dict(module.state_dict())
-
-
-def test_a_single_output_is_a_margin_of_fair_decisions(make_rows):
-    X, y, s = make_rows(600, seed=2)
-    network = nn.Sequential(nn.Linear(X.shape[1], 1))
-    found = tune(network, (X, y, s), estimator=FairDecisionClassifier(tune_on="training"))
-    assert logits(found.module(0), X).shape == (600, 1)
-    above = logits(found.module(0), X)[:, 0] > 0
-    predicted = found.frontier.estimators_[0].predict(X)
-    assert np.array_equal(above, predicted == found.classes[1])
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        FairDecisionClassifier(RandomForestClassifier()),
-        FairDecisionClassifier(cells="factored"),
-        FairDecisionClassifier(use_sensitive=True),
-    ],
-)
-def test_decisions_that_no_layer_can_hold_are_refused(network, rows, estimator):
-    with pytest.raises(ValueError, match="estimator: expected a linear FairGradClassifier"):
-        tune(network, rows, estimator=estimator)
 
 
 def test_a_head_equals_one_fitted_alone(network, rows):
@@ -169,15 +124,21 @@ def test_features_from_a_file_give_the_same_heads(network, rows):
     assert points[0].equals(points[1])
 
 
-def test_features_that_do_not_fit_are_refused(network, rows):
+def test_heads_on_features_computed_before(network, rows):
     X, y, s = rows
-    with pytest.raises(ValueError, match=r"features: expected shape \(rows, 8\).* got \(1200, 6\)"):
-        train_heads(network, X, y, s)
+    features = compute_features(network, X)
+    again = tune(network.classifier, (features, y, s))
+    assert again.points.equals(tune(network, rows).points)
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [FairGradClassifier(hidden_layer_sizes=(4,)), FairGradClassifier(module=nn.Linear(8, 2)), 3],
+    [
+        FairGradClassifier(hidden_layer_sizes=(4,)),
+        FairGradClassifier(module=nn.Linear(8, 2)),
+        FairDecisionClassifier(),
+        3,
+    ],
 )
 def test_an_estimator_that_is_not_linear_is_refused(network, rows, estimator):
     with pytest.raises(ValueError, match="estimator: expected a linear FairGradClassifier"):

@@ -1,8 +1,7 @@
 """Fair fine-tuning of existing networks: all layers, or the head alone with its whole frontier."""
 
-from fairgrad.finetune.features import compute_features
-from fairgrad.finetune.head import HeadFrontier, finetune_head, train_heads
-from fairgrad.finetune.rows import predict_logits
+from fairgrad.finetune.head import HeadFrontier, finetune_head
+from fairgrad.finetune.network import compute_features, predict_logits
 from fairgrad.finetune.whole import FineTuned, finetune
 
 __all__ = [
@@ -12,5 +11,4 @@ __all__ = [
     "finetune",
     "finetune_head",
     "predict_logits",
-    "train_heads",
 ]

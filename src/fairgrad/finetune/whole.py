@@ -18,9 +18,19 @@ from torch import Tensor, nn
 from fairgrad.checks import check_count, check_number
 from fairgrad.dual import check_costs
 from fairgrad.files import write_whole
-from fairgrad.finetune.features import count_outputs, find_head, network_key, new_head, with_head
-from fairgrad.finetune.rows import predict_logits, progress_bar, read_labelled, read_logits, run
-from fairgrad.measures import accuracy_parity, desirable_labels
+from fairgrad.finetune.network import (
+    count_outputs,
+    find_head,
+    network_key,
+    new_head,
+    predict_logits,
+    progress_bar,
+    read_labelled,
+    read_logits,
+    run,
+    with_head,
+)
+from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
 from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
 from fairgrad.training import TrainingPlan
@@ -29,11 +39,14 @@ from fairgrad.training.evaluation import as_rule, last
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairgrad.finetune.rows import LabelledInputs, Reading
+    from fairgrad.finetune.network import LabelledInputs, Reading
     from fairgrad.groups import Ints
     from fairgrad.torch import FairLoss
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
+
+ERROR_MEMORY = 0.9
+"""Share of earlier batches in the error estimates, so that small cells pool over batches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +84,8 @@ def finetune(
     sensitive_features: Any = None,
     *,
     fairness_measure: Any = "equalized_odds",
-    epsilon: Any = 0.0,
+    epsilon: Any = 0.05,
     fairness_rate: float = 0.05,
-    proportional_rate: float = 0.0,
-    error_memory: float = 0.9,
     y_desirable: Any = None,
     cost_matrix: Any = None,
     head: str | None = None,
@@ -82,7 +93,6 @@ def finetune(
     output: Reading | None = None,
     optimizer: MakeOptimizer = torch.optim.AdamW,
     learning_rate: float = 1e-4,
-    schedule: str = "cosine",
     clip_norm: float | None = None,
     max_iter: int = 3,
     batch_size: int = 64,
@@ -107,11 +117,9 @@ def finetune(
         sensitive_features: (n,) sensitive values, or a table with one column per attribute;
             missing values and -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
-        epsilon: slack of the constraints; 0 is exact fairness.
+        epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
+            exact fairness.
         fairness_rate: step size of the multipliers; 0 is the plain loss.
-        proportional_rate: adds this times the current violation to the multipliers in use.
-        error_memory: share of earlier batches kept in the error estimates, so that cells with few
-            rows per batch pool over batches.
         y_desirable: labels that some measures speak of; by default the second of two classes.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. Epochs are then chosen by the mean cost in
@@ -120,8 +128,7 @@ def finetune(
         transform: applied to every batch of X, such as a normalisation or a tokeniser.
         output: from what the network returns to its logits, if these are found nowhere.
         optimizer: a function of parameters and ``lr`` that gives a PyTorch optimiser.
-        learning_rate: the learning rate at the start.
-        schedule: "cosine" lets the learning rate fall to 0 by the last step, "constant" keeps it.
+        learning_rate: the learning rate at the start; it falls to 0 along a cosine.
         clip_norm: the gradient's largest norm; None for none.
         max_iter: epochs, passes over the rows.
         batch_size: rows per step.
@@ -165,7 +172,7 @@ def finetune(
     if clip_norm is not None:
         check_number("clip_norm", clip_norm, above=0.0)
     plan = TrainingPlan(
-        epochs=check_count("max_iter", max_iter), batch_size=batch_size, schedule=schedule
+        epochs=check_count("max_iter", max_iter), batch_size=batch_size, schedule="cosine"
     )
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     judged = None
@@ -185,15 +192,13 @@ def finetune(
     check_costs(cost_matrix, len(classes))
     # With costs every label needs a score of its own.
     n_outputs = count_outputs(found, len(classes)) if cost_matrix is None else len(classes)
-    rates = (fairness_rate, proportional_rate, error_memory)
     loss = FineTuningLoss(
         data,
         fairness_measure,
         single=n_outputs == 1,
         epsilon=epsilon,
         fairness_rate=fairness_rate,
-        proportional_rate=proportional_rate,
-        error_memory=error_memory,
+        error_memory=ERROR_MEMORY,
         y_desirable=desirable_labels(classes, y_desirable) or None,
         cost_matrix=cost_matrix,
     )
@@ -230,7 +235,7 @@ def finetune(
         if checkpoint is not None:
             measure = getattr(fairness_measure, "__qualname__", fairness_measure)
             costs = [] if cost_matrix is None else [np.asarray(cost_matrix).tolist()]
-            work.use_checkpoint(Path(checkpoint), schedule, measure, epsilon, rates, *costs)
+            work.use_checkpoint(Path(checkpoint), measure, epsilon, fairness_rate, *costs)
         work.train(verbose)
     return work.choose(rule)
 
@@ -259,12 +264,13 @@ class FineTuningLoss(nn.Module):
         if measure is None and settings.get("cost_matrix") is not None:
             # Costs alone: no constraint of any measure moves.
             measure, settings = accuracy_parity, {**settings, "fairness_rate": 0.0}
-            settings["proportional_rate"] = 0.0
         if measure is not None:
             # The loss takes integers: labels and sensitive values are their positions here.
             values = tuple(np.arange(len(known)) for known in groups.values)
             coded = replace(groups, labels=np.arange(len(groups.labels)), values=values)
             kind = BCEWithLogitsLoss if single else CrossEntropyLoss
+            exact = constraints_of(measure, coded, y_desirable=settings.get("y_desirable"))
+            settings["epsilon"] = exact.slacken_for(rows, settings["epsilon"]).slack
             self.fair = kind(coded, None, measure, **settings)
             self.s = torch.from_numpy(coded.ids[rows.group])
 

@@ -127,7 +127,7 @@ class Candidate(NamedTuple):
     steady_share: float = STEADY_SHARE
 
 
-class JudgedRows(NamedTuple):
+class ConstrainedRows(NamedTuple):
     """Rows that a model must keep epsilon on.
 
     Attributes:
@@ -560,18 +560,18 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         if self.sensitive_encoder_ is not None:
             self.levels_unknown_ = self._levels(rows.as_unknown(held), judged)
 
-    def _levels(self, X: Any, judged: JudgedRows) -> Floats:
+    def _levels(self, X: Any, judged: ConstrainedRows) -> Floats:
         """(J,) levels of the model's predictions for these features."""
         predicted = predicted_index(judged.rows, self._labels(self._margins(X)))
         rates = cell_rates(judged.constraints, judged.rows, predicted)
         return levels_of(judged.constraints, rates).values
 
-    def _judged(self, rows: FittingRows, index: Ints | None, kind: str) -> JudgedRows:
+    def _judged(self, rows: FittingRows, index: Ints | None, kind: str) -> ConstrainedRows:
         """Some of the rows, with the constraints on their cells."""
         people = rows.people(index)
         constraints = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
         constraints = constraints.slacken_for(people, self.epsilon)
-        return JudgedRows(rows.features(index), people, constraints, kind)
+        return ConstrainedRows(rows.features(index), people, constraints, kind)
 
     def _choose(
         self, rows: FittingRows, members: Sequence[Member], training: Training
@@ -623,7 +623,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         return ModelFigures(choice.merit, *worst_of(constraints, levels), by_costs=by_costs)
 
     def _rank(
-        self, training: Training, choice: Choice, people: JudgedRows
+        self, training: Training, choice: Choice, people: ConstrainedRows
     ) -> tuple[bool, float, float]:
         """Models that are better than a constant come first, then fair ones, then accurate ones."""
         own = self._figures(training, choice, people.constraints)
@@ -632,7 +632,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         return not useful, max(own.beyond, REACHED), -own.accuracy
 
     def _move_last_layer(
-        self, training: Training, options: Sequence[Choice], people: JudgedRows
+        self, training: Training, options: Sequence[Choice], people: ConstrainedRows
     ) -> tuple[Choice, Floats | None, Ints | None]:
         """The most accurate model that keeps epsilon after its last layer was moved.
 
@@ -674,7 +674,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         return options[found.start], layer, judged[-1].decided if len(options) > 1 else None
 
     def _warn_of_fault(
-        self, training: Training, people: JudgedRows, plain: ModelFigures | None
+        self, training: Training, people: ConstrainedRows, plain: ModelFigures | None
     ) -> None:
         """Compares the fitted model with constants and with the plain model."""
         constraints, rows = people.constraints, people.rows
