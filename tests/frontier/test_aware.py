@@ -69,14 +69,14 @@ def test_chart_and_report_name_both(both):
     assert any("aware: needs the sensitive value" in chart for chart in charts)
 
 
-def test_pipelines_and_post_processing(unequal):
+def test_pipelines(unequal):
     line = make_pipeline(StandardScaler(), FairGradClassifier("equalized_odds", max_iter=5))
-    frontier = Frontier(line, epsilons=2, use_sensitive="both", post_processing=True)
+    frontier = Frontier(line, epsilons=2, use_sensitive="both")
     frontier.fit(unequal.X, unequal.y, sensitive_features=unequal.sex)
     assert len(frontier.estimators_) == 4
     assert frontier.estimators_[3][-1].use_sensitive
     series = frontier.report_data().points["series"]
-    assert len(set(series)) == 3
+    assert len(set(series)) == 2
 
 
 def test_boosted_trees(unequal):

@@ -1,10 +1,7 @@
 """Other estimators, one fit per epsilon; and post-processing beside the frontier."""
 
-import sys
-
 import numpy as np
 import pytest
-from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -83,57 +80,3 @@ def test_several_seeds_need_a_random_state(hiring):
     y = (hiring.y == "hired").astype(int)
     with pytest.raises(ValueError, match="n_seeds: Reduction has no random_state"):
         Frontier(Reduction(), n_seeds=2).fit(hiring.X, y, sensitive_features=hiring.sex)
-
-
-@pytest.mark.parametrize(
-    ("measure", "constraints"),
-    [
-        ("demographic_parity", "demographic_parity"),
-        ("equality_of_opportunity", "true_positive_rate_parity"),
-        ("equalized_odds", "equalized_odds"),
-    ],
-)
-def test_post_processing_equals_fairlearns(hiring, strangers, measure, constraints):
-    frontier = Frontier(QUICK, measure, [0.0, np.inf], post_processing=True, random_state=0)
-    held_out = (strangers.X, strangers.y, strangers.sex)
-    frontier.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, validation=held_out)
-    theirs = ThresholdOptimizer(
-        estimator=frontier.estimators_[-1],
-        constraints=constraints,
-        prefit=True,
-        predict_method="decision_function",
-    )
-    wanted = (hiring.y == "refused").astype(int)
-    theirs.fit(hiring.X, wanted, sensitive_features=hiring.sex)
-    predicted = theirs.predict(strangers.X, sensitive_features=strangers.sex, random_state=0)
-    right = np.mean((predicted == 1) == (strangers.y == "refused"))
-    points = frontier.post_processing_
-    assert points["validation_accuracy"].iloc[0] == pytest.approx(right)
-    assert len(points) >= 5
-    if measure != "equality_of_opportunity":  # there the plain model is nearly fair
-        assert points["validation_unfairness"].iloc[0] < points["validation_unfairness"].iloc[-1]
-    assert points["validation_accuracy"].iloc[0] < points["validation_accuracy"].iloc[-1]
-
-
-def test_the_chart_says_what_post_processing_needs(hiring):
-    frontier = Frontier(QUICK, "equalized_odds", [0.0, np.inf], post_processing=True)
-    frontier.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
-    assert "needs the sensitive value to predict" in frontier.plot().to_json()
-    data = frontier.report_data()
-    assert "need to know the group" in data.note
-    assert len(data.points) == 2 + len(frontier.post_processing_)
-    assert data.rates["point"].max() == len(data.points) - 1
-
-
-def test_post_processing_that_cannot_be(hiring, monkeypatch):
-    def fit(measure, y):
-        frontier = Frontier(QUICK, measure, [0.0, np.inf], post_processing=True)
-        return frontier.fit(hiring.X, y, sensitive_features=hiring.sex)
-
-    with pytest.raises(ValueError, match="post_processing: serves"):
-        fit("accuracy_parity", hiring.y)
-    with pytest.raises(ValueError, match="post_processing: expected two labels"):
-        fit("equalized_odds", np.where(hiring.race == "a", hiring.y, "interview"))
-    monkeypatch.setitem(sys.modules, "fairlearn.postprocessing", None)
-    with pytest.raises(ImportError, match="pip install fairlearn"):
-        fit("equalized_odds", hiring.y)

@@ -73,8 +73,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
             of the rows. None is what the estimator says itself, or 30 rows.
         confidence: of each interval.
-        post_processing: whether to compare with fairlearn's ThresholdOptimizer on the model with
-            the largest epsilon (needs fairlearn; two labels).
         parameter: the name of the estimator's epsilon, if it is called otherwise.
         n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
         random_state: of the split and the seeds.
@@ -93,7 +91,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
             there is one of these.
         estimators_: the fitted models, in the order of the points.
         audits_: by "validation" and "test", the audit of each model, a sequence.
-        post_processing_: points of the post-processed models, if asked for.
         fairness_measure_: the measure in use.
         desirable_: the labels taken as desirable; none if the measure does not look at them.
         classes_: the class labels.
@@ -126,7 +123,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         y_desirable: Any = None,
         min_group: float | None = None,
         confidence: float = 0.95,
-        post_processing: bool = False,
         parameter: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -141,7 +137,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self.y_desirable = y_desirable
         self.min_group = min_group
         self.confidence = confidence
-        self.post_processing = post_processing
         self.parameter = parameter
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -202,10 +197,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         self._template, self._judged_by = template, judge
         self._compared_on, self._fresh = replace(parts[PART], X=None), fresh
         self.certificate_: Certificate | None = None
-        self.post_processing_: pd.DataFrame | None = None
-        self.post_processing_audits_: dict[str, ModelAudits] = {}
-        if self.post_processing:
-            self._post_process(judge, training, parts)
         return self
 
     @property
@@ -481,24 +472,6 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         costs = template.settings.get("cost_matrix")
         costs = None if costs is None else check_costs(costs, len(classes))
         return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
-
-    def _post_process(
-        self, judge: FrontierJudge, training: FrontierRows, parts: dict[str, FrontierRows]
-    ) -> None:
-        from fairgrad.frontier.post_processing import (  # noqa: PLC0415 - only where it is asked
-            PostProcessing,
-        )
-
-        fitted = self._fitted[0]
-        plain = fitted.models[int(self.points_["epsilon"].argmax())]
-        rows = fitted.prepared(training)
-        thresholds = PostProcessing(plain, judge.measure, judge.desirable, rows)
-        slacks: list[float] = []
-        for name, part in parts.items():
-            found = list(thresholds.predict(fitted.prepared(part)))
-            slacks = [slack for slack, _ in found]
-            self.post_processing_audits_[name] = ModelAudits(judge, part, [p for _, p in found])
-        self.post_processing_ = _with_figures({"epsilon": slacks}, self.post_processing_audits_)
 
     def _check_part(self, on: str) -> None:
         check_is_fitted(self, "points_")

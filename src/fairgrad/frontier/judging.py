@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from fairgrad.usefulness import ModelFigures, Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
-OWN = "trained fair"
 KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
-OTHER = "post-processed: needs the sensitive value to predict"
 NOTE = (
     "Bars are {confidence:.0%} intervals of the models on the frontier, exact for the accuracy and "
     "simultaneous over groups for the unfairness."
@@ -43,11 +41,6 @@ AWARE_NOTE = (
 COST_NOTE = (
     " Which models are on the frontier, and which is chosen, is judged by the mean cost of their "
     "predictions, not by the accuracy shown."
-)
-OTHER_NOTE = (
-    " The post-processed models set a threshold for each group on the scores of the plain model "
-    "(fairlearn's ThresholdOptimizer): unlike the others they need to know the group of everyone "
-    "they judge, and decide partly at random."
 )
 
 
@@ -257,17 +250,10 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
     audits = list(frontier.audits_[on])
     note, points = NOTE.format(confidence=frontier.confidence), own
     note += COST_NOTE if f"{on}_cost" in frontier.points_ else ""
-    other, kinds = frontier.post_processing_, frontier.points_["use_sensitive"]
-    are_both = kinds.any() and not kinds.all()
-    series: Any = kinds.map(KINDS) if are_both else OWN
-    if are_both:
-        points = own.assign(series=series)
+    kinds = frontier.points_["use_sensitive"]
+    if kinds.any() and not kinds.all():
+        points = own.assign(series=kinds.map(KINDS))
         note += AWARE_NOTE
-    if other is not None:
-        parts = [own.assign(series=series), _points(other, on).assign(series=OTHER)]
-        points = pd.concat(parts, ignore_index=True)
-        audits = [*audits, *frontier.post_processing_audits_[on]]
-        note += OTHER_NOTE
     return FrontierData(
         points,
         pd.concat([_rates(i, audit) for i, audit in enumerate(audits)], ignore_index=True),
