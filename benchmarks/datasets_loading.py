@@ -18,7 +18,8 @@ import pandas as pd
 
 from fairgrad.datasets import DataNotFoundError, load
 from fairgrad.datasets.loading import find_schema
-from fairgrad.datasets.places import cache_folder, copies, places
+from fairgrad.datasets.places import copies, places
+from fairgrad.files import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -145,3 +146,13 @@ def _replace(folder: Path, beside: Path) -> None:
                 raise
         else:
             return
+
+
+def cache_folder() -> Path:
+    """Folder of fetched files: ``FAIRGRAD_CACHE``, or the platform's usual place for caches."""
+    named = os.environ.get("FAIRGRAD_CACHE", "")
+    if named:
+        return Path(named).expanduser()
+    import pooch  # noqa: PLC0415 - slow to import and needed for this line alone
+
+    return Path(pooch.os_cache("fairgrad"))

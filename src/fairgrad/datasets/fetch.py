@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairgrad.datasets.loading import find_schema
-from fairgrad.datasets.places import FetchError, cache_folder, package_folder, record_hash
-from fairgrad.files import write_whole
+from fairgrad.datasets.places import FetchError, package_folder, record_hash
+from fairgrad.files import cache_folder, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

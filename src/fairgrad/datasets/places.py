@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from fairgrad.files import write_whole
+from fairgrad.files import cache_folder, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: Environment variable naming a folder with data files.
 FOLDER_VARIABLE = "FAIRGRAD_DATA"
-#: Environment variable naming the cache folder, instead of the platform's usual one.
-CACHE_VARIABLE = "FAIRGRAD_CACHE"
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -68,16 +66,6 @@ def user_folder() -> Path | None:
     """Folder named by the environment variable ``FAIRGRAD_DATA``, if it is set."""
     named = os.environ.get(FOLDER_VARIABLE, "")
     return Path(named).expanduser() if named else None
-
-
-def cache_folder() -> Path:
-    """Folder of fetched files: ``FAIRGRAD_CACHE``, or the platform's usual place for caches."""
-    named = os.environ.get(CACHE_VARIABLE, "")
-    if named:
-        return Path(named).expanduser()
-    import pooch  # noqa: PLC0415 - slow to import and needed for this line alone
-
-    return Path(pooch.os_cache("fairgrad"))
 
 
 def places() -> list[tuple[str, Path | None]]:

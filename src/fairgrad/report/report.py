@@ -22,8 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import fairgrad
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
 from fairgrad.audit.sections import DETAILS, METHOD, Block, Section
-from fairgrad.datasets.places import cache_folder
-from fairgrad.files import write_whole
+from fairgrad.files import cache_folder, write_whole
 from fairgrad.report import charts
 from fairgrad.report.figure import CONFIG, DARK, FORMATS, LIGHT, save_figures, vl_convert_module
 from fairgrad.report.models import as_frontier, as_history, frontier_figures, history_figures

@@ -15,11 +15,11 @@ from fairgrad.datasets.loading import RawTable, from_schema
 from fairgrad.datasets.places import (
     CorruptFileError,
     DataNotFoundError,
-    cache_folder,
     recorded_hash,
     user_folder,
 )
 from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from fairgrad.files import cache_folder
 from fairgrad.splitting import SplitRows
 
 if TYPE_CHECKING:
