@@ -99,7 +99,7 @@ class Draws:
         low, high = np.empty_like(self.hits), np.empty_like(self.hits)
         for k, n in enumerate(cells.total):
             seen, place = np.unique(self.hits[:, k], return_inverse=True)
-            one = Proportion(seen, np.full_like(seen, n), np.full_like(seen, n))
+            one = Proportion.of_rows(seen, np.full_like(seen, n))
             low[:, k], high[:, k] = (end[place] for end in one.ends_in_sums(error))
         found = self.comparison.map.combine(self.hits / cells.total, Interval(low, high))
         least, most = self.comparison.map.range
@@ -113,7 +113,7 @@ class Draws:
 
 def replace_hits(cells: Proportion, hits: Floats) -> Proportion:
     """The same cells with other hits."""
-    return Proportion(hits, cells.total, cells.squares)
+    return Proportion.of_rows(hits, cells.total)
 
 
 def draw(case: Case, rows: float, level: float, n: int, seed: int, **how: Any) -> Draws:

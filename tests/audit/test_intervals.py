@@ -35,18 +35,6 @@ def test_without_trials_nothing_is_known():
     assert (low[0], high[0]) == (0.0, 1.0)
 
 
-def test_kish_effective_size_of_equal_weights_is_the_number_of_rows():
-    weights = np.full(12, 2.5)
-    rate = Proportion(np.array(5.0), weights.sum(), (weights**2).sum())
-    assert rate.trials == pytest.approx(12)
-
-
-def test_kish_effective_size_shrinks_with_unequal_weights():
-    weights = np.array([10.0, *([1.0] * 10)])
-    rate = Proportion(np.array(5.0), weights.sum(), (weights**2).sum())
-    assert rate.trials == pytest.approx(400 / 110)
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.floats(0, 1)), min_size=2, max_size=9),
     st.sampled_from([0.025, 0.001]),
@@ -55,7 +43,7 @@ def test_kish_effective_size_shrinks_with_unequal_weights():
 def test_the_extreme_pair_is_found_without_looking_at_all(groups, error):
     """Against all pairs, each by the formula of its own difference and ratio."""
     total = np.array([float(n) for n, _ in groups])
-    rate = Proportion(np.round(total * [share for _, share in groups]), total, total)
+    rate = Proportion.of_rows(np.round(total * [share for _, share in groups]), total)
     n_pairs = len(groups) * (len(groups) - 1) / 2
     x, full, shared = rate.value, rate.ends_in_sums(error), rate.ends_in_sums(error / n_pairs)
     pairs = [(r, q) for r in range(len(x)) for q in range(len(x)) if r != q]
@@ -96,7 +84,7 @@ def test_limits_of_differences_are_wrong_no_more_often_than_promised(sizes, erro
     ends = []
     for n in sizes:
         k, total = np.arange(n + 1.0), np.full(n + 1, float(n))
-        ends.append((k / n, Proportion(k, total, total).ends_in_sums(error)))
+        ends.append((k / n, Proportion.of_rows(k, total).ends_in_sums(error)))
     (x, first), (y, second) = ends
     low = x[:, None] - y - np.hypot((x - first.low)[:, None], second.high - y)
     rates = [0.01, 0.1, 0.3, 0.5, 0.9, 0.98, 0.99]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fairgrad.audit import frames, headline, notices, record, sections, text, words
 from fairgrad.audit.asked import (
@@ -42,7 +43,6 @@ from fairgrad.measures import desirable_labels, uses_desirable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from fairgrad.audit.compare import AuditComparison
@@ -74,6 +74,8 @@ class Audit(text.ShownAndWritten):
             compared by group (AUC, calibration, distribution), and with two labels the verdict is
             shown for other thresholds.
         sample_weight: one weight per row; intervals are approximate then.
+        cluster: one value per row, the same for rows that are not independent, such as several of
+            one person; intervals are wider then, and approximate.
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
             Of more labels none is taken by itself, and measures that need one ask for it.
         labels: all labels there are; by default those in y_true.
@@ -127,6 +129,7 @@ class Audit(text.ShownAndWritten):
         y_score: Any = None,
         *,
         sample_weight: Any = None,
+        cluster: Any = None,
         y_desirable: Any = None,
         labels: Any = None,
         threshold: float | None = 0.5,
@@ -165,6 +168,7 @@ class Audit(text.ShownAndWritten):
             "baseline_name": baseline_name,
         }
         self._remarks = tuple(remarks)
+        self.cluster = None if cluster is None else _cluster_codes(cluster, len(rows))
         self._set_up(rows, predicted, asked, desirable, confidence, min_group)
         self.baseline: Audit | None = self._audit_baseline(baseline, rows)
         finest = self.views[" x ".join(self.attributes)]
@@ -285,6 +289,8 @@ class Audit(text.ShownAndWritten):
         if not audits:
             raise ValueError("audits: expected at least one, got none.")
         first = audits[0]
+        if any(one.cluster is not None for one in audits):
+            raise ValueError("audits: expected audits without clusters, which counts do not hold.")
         for one in audits[1:]:
             first._check_mergeable(one)  # noqa: SLF001 - its own class
         given = count_columns(first)
@@ -327,7 +333,9 @@ class Audit(text.ShownAndWritten):
         label, group = (c.astype(t) for c, t in zip((rows.label, rows.group), small, strict=True))
         self.rows = replace(rows, label=label, group=group)
         self.predicted = predicted.astype(label.dtype)
-        self.table = CountTable.from_rows(rows, predicted, has_labels=self.has_labels)
+        self.table = CountTable.from_rows(
+            rows, predicted, has_labels=self.has_labels, cluster=self.cluster
+        )
         self.confidence = confidence
         self.is_weighted, self.min_group = rows.weight is not None, min_group
         self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
@@ -407,6 +415,7 @@ class Audit(text.ShownAndWritten):
         """The same audit of other predictions."""
         other = Audit.__new__(Audit)
         other.baseline_name, other.has_labels = baseline_name, self.has_labels
+        other.cluster = self.cluster
         other._set_up(  # noqa: SLF001 - its own class
             self.rows, predicted, self._asked, self._desirable, self.confidence, self.min_group
         )
@@ -710,6 +719,16 @@ class Audit(text.ShownAndWritten):
         return (
             f"<Audit of {self.table.n_rows:,} rows by {', '.join(self.attributes)}: {self.verdict}>"
         )
+
+
+def _cluster_codes(cluster: Any, n_rows: int) -> Ints:
+    """(N,) the number of each row's cluster; a row without a value is one by itself."""
+    (column,) = as_columns(cluster, "cluster").values()
+    codes, values = pd.factorize(np.asarray(column, dtype=object))
+    if len(codes) != n_rows:
+        raise ValueError(f"cluster: expected one value per row ({n_rows}), got {len(codes)}.")
+    alone = codes < 0
+    return np.where(alone, len(values) + np.cumsum(alone), codes)
 
 
 def _shared_error(findings: list[Finding]) -> list[Finding]:

@@ -162,7 +162,7 @@ class CellRates(NamedTuple):
     def of(self, table: CountTable) -> Proportion:
         """(G,) or (L, G) of the groups of a table."""
         found = table.rates[self.rate].row(self.label)
-        return found._replace(hits=found.total - found.hits) if self.are_errors else found
+        return found.complement() if self.are_errors else found
 
 
 class CellHits(NamedTuple):
@@ -177,12 +177,8 @@ class CellHits(NamedTuple):
 
     def of(self, table: CountTable) -> Proportion:
         """(R, G) of the groups of a table."""
-        within = self.hits.any(axis=-1).astype(np.float64)
-        return Proportion(
-            np.einsum("gyl,ryl->rg", table.mass, self.hits.astype(np.float64)),
-            within @ table.mass.sum(axis=2).T,
-            within @ table.squares.sum(axis=2).T,
-        )
+        within = np.broadcast_to(self.hits.any(axis=-1, keepdims=True), self.hits.shape)
+        return table.proportion(self.hits, within)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ GAP_RATES = {
 
 Columns: TypeAlias = tuple["pd.Series | None", pd.Series, dict[str, pd.Series]]
 """True labels (None if they are not known), predictions and sensitive columns."""
-NEED_ROWS = ("sample_weight", "y_score")
+NEED_ROWS = ("sample_weight", "y_score", "cluster")
 """Options of an audit that speak of single rows, which a table of counts does not have."""
 
 
@@ -95,6 +95,41 @@ class Margins(NamedTuple):
     hit: Floats
 
 
+class ClusterCells(NamedTuple):
+    """Rows of clusters, such as several of one person: what their variance rests on.
+
+    Attributes:
+        cluster: (N,) the number of each row's cluster.
+        group: (N,) the index of its group.
+        cell: (N,) its true and predicted label, as ``label * L + predicted``.
+        mass: (N,) its weight.
+    """
+
+    cluster: Ints
+    group: Ints
+    cell: Ints
+    mass: Floats
+
+    def regrouped(self, index: Ints) -> ClusterCells:
+        """The same with the group at each index; without rows whose new group is -1."""
+        group = index[self.group]
+        kept = group >= 0
+        return ClusterCells(self.cluster[kept], group[kept], self.cell[kept], self.mass[kept])
+
+    def sums(self, hit: NDArray[np.bool_], could: NDArray[np.bool_], n_groups: int) -> Any:
+        """(3, G) sums over clusters of squares and products, as `Proportion` has them."""
+        place, unit = np.unique(
+            self.cluster.astype(np.int64) * n_groups + self.group, return_inverse=True
+        )
+        had, could_have = (
+            np.bincount(unit, self.mass * mask.ravel()[self.cell], minlength=len(place))
+            for mask in (hit, could)
+        )
+        products = (could_have**2, had**2, had * could_have)
+        group = place % n_groups
+        return np.stack([np.bincount(group, part, minlength=n_groups) for part in products])
+
+
 @dataclass(frozen=True, eq=False)
 class CountTable:
     """Rows by group, true label and predicted label.
@@ -106,6 +141,7 @@ class CountTable:
         squares: (G, L, L) sum of the squared weights; the same as `rows` without weights.
         has_labels: whether true labels are known; if not, they are filled in with the predicted
             ones, and only what looks at predictions alone is computed.
+        clusters: rows that are not independent of each other; None if all are.
     """
 
     groups: Groups
@@ -113,10 +149,16 @@ class CountTable:
     mass: Floats
     squares: Floats
     has_labels: bool = True
+    clusters: ClusterCells | None = None
 
     @classmethod
     def from_rows(
-        cls, rows: GroupedRows, predicted: Ints, *, has_labels: bool = True
+        cls,
+        rows: GroupedRows,
+        predicted: Ints,
+        *,
+        has_labels: bool = True,
+        cluster: Ints | None = None,
     ) -> CountTable:
         """Counts rows whose predicted labels are these; of `CountedRows` each stands for many."""
         n_labels, n_groups = rows.groups.mass.shape
@@ -128,10 +170,14 @@ class CountTable:
             return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
         number = count(rows.times if isinstance(rows, CountedRows) else None)
+        units = None
+        if cluster is not None:
+            mass = np.ones(len(rows)) if rows.weight is None else rows.weight
+            units = ClusterCells(cluster, group, label * n_labels + predicted, mass)
         if rows.weight is None:
-            return cls(rows.groups, number, number, number, has_labels)
+            return cls(rows.groups, number, number, number, has_labels, units)
         squares = rows.squares if isinstance(rows, CountedRows) else rows.weight**2
-        return cls(rows.groups, number, count(rows.weight), count(squares), has_labels)
+        return cls(rows.groups, number, count(rows.weight), count(squares), has_labels, units)
 
     @property
     def n_labels(self) -> int:
@@ -157,7 +203,10 @@ class CountTable:
         """The table by some of the attributes, without the rows of unknown value."""
         parts = (self.rows, self.mass, self.squares)
         groups, rows, mass, squares = merged(self.groups, attributes, *parts)
-        return CountTable(groups, rows, mass, squares, self.has_labels)
+        is_known = self.groups.marginal(*attributes).is_known
+        new = np.where(is_known, np.cumsum(is_known) - 1, -1)
+        units = self._regrouped(new[self.groups.parents(*attributes)])
+        return CountTable(groups, rows, mass, squares, self.has_labels, units)
 
     def take(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of some of the groups, (G,)."""
@@ -167,7 +216,8 @@ class CountTable:
             self.groups, codes=self.groups.codes[chosen], mass=self.groups.mass[:, chosen]
         )
         rows, mass, squares = (part[chosen] for part in (self.rows, self.mass, self.squares))
-        return CountTable(own, rows, mass, squares, self.has_labels)
+        units = self._regrouped(np.where(chosen, np.cumsum(chosen) - 1, -1))
+        return CountTable(own, rows, mass, squares, self.has_labels, units)
 
     def together(self) -> CountTable:
         """The same rows as one single group, for the overall rates."""
@@ -175,7 +225,28 @@ class CountTable:
         one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
         parts = (self.rows, self.mass, self.squares)
         rows, mass, squares = (part.sum(axis=0, keepdims=True) for part in parts)
-        return CountTable(one, rows, mass, squares, self.has_labels)
+        units = self._regrouped(np.zeros(len(self.rows), dtype=np.int64))
+        return CountTable(one, rows, mass, squares, self.has_labels, units)
+
+    def _regrouped(self, index: Ints) -> ClusterCells | None:
+        return None if self.clusters is None else self.clusters.regrouped(index)
+
+    def proportion(self, hit: NDArray[np.bool_], could: NDArray[np.bool_]) -> Proportion:
+        """(R, G) the share of the rows that could have a property, by label, which have it.
+
+        Args:
+            hit: (R, L, L) the true (first) and predicted labels that have it.
+            could: (R, L, L) those that could have it.
+        """
+        masks = [mask.reshape(len(hit), -1).astype(np.float64) for mask in (hit, could)]
+        tables = [table.reshape(len(table), -1) for table in (self.mass, self.squares)]
+        (hits, total), (hit_squares, squares) = (
+            [mask @ table.T for mask in masks] for table in tables
+        )
+        if self.clusters is None:
+            return Proportion(hits, total, squares, hit_squares, hit_squares)
+        found = [self.clusters.sums(a, b, len(self.rows)) for a, b in zip(hit, could, strict=True)]
+        return Proportion(hits, total, *np.stack(found, axis=1))
 
     @cached_property
     def rates(self) -> dict[str, Proportion]:
@@ -185,20 +256,20 @@ class CountTable:
         ``P(h = l | y = l)``, false_positive_rate ``P(h = l | y != l)``, precision
         ``P(y = l | h = l)``. Without true labels the selection rate alone.
         """
-        sums, squares = margins(self.mass), margins(self.squares)
-        zeros = np.zeros_like(sums.truth)
-        everyone = sums.total + zeros, squares.total + zeros
+        one = np.eye(self.n_labels, dtype=bool)
+        everyone = np.ones((self.n_labels,) * 3, dtype=bool)
+        is_true, is_predicted = everyone & one[:, :, None], everyone & one[:, None, :]
+        selected = self.proportion(is_predicted, everyone)
         if not self.has_labels:
-            return {"selection_rate": Proportion(sums.predicted, *everyone)}
+            return {"selection_rate": selected}
+        right = is_true & is_predicted
         return {
-            "accuracy": Proportion(sums.hit.sum(axis=0), sums.total, squares.total),
-            "base_rate": Proportion(sums.truth, *everyone),
-            "selection_rate": Proportion(sums.predicted, *everyone),
-            POSITIVES: Proportion(sums.hit, sums.truth, squares.truth),
-            FALSE_ALARMS: Proportion(
-                sums.predicted - sums.hit, sums.total - sums.truth, squares.total - squares.truth
-            ),
-            "precision": Proportion(sums.hit, sums.predicted, squares.predicted),
+            "accuracy": self.proportion(one[None], everyone[:1]).row(0),
+            "base_rate": self.proportion(is_true, everyone),
+            "selection_rate": selected,
+            POSITIVES: self.proportion(right, is_true),
+            FALSE_ALARMS: self.proportion(is_predicted & ~is_true, ~is_true),
+            "precision": self.proportion(right, is_predicted),
         }
 
 

@@ -37,15 +37,35 @@ class Interval(NamedTuple):
 class Proportion(NamedTuple):
     """Shares ``hits / total``, with what an interval around them needs.
 
+    The variance of a share x is that of a ratio of sums over independent units c (rows, or clusters
+    of rows): ``V = sum_c (A_c - x B_c)^2 / total^2``, where ``A_c`` is the unit's weight that has
+    the property and ``B_c`` its weight that could have it.
+
     Attributes:
         hits: rows (or the sum of their weights) that have the property.
         total: rows (or the sum of their weights) that could have it.
-        squares: the sum of the squared weights of these; equal to `total` without weights.
+        squares: ``sum_c B_c^2``; equal to `total` without weights and clusters.
+        hit_squares: ``sum_c A_c^2``; equal to `hits` without weights and clusters.
+        products: ``sum_c A_c B_c``; equal to `hit_squares` without clusters.
     """
 
     hits: Floats
     total: Floats
     squares: Floats
+    hit_squares: Floats
+    products: Floats
+
+    @classmethod
+    def of_rows(cls, hits: Floats, total: Floats) -> Proportion:
+        """Shares of rows that are independent and have no weights."""
+        return cls(hits, total, total, hits, hits)
+
+    def complement(self) -> Proportion:
+        """The shares that do not have the property."""
+        squares = self.squares - 2 * self.products + self.hit_squares
+        return Proportion(
+            self.total - self.hits, self.total, self.squares, squares, self.squares - self.products
+        )
 
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
@@ -81,8 +101,17 @@ class Proportion(NamedTuple):
 
     @property
     def trials(self) -> Floats:
-        """Kish's effective number of rows, ``(sum w)^2 / sum w^2``: the rows where all w are 1."""
-        return self.total**2 / np.where(self.squares > 0, self.squares, 1.0)
+        """The effective number of rows: that of a binomial share of the same variance.
+
+        ``x (1 - x) / V``, and where x is 0 or 1 Kish's ``(sum w)^2 / sum w^2``. It is the number of
+        rows where these are independent and have no weights.
+        """
+        x, kish = self.value, self.total**2 / np.where(self.squares > 0, self.squares, 1.0)
+        spread = self.hit_squares - 2 * x * self.products + x**2 * self.squares
+        is_plain = (self.squares == self.total) & (self.hit_squares == self.hits)
+        usable = (x > 0) & (x < 1) & (spread > 0) & ~is_plain
+        found = x * (1 - x) * self.total**2 / np.where(usable, spread, 1.0)
+        return np.where(usable, found, np.where(is_plain, self.total, kish))
 
 
 def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:

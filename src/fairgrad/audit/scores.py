@@ -240,10 +240,13 @@ class GroupScores:
     def base(self) -> Proportion:
         """How often the label is true."""
         own = self.ranked
+        squares = own.positive_squares.sum()
         return Proportion(
             own.positive.sum(),
             own.positive.sum() + own.negative.sum(),
-            own.positive_squares.sum() + own.negative_squares.sum(),
+            squares + own.negative_squares.sum(),
+            squares,
+            squares,
         )
 
     @property
@@ -280,7 +283,8 @@ class GroupScores:
 
         total = sums(self.mass)
         hits = sums(self.mass * self.is_positive)
-        rate = Proportion(hits, total, sums(self.mass**2))
+        squares = sums(self.mass**2 * self.is_positive)
+        rate = Proportion(hits, total, sums(self.mass**2), squares, squares)
         low, high = clopper_pearson(rate.value, rate.trials, alpha)
         return pd.DataFrame(
             {

@@ -102,6 +102,11 @@ class ThresholdSweep:
         """The counts at every threshold of the grid."""
         audit, grid = self.audit, self.grid
         (positive,) = audit.desirable_indices
+        if audit.cluster is not None:
+            for threshold in grid:
+                predicted = np.where(self.score >= threshold, positive, 1 - positive)
+                yield CountTable.from_rows(audit.rows, predicted, cluster=audit.cluster)
+            return
         rows, n_groups = audit.rows, audit.table.groups.n_groups
         # As many thresholds as this select the row: those of at most its score.
         above = np.searchsorted(grid, self.score, side="right")
