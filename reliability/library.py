@@ -270,7 +270,7 @@ def use_decision(data: Any) -> list[Any]:
         LogisticRegression(max_iter=20),
         odd.measure(data),
         odd.number(data),
-        tune_on=odd.pick(data, ["auto", "training", "held_out"] * 4 + ["x"]),
+        tune_on=odd.pick(data, ["auto", "training", "cross_fitted"] * 4 + ["x"]),
         use_sensitive=data.draw(st.booleans()),
         cost_matrix=odd.costs(data),
         random_state=0,

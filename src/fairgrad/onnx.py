@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairgrad.decisions import as_costs
 from fairgrad.dual import check_costs
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.cell_models import FoldMean
 from fairgrad.training.layers import EPS
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     # In a pipeline the steps before XGBoost compute in double precision.
     given = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
     scores = graph.scores(model, "X", given)
-    graph.probabilities(scores, len(last.classes_), result="probabilities")
+    if type(last).__name__ != "FairDecisionClassifier":  # which writes its own
+        graph.probabilities(scores, len(last.classes_), result="probabilities")
     graph.label(scores, np.asarray(last.classes_), _precision(last))
     return graph.finish(model, last, given)
 
@@ -382,19 +384,24 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
     """Fair decisions: the labels' probabilities, and what the weights of the cells add to them.
 
     ``score_l = P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``, the first term
-    being the mean of what the A sets of attributes say of it.
+    being the mean of what the A sets of attributes say of it. That mean is the graph's second
+    output.
     """
-    if model.use_sensitive:
-        raise ValueError("model: decisions that look at sensitive values are not exported.")
-    if model.fairness_measure is None and model.cost_matrix is not None:
-        costs = graph.constant(-check_costs(model.cost_matrix, len(model.classes_)))
-        scores = graph.add("MatMul", _doubled(model.label_model_, graph, x), costs)
-        return _margin(graph, scores, len(model.classes_))
-    if model.fairness_measure is None:
-        scores = graph.scores(model.label_model_, x, DOUBLE)
-        return graph.cast(scores, _precision(model.label_model_), DOUBLE)
+    if model.use_sensitive or model.lottery_:
+        raise ValueError(
+            "model: decisions that look at sensitive values, or that are drawn by lot, are not "
+            "exported."
+        )
     n_labels, n_sets = len(model.classes_), len(model.cell_models_)
     label = None if model.label_model_ is None else _doubled(model.label_model_, graph, x)
+    if label is not None:
+        graph.add("Identity", label, result="probabilities")
+    if model.fairness_measure is None:
+        costs = graph.constant(-check_costs(model.cost_matrix, n_labels))
+        assert label is not None  # noqa: S101 - for type checkers
+        return _margin(graph, graph.add("MatMul", label, costs), n_labels)
+    if label is None:
+        _write_means(model, graph, x)
     parts = []
     for models, pull in zip(model.cell_models_, model.pulls_, strict=True):
         if pull.ndim == 3 or model.cost_matrix is not None:
@@ -418,6 +425,16 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
             columns.append(graph.add("Mul", chance, factor))
         parts.append(graph.add("Concat", *columns, axis=1))
     return _margin(graph, graph.add("Sum", *parts), n_labels)
+
+
+def _write_means(model: Any, graph: GraphWriter, x: str) -> None:
+    """The labels' probabilities, the mean of those of joint models of the cells."""
+    means, n_labels = [], len(model.classes_)
+    for models, groups in zip(model.cell_models_, model.cell_groups_, strict=True):
+        codes = np.asarray(models.classes_)
+        share = np.eye(n_labels)[codes // groups.n_groups] / len(model.cell_models_)
+        means.append(graph.add("MatMul", _doubled(models, graph, x), graph.constant(share)))
+    graph.add("Sum", *means, result="probabilities")
 
 
 def _margin(graph: GraphWriter, scores: str, n_labels: int) -> str:
@@ -459,6 +476,12 @@ def _write_costs(
 
 def _doubled(model: Any, graph: GraphWriter, x: str) -> str:
     """Probabilities of a model inside another, which computes in double precision."""
+    if isinstance(model, FoldMean):
+        classes, parts = model.classes_, []
+        for own in model:
+            share = (own.classes_[:, None] == classes) / len(model)
+            parts.append(graph.add("MatMul", _doubled(own, graph, x), graph.constant(share)))
+        return graph.add("Sum", *parts)
     found = graph.probabilities(graph.scores(model, x, DOUBLE), len(model.classes_))
     return graph.cast(found, _precision(model), DOUBLE)
 

@@ -48,6 +48,7 @@ TYPES = {
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
     "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
+    "fairgrad.FoldMean": "fairgrad.sklearn.cell_models.FoldMean",
     "fairgrad.Groups": "fairgrad.groups.Groups",
     "fairgrad.NetworkShape": "fairgrad.training.plan.Shape",
     "fairgrad.On": "fairgrad.measures.On",

@@ -301,7 +301,6 @@ def _predicted_rows(
     from fairgrad.cli.folder import held_out_rows  # noqa: PLC0415 - as above
     from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
         model_predictions,
-        model_scores,
         read_people,
     )
 
@@ -329,9 +328,9 @@ def _predicted_rows(
         predicted = people.frame[f"prediction{STORED}"].to_numpy(dtype=object)
         scores = people.frame[[f"{name}{STORED}" for name in kept]].to_numpy(dtype=np.float64)
         return people, predicted, scores, True
-    found = model_scores(model, people, request.reading.missing)
+    predicted, found = model_predictions(model, people, request.reading.missing)
     scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
-    return people, model_predictions(model, found), scores, False
+    return people, predicted, scores, False
 
 
 def _audit_table(request: AuditRequest) -> AuditedSubject:

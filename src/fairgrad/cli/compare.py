@@ -45,7 +45,6 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
     from fairgrad.cli.request import AuditRequest, refuse_idle  # noqa: PLC0415 - as above
     from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
         model_predictions,
-        model_scores,
         read_people,
     )
     from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
@@ -78,7 +77,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
     predicted = [
         people.predictions(source, place)
         if model is None
-        else model_predictions(model, model_scores(model, people, request.reading.missing))
+        else model_predictions(model, people, request.reading.missing)[0]
         for place, source, model in zip(("A", "B"), sources, models, strict=True)
     ]
     judged = request.measure or tuple(

@@ -14,7 +14,7 @@ from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import terminal
 from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
-from fairgrad.cli.subject import AuditedPeople, gathered, model_predictions, read_people
+from fairgrad.cli.subject import AuditedPeople, gathered, read_people
 from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
@@ -360,8 +360,7 @@ def counted_people(
         groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
         part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
         for name, one in zip(predicted, models, strict=True):
-            scores, found = one.scores(piece, reading.missing)
-            part[name] = model_predictions(one, scores)
+            part[name], _, found = one.predict(piece, reading.missing)
             odd.update(found if one is model else {})
         waiting.append(
             part.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)

@@ -90,10 +90,12 @@ class SavedModel:
         """The names of the measures it was trained for."""
         return tuple(self.settings["measures"])
 
-    def scores(
+    def predict(
         self, table: pd.DataFrame, missing: Sequence[str] = ()
-    ) -> tuple[NDArray[np.float64], Oddities]:
-        """(n, labels) the probability of each label, and what was odd about the table.
+    ) -> tuple[NDArray[Any], NDArray[np.float64], Oddities]:
+        """(n,) labels, (n, labels) the probability of each, and what was odd about the table.
+
+        A fair decision need not be the most probable label.
 
         Args:
             table: rows to predict.
@@ -102,7 +104,7 @@ class SavedModel:
         gaps = (*self.missing, *missing)
         features, odd = read_features(table, self.features, gaps)
         if not len(table):
-            return np.empty((0, len(self.labels))), odd
+            return np.empty(0, dtype=object), np.empty((0, len(self.labels))), odd
         matrix = encode_rows(self.pipeline[0], features)
         classifier, known = self.pipeline[-1], {}
         if self.groups:
@@ -110,7 +112,8 @@ class SavedModel:
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
         order = [classifier.classes_.tolist().index(label) for label in self.labels]
-        return classifier.predict_proba(matrix, **known)[:, order], odd
+        predicted = np.asarray(classifier.predict(matrix, **known)).astype(object)
+        return predicted, classifier.predict_proba(matrix, **known)[:, order], odd
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder.

@@ -245,13 +245,13 @@ def _silent(_: str) -> None:
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> JudgedRows:
     """What the models predict for the test rows."""
     test, classes = prepared.test, trained.fair.classes_
-    scores = trained.fair.predict_proba(test.X, **to_predict(trained.fair, test.s))
-    plain = trained.plain
+    known = to_predict(trained.fair, test.s)
+    scores, plain = trained.fair.predict_proba(test.X, **known), trained.plain
     return JudgedRows(
         prepared.test_rows,
         test.y,
         test.s,
-        classes[scores.argmax(axis=1)],
+        trained.fair.predict(test.X, **known),
         scores[:, np.argsort(classes.astype(str))],  # as the audit sorts its labels
         None if plain is None else plain.predict(test.X, **to_predict(plain, test.s)),
         np.full(len(test), fold),

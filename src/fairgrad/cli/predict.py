@@ -201,12 +201,10 @@ class PiecePredictor:
             yield self._predicted(plain_frame(own.to_pandas()), own)
 
     def _predicted(self, piece: pd.DataFrame, batch: Any = None) -> PredictedPiece:
-        import numpy as np  # noqa: PLC0415 - keeps --help quick
-        import pandas as pd  # noqa: PLC0415 - as above
+        import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
-        scores, strange = self.model.scores(piece, self.reading.missing)
+        labels, scores, strange = self.model.predict(piece, self.reading.missing)
         self.odd.update(strange)
-        labels = np.asarray(self.model.labels, dtype=object)[scores.argmax(axis=1)]
         self.counts.update(labels.tolist())
         values = {name: labels if i is None else scores[:, i] for name, i in self.new.items()}
         return PredictedPiece(piece, pd.DataFrame(values, index=piece.index), batch)

@@ -323,20 +323,15 @@ def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
     return ColumnRoles(own.target, wanted, bins=bins, y_desirable=desirable, prefix="--")
 
 
-def model_scores(
+def model_predictions(
     model: SavedModel, people: AuditedPeople, missing: Sequence[str] = ()
-) -> NDArray[np.float64]:
-    """(n, labels) the probability of each of the model's labels; oddities become notes."""
-    scores, odd = [], Oddities()
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """(n,) predicted labels, and (n, labels) their probabilities; oddities become notes."""
+    labels, scores, odd = [], [], Oddities()
     for start in range(0, len(people.frame), PIECE):  # copies on the way stay small
-        found, strange = model.scores(people.frame.iloc[start : start + PIECE], missing)
+        predicted, found, strange = model.predict(people.frame.iloc[start : start + PIECE], missing)
+        labels.append(predicted)
         scores.append(found)
         odd.update(strange)
     people.notes += [said for said in odd.sentences() if said not in people.notes]
-    return np.concatenate(scores)
-
-
-def model_predictions(model: SavedModel, scores: NDArray[np.float64]) -> NDArray[Any]:
-    """The label with the largest probability."""
-    predicted: NDArray[Any] = np.asarray(model.labels, dtype=object)[scores.argmax(axis=1)]
-    return predicted
+    return np.concatenate(labels), np.concatenate(scores)

@@ -29,6 +29,7 @@ from fairgrad.decisions.problem import (
     added_scores,
     as_costs,
     label_scores,
+    largest,
     measured_apart,
 )
 from fairgrad.decisions.solver import Columns, solve
@@ -46,6 +47,7 @@ __all__ = [
     "added_scores",
     "as_costs",
     "label_scores",
+    "largest",
     "measured_apart",
     "solve",
 ]

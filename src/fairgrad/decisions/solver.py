@@ -54,6 +54,9 @@ VIOLATION_PRICE = 10.0
 SEARCH_STEPS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 """Steps of the local search for a single decision, in the largest change of a cell's weight."""
 
+BETWEEN = 16
+"""Steps between two columns of the mixture."""
+
 SEARCH_SWEEPS = 4
 """How often the local search goes over all constraints at each price."""
 
@@ -107,7 +110,7 @@ def solve(
         return columns.decision(plain)
     columns.add_rays(plain)
     cost, shares = columns.generate()
-    columns.search()
+    columns.search(shares)
     keeps = columns.best_within(cost, WORTH[lottery])
     if keeps is not None:
         return columns.decision(keeps)
@@ -201,11 +204,7 @@ class Columns:
         self, shares: Floats, dual: Floats, radius: float, chance: np.random.Generator
     ) -> Iterator[Floats]:
         """Multipliers near the dual values, and between the columns of the mixture."""
-        mixed = [
-            (own, share)
-            for own, share in zip(self.multipliers, shares, strict=False)
-            if own is not None and share > LEAST_SHARE
-        ]
+        mixed = self._mixed(shares)
         mean = sum((share * own for own, share in mixed), start=np.zeros_like(dual))
         yield from (dual, mean, 0.5 * (dual + mean), 0.8 * dual, 1.2 * dual)
         for (one, _), (two, _) in pairwise(mixed[:MOST_PAIRS]):
@@ -213,6 +212,14 @@ class Columns:
         for _ in range(NEIGHBOURS):
             step = radius * self._scaled(chance.normal(size=len(dual)))
             yield from (dual + step, mean + step)
+
+    def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
+        """The multipliers of the mixture, constants left out, and their shares."""
+        return [
+            (own, float(share))
+            for own, share in zip(self.multipliers, shares, strict=False)
+            if own is not None and share > LEAST_SHARE
+        ]
 
     def _mix(self, price: float) -> tuple[float, Floats, Floats]:
         """Solves the linear program: its value, the columns' shares, and the net multipliers.
@@ -237,8 +244,15 @@ class Columns:
         net[has_lower] -= below
         return float(found.fun), found.x[:n], net
 
-    def search(self) -> None:
-        """Improves the best single decisions along the multiplier of one constraint at a time."""
+    def search(self, shares: Floats) -> None:
+        """Looks for single decisions: between the columns of the mixture, then around the best.
+
+        Around the best it goes along the multiplier of one constraint at a time.
+        """
+        mixed = [own for own, _ in self._mixed(shares)]
+        for one, two in pairwise(mixed[: MOST_PAIRS + 1]):
+            for part in np.arange(1, BETWEEN) / BETWEEN:
+                self.add((1.0 - part) * one + part * two)
         movable = [i for i, net in enumerate(self.multipliers) if net is not None]
         directions = self._directions()
         for first_price in SEARCH_PRICES:

@@ -23,6 +23,8 @@ from fairgrad.checks import naming_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
 TIE_BREAKER = 0.01
@@ -153,6 +155,42 @@ class CellModels:
 def takes_codes_only(estimator: Any) -> bool:
     """Whether labels must be 0, 1, ...: XGBoost refuses all others."""
     return any(kind.__module__.startswith("xgboost") for kind in type(estimator).__mro__)
+
+
+class FoldMean(list[Any]):
+    """Fitted models of the same target, one per fold, which predict the mean probability.
+
+    A fold in which only one class occurs has the number of that class in place of a model.
+    """
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes that any of the models knows."""
+        return np.unique(np.concatenate([np.atleast_1d(_classes(model)) for model in self]))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, classes) the mean over the models."""
+        classes = self.classes_
+        mean = np.zeros((_num_samples(X), len(classes)))
+        for model in self:
+            is_number = isinstance(model, (int, np.integer))
+            place = np.searchsorted(classes, _classes(model))
+            mean[:, place] += (1.0 if is_number else model.predict_proba(X)) / len(self)
+        return mean
+
+
+def _classes(model: Any) -> Any:
+    return model if isinstance(model, (int, np.integer)) else model.classes_
+
+
+def fold_mean(models: Sequence[Any]) -> Any:
+    """The mean of the folds' models, or of those at each place of lists of models."""
+    first = models[0]
+    if isinstance(first, list):
+        return [fold_mean(own) for own in zip(*models, strict=True)]
+    is_same = all(own is first for own in models)  # none, or a model that was fitted before
+    is_number = isinstance(first, (int, np.integer)) and all(own == first for own in models)
+    return first if is_same or is_number else FoldMean(models)
 
 
 def fit_rows(

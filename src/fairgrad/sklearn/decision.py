@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -21,7 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
 from fairgrad.checks import naming_rows
 from fairgrad.columns import sensitive_columns
-from fairgrad.decisions import added_scores, as_costs, label_scores
+from fairgrad.decisions import as_costs, largest
 from fairgrad.dual import check_costs
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import desirable_labels, uses_desirable
@@ -34,7 +33,8 @@ from fairgrad.sklearn.cell_models import (
     given_groups,
     last_step,
 )
-from fairgrad.sklearn.decision_fitting import fit_decisions
+from fairgrad.sklearn.decision_fitting import fit_decisions, weighted_scores
+from fairgrad.sklearn.lottery import draw_lots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +70,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
             "accuracy_parity", "four_fifths_rule", "equalized_odds_all", one of your own (see
             `fairgrad.torch.FairLoss`), or None for the plain estimator.
-        epsilon: slack of the constraints; 0 is exact fairness: levels of at most 0.001, or of one
-            row where one row makes more. Infinity gives the plain decisions.
+        epsilon: slack of the constraints. 0 asks for exact fairness: levels of at most 0.001, or of
+            one row where one row makes more. Infinity gives the plain decisions.
         use_sensitive: whether decisions may look at the sensitive values, which then are given to
             `predict`, too: ``P(y, s | x)`` becomes ``P(y | x, s)``. The law may forbid it. Where a
             value is unknown, the decision is the one of a model that does not look at it.
@@ -84,13 +84,15 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             again, factored, with a quarter of the boosting rounds (half of a forest's trees) for
             the groups.
         group_estimator: for the groups within each label; by default the estimator.
-        tune_on: the rows by whose labels the multipliers are found: "training", "held_out" (a share
-            of the rows that the models do not learn from), or "cross_fitted" (all rows, with
-            probabilities from models that did not learn from them, which takes several fits).
-            "auto" is cross-fitted on tables under 10,000 rows, where models know their training
-            rows too well; beyond, training rows for linear models and rows held out for others.
-        validation_fraction: the share of "held_out".
+        tune_on: the rows by whose labels the decisions are chosen: "training", or "cross_fitted":
+            all rows, with probabilities from models of other folds. The model is then the mean of
+            the folds' models. "auto" is cross-fitted, except for linear models on 10,000 rows or
+            more, which hardly overfit.
         n_folds: of "cross_fitted".
+        lottery: whether decisions may be drawn by lot. Exact equalized odds often needs ties that
+            no single rule can break. With a lottery, the bounds are kept by several rules, and a
+            keyed digest of each row decides which one applies: the same row always gets the same
+            answer. It is used only if no single rule keeps the bounds.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes in sorted order.
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
@@ -104,11 +106,13 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         multipliers_: (J,) the multipliers of the constraints.
         cell_weights_: (K,) the weights of the cells; (L * K,) of every label in every cell for
             measures of what is predicted, or with costs.
-        levels_: (J,) levels of fairness on the rows that the multipliers were found on.
+        levels_: (J,) levels of fairness on the rows that the multipliers were found on; if
+            cross-fitted, each row is judged by the model that did not learn from it.
         violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
         constraint_names_: (J,) what each level and multiplier speaks of.
         cell_names_: (K,) what the cell weights speak of.
         desirable_: the labels taken as desirable; none if the measure does not look at them.
+        lottery_: the share and the weights of each rule of a lottery; empty if one rule decides.
         groups_: groups and frequencies of the rows of the fit.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
         label_model_: the fitted model of the labels; None if the cells are joint.
@@ -139,15 +143,15 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self,
         estimator: Any = None,
         fairness_measure: Any = "equalized_odds",
-        epsilon: Any = 0.0,
+        epsilon: Any = 0.05,
         *,
         use_sensitive: bool = False,
         prefit: bool = False,
         cells: str = "auto",
         group_estimator: Any = None,
         tune_on: str = "auto",
-        validation_fraction: float = 0.2,
-        n_folds: int = 5,
+        n_folds: int = 3,
+        lottery: bool = False,
         y_desirable: Any = None,
         min_group: float = MIN_GROUP,
         cost_matrix: Any = None,
@@ -161,8 +165,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.cells = cells
         self.group_estimator = group_estimator
         self.tune_on = tune_on
-        self.validation_fraction = validation_fraction
         self.n_folds = n_folds
+        self.lottery = lottery
         self.y_desirable = y_desirable
         self.min_group = min_group
         self.cost_matrix = cost_matrix
@@ -219,25 +223,25 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return scores[1] - scores[0] if len(scores) == 2 else scores.T
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """(n, classes) a softmax of the scores: the largest is the decision.
+        """(n, classes) the probability of each label, as the estimator estimates it.
 
-        It says which decisions are clear and which are close; it is not a calibrated probability
-        of the label. For that ask the estimator: `label_model_`, or `cell_models_`. Sensitive
-        values as in `decision_function`.
+        The fair decision of `predict` need not be the most probable label. With a lottery it is the
+        chance that the row gets each label before the lot is drawn. Sensitive values as in
+        `decision_function`.
         """
-        scores = self._scores(X, sensitive_features)
-        if self.fairness_measure is None and self.cost_matrix is None:
-            return scores.T
-        probability: Floats = softmax(scores, axis=0).T
-        return probability
+        probabilities = self._checked_probabilities(X, sensitive_features)
+        if self.lottery_:
+            return self._lottery_rates(probabilities)
+        mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+        return mean.T
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """(n,) predicted class labels; sensitive values as in `decision_function`.
 
         Of labels with equal scores it is the first.
         """
-        proba = self.predict_proba(X, sensitive_features=sensitive_features)
-        labels: NDArray[Any] = self.classes_[proba.argmax(axis=1)]
+        decided = largest(self._scores(X, sensitive_features))
+        labels: NDArray[Any] = self.classes_[decided]
         return labels
 
     def score(
@@ -268,7 +272,9 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.sensitive_encoder_: SensitiveEncoder | None = None
         self.cell_models_: list[Any] = []
         self.cell_groups_: list[Groups] = []
-        self.pulls_: list[Floats] = []
+        self.pulls_: list[Floats] = [np.zeros((len(classes), 1))]
+        self.lottery_: list[tuple[float, list[Floats]]] = []
+        self.lottery_key_ = ""
         self.groups_: Groups | None = None
         self.set_aside_: dict[str, int] = {}
         self.desirable_: tuple[Any, ...] = ()
@@ -296,23 +302,22 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.aware_model_ = fitted.aware_model
         self.sensitive_encoder_ = None if fitted.aware is None else fitted.aware.encoder
         self.cell_groups_ = [part.groups for part in fitted.parts]
+        self.pulls_ = fitted.by_attributes(decision.pulls, measured)
+        self.lottery_ = [
+            (share, fitted.by_attributes(pulls, measured)) for share, pulls in decision.lottery
+        ]
+        self.lottery_key_ = fitted.key if self.lottery_ else ""
         n_labels = len(classes)
-        self.pulls_ = [np.zeros((n_labels, size)) for size in fitted.sizes]
         weights = np.ones(rows.groups.mass.shape)
         plain = check_costs(self.cost_matrix, n_labels).T
         costs: Floats = np.repeat(plain[:, :, None], rows.groups.n_groups, axis=2)
         are_costs = self.cost_matrix is not None
         for part, pull in zip(measured, decision.pulls, strict=True):
-            place = fitted.attributes.index(part.attributes)
             parents = rows.groups.parents(*part.attributes)
             costs = costs + as_costs(pull)[:, :, parents]
-            if pull.ndim == 3:
-                are_costs = True
-                self.pulls_[place] = as_costs(self.pulls_[place]) + pull
-                continue
-            weights += pull[:, parents]
-            both = self.pulls_[place].ndim == 3
-            self.pulls_[place] = self.pulls_[place] + (as_costs(pull) if both else pull)
+            are_costs = are_costs or pull.ndim == 3
+            if pull.ndim == 2:
+                weights += pull[:, parents]
         by_label = any(part.constraints.by_label for part in measured)
         self.cell_weights_ = weights.ravel() if by_label else weights[0]
         self.cell_names_ = rows.groups.cell_names(by_label)
@@ -363,13 +368,32 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Which rows the multipliers are found on."""
         if self.tune_on != "auto":
             return self.tune_on
-        if n_rows < SMALL_TABLE:
-            return "cross_fitted"
         is_linear = isinstance(last_step(self._estimator()), LinearClassifierMixin)
-        return "training" if is_linear else "held_out"
+        return "training" if is_linear and n_rows >= SMALL_TABLE else "cross_fitted"
 
     def _scores(self, X: Any, sensitive_features: Any) -> Floats:
-        """(L, n) the scores of the labels."""
+        """(L, n) the scores of the labels; with a lottery those of the rule drawn for each row."""
+        probabilities = self._checked_probabilities(X, sensitive_features)
+        costs = self.costs(len(self.classes_))
+        if not self.lottery_:
+            return weighted_scores(probabilities, self.pulls_, costs)
+        ends = np.cumsum([share for share, _ in self.lottery_])
+        drawn = np.searchsorted(ends[:-1], draw_lots(X, self.lottery_key_), side="right")
+        rules = [weighted_scores(probabilities, pulls, costs) for _, pulls in self.lottery_]
+        scores: Floats = np.stack(rules)[drawn, :, np.arange(len(drawn))].T
+        return scores
+
+    def _lottery_rates(self, probabilities: list[Floats]) -> Floats:
+        """(n, L) the chance of each label."""
+        rates = np.zeros((probabilities[0].shape[-1], len(self.classes_)))
+        costs = self.costs(len(self.classes_))
+        for share, pulls in self.lottery_:
+            decided = largest(weighted_scores(probabilities, pulls, costs))
+            rates[np.arange(len(rates)), decided] += share
+        return rates
+
+    def _checked_probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
+        """(L, G, n) of the cells, for each set of attributes; one group if there is no measure."""
         check_is_fitted(self, "classes_")
         if not self.use_sensitive and sensitive_features is not None:
             raise ValueError(NOT_USED)
@@ -377,10 +401,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             with naming_rows("X"):
                 validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
-            plain = class_probabilities(self.label_model_, X)
-            return label_scores(plain, self.costs(len(self.classes_)))
-        probabilities = self._probabilities(X, sensitive_features)
-        return weighted_scores(probabilities, self.pulls_, self.costs(len(self.classes_)))
+            return [class_probabilities(self.label_model_, X)[:, None]]
+        return self._probabilities(X, sensitive_features)
 
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes."""
@@ -420,21 +442,6 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         ]
 
 
-def weighted_scores(
-    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
-) -> Floats:
-    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
-
-    The first term is the mean of what the attributes' models say of it; with costs, minus what the
-    label is expected to cost.
-    """
-    mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
-    scores = label_scores(mean, costs)
-    for own, pull in zip(probabilities, pulls, strict=True):
-        scores = scores + added_scores(own, pull)
-    return scores
-
-
 def predict_together(
     models: Sequence[FairDecisionClassifier], X: Any, *, sensitive_features: Any = None
 ) -> list[NDArray[Any]]:
@@ -448,9 +455,9 @@ def predict_together(
     shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
     return [
         model.classes_[
-            softmax(
-                weighted_scores(shared, model.pulls_, model.costs(len(model.classes_))), axis=0
-            ).argmax(0)
+            largest(weighted_scores(shared, model.pulls_, model.costs(len(model.classes_))))
         ]
+        if not model.lottery_
+        else model.predict(X, sensitive_features=sensitive_features)
         for model in models
     ]

@@ -17,9 +17,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fairgrad.checks import check_count, check_number, naming_rows
+from fairgrad.checks import check_count, naming_rows
 from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
-from fairgrad.decisions import Columns, ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.decisions import (
+    Columns,
+    ConstrainedCells,
+    DecisionProblem,
+    added_scores,
+    as_costs,
+    label_scores,
+    largest,
+    measured_apart,
+    solve,
+)
 from fairgrad.dual import cost_shares
 from fairgrad.groups import GroupedRows, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups
@@ -32,13 +42,14 @@ from fairgrad.sklearn.cell_models import (
     cheaper_groups,
     count_of_trees,
     fit_arguments,
+    fold_mean,
     given_groups,
     takes_codes_only,
     takes_columns,
     within_groups,
 )
 from fairgrad.sklearn.rows import check_labels
-from fairgrad.splitting import fold_of_rows, hold_out, unpack_rows
+from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
     FEWER,
     REACHED,
@@ -60,8 +71,18 @@ if TYPE_CHECKING:
 LEAST = 1e-6
 """Probabilities below say how sure a model is, not how much it knows."""
 
+LEAST_CHANGE = 0.005
+"""A share of rows: of fewer decisions that are changed nothing can be said."""
+
+MEMORIZED = 0.05
+"""A model that is so much more accurate on its training rows has memorized them: levels on these
+rows do not tell what new rows will have."""
+
+DIFFERENCE = 0.03
+"""Levels differ materially if they do by more than this."""
+
 CELLS = ("auto", "joint", "factored")
-TUNE_ON = ("auto", "training", "held_out", "cross_fitted")
+TUNE_ON = ("auto", "training", "cross_fitted")
 
 
 def fit_decisions(
@@ -135,6 +156,7 @@ def fit_decisions(
     for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
         model.__dict__ |= of_features
         fault = model._set_fair(classes, rows, fitted, tuned, columns)  # noqa: SLF001 - as above
+        fault = fault or fitted.mean_fault(model, tuned)
         model.set_aside_ = set_aside
         if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
             warnings.warn(fault, FairnessWarning, stacklevel=3)
@@ -173,7 +195,7 @@ class CellFit:
         arguments: Mapping[str, Any],
     ) -> None:
         self.model, self.X, self.y, self.rows, self.arguments = model, X, y, rows, arguments
-        self.measure = measure
+        self.measure, self.key, self.is_cross_fitted = measure, "", False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are given when multipliers are found
             found = measured_apart(
@@ -226,7 +248,9 @@ class CellFit:
     def tuned_on(self, validation: Any) -> TunedRows:
         """Fits the models; the rows to find the multipliers on."""
         model, X, rows = self.model, self.X, self.rows
-        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+        chance = check_random_state(model.random_state)
+        seed = int(chance.randint(np.iinfo(np.int32).max))
+        self.key = chance.bytes(16).hex()
         if validation is not None:
             X_judged, y, s, weight = unpack_rows(validation, "validation")
             judged = rows.groups.place(y, sensitive_columns(s, len(y), "validation"), weight)
@@ -234,24 +258,25 @@ class CellFit:
         tune_on = model._tuned_on(len(rows))  # noqa: SLF001 - the classifier's other half
         if tune_on == "training":
             self.aware = None  # which model knows more cannot be seen on rows both have learnt
-        if tune_on == "held_out":
-            training, held = hold_out(rows.cell(), model.validation_fraction, seed)
-            return self._final(self._fit(training), _safe_indexing(X, held), rows.take(held))
         if tune_on == "training":
             return self._final(self._fit(None), X, rows)
+        self.is_cross_fitted = True
         fold = fold_of_rows(rows.cell(), model.n_folds, seed)
         n_labels, n = len(rows.groups.labels), len(rows)
         found = [np.zeros((n_labels, size, n)) for size in self.sizes]
         share = None if self.aware is None else np.zeros((n_labels, n))
+        models = []
         for i in range(model.n_folds):
             held = np.flatnonzero(fold == i)
             fitted = self._fit(np.flatnonzero(fold != i))
+            models.append(fitted)
             own, told = self._probabilities(fitted, _safe_indexing(X, held), rows.take(held))
             for whole, part in zip(found, own, strict=True):
                 whole[:, :, held] = part
             if share is not None:
                 share[:, held] = told
-        return self._tuned(rows, found, share, self._fit(None))
+        mean = FittedCells(*(fold_mean(own) for own in zip(*models, strict=True)))
+        return self._tuned(rows, found, share, mean)
 
     def _final(self, fitted: FittedCells, X: Any, rows: GroupedRows) -> TunedRows:
         return self._tuned(rows, *self._probabilities(fitted, X, rows), fitted)
@@ -269,6 +294,19 @@ class CellFit:
             share = self.aware = self.aware_model = None
         pairs = zip(found, groups, strict=True)
         return TunedRows(rows, [given_groups(own, group, share) for own, group in pairs])
+
+    def by_attributes(
+        self, pulls: Sequence[Floats], measured: Sequence[MeasuredAttributes]
+    ) -> list[Floats]:
+        """What measures of the same attributes add to the scores, summed: one for each set."""
+        sums = [np.zeros((len(self.rows.groups.labels), size)) for size in self.sizes]
+        for part, pull in zip(measured, pulls, strict=True):
+            place = self.attributes.index(part.attributes)
+            if pull.ndim == sums[place].ndim:
+                sums[place] = sums[place] + pull
+            else:
+                sums[place] = as_costs(sums[place]) + as_costs(pull)
+        return sums
 
     def decide(
         self, model: FairDecisionClassifier, tuned: TunedRows, columns: Columns
@@ -288,8 +326,54 @@ class CellFit:
             cells.append(ConstrainedCells(part.constraints, rows, probability))
         costs = model.costs(len(tuned.rows.groups.labels))
         problem = DecisionProblem(tuned.rows.label, tuned.rows.weight, cells, costs)
-        decision = solve(problem, columns)
+        self.problem = problem
+        decision = solve(problem, columns, lottery=model.lottery)
         return decision, measured, _fault(model, problem, decision, tuned.rows)
+
+    def mean_fault(self, model: FairDecisionClassifier, tuned: TunedRows) -> str | None:
+        """Compares the mean of the folds' models on its rows with what the folds said of them."""
+        if not self.is_cross_fitted or model.lottery_:
+            return None
+        costs = model.costs(len(self.rows.groups.labels))
+        values = self._values(self.rows) if model.use_sensitive else None
+        own = model._probabilities(self.X, values)  # noqa: SLF001 - the classifier's other half
+        plain_pulls = [np.zeros_like(pull) for pull in model.pulls_]
+        fair, plain, folds, plain_folds = (
+            largest(weighted_scores(probabilities, pulls, costs))
+            for probabilities in (own, tuned.probabilities)
+            for pulls in (model.pulls_, plain_pulls)
+        )
+        changed, promised = float((fair != plain).mean()), float((folds != plain_folds).mean())
+        if promised > LEAST_CHANGE and changed < promised / 10:
+            return (
+                f"The fair decisions change {promised:.1%} of the held-out rows, but only "
+                f"{changed:.1%} of the training rows, which the model has memorized. Judge it on "
+                "new rows, or use a model that overfits less."
+            )
+        now, before = _figures(self.problem, fair), _figures(self.problem, folds)
+        has_memorized = now.accuracy > before.accuracy + MEMORIZED
+        if not has_memorized and now.beyond > REACHED and now.worst > before.worst + DIFFERENCE:
+            return (
+                f"The model misses the levels of its folds: max |F| is {now.worst:.4f} on the "
+                f"training rows, against {before.worst:.4f} on held-out folds. Try lottery=True, a "
+                "larger epsilon, or a model that overfits less."
+            )
+        return None
+
+
+def weighted_scores(
+    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
+) -> Floats:
+    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
+
+    The first term is the mean of what the attributes' models say of it; with costs, minus what the
+    label is expected to cost.
+    """
+    mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    scores = label_scores(mean, costs)
+    for own, pull in zip(probabilities, pulls, strict=True):
+        scores = scores + added_scores(own, pull)
+    return scores
 
 
 def _foresees_better(
@@ -355,7 +439,6 @@ def _check_settings(model: FairDecisionClassifier) -> None:
         if getattr(model, name) not in allowed:
             got = getattr(model, name)
             raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
-    check_number("validation_fraction", model.validation_fraction, above=0.0, below=1.0)
     check_count("n_folds", model.n_folds, least=2)
     if model.prefit and model.cells == "joint":
         raise ValueError(
