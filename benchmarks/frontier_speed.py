@@ -64,7 +64,7 @@ def in_turns(tasks: dict[str, Callable[[], Any]], repeats: int) -> dict[str, flo
 def speed(split: Split, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One model against a frontier, judging included, for several networks and batch sizes."""
     train, validation, _ = split
-    deep = {"hidden_layer_sizes": (128, 64, 32), "batch_norm": True, "max_iter": 2}
+    deep = {"hidden_layer_sizes": (128, 64, 32), "max_iter": 2}
     cases = {
         ("linear, batch 64, 30 epochs", "at most 4x"): {"batch_size": 64, "max_iter": 30},
         ("linear, batch 512, 30 epochs", "at most 12x"): {"batch_size": 512, "max_iter": 30},
