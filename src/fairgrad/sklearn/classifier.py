@@ -154,27 +154,25 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
             "accuracy_parity", "four_fifths_rule", one of your own (see
             `fairgrad.torch.FairLoss`), or None for a plain model.
-        epsilon: slack of the constraints: on the rows of the fit no level of fairness is further
-            than this (and 0.005) from its bounds, or a ``FairnessWarning`` tells you. Levels of
-            small groups, whose standard error is larger than epsilon, may be one standard error
-            away. 0 is the paper's exact fairness for all groups, which costs more accuracy.
-        fairness_rate: step size of the multipliers. "auto" trains several rates side by side, a
-            plain model among them, and ends with the most accurate model that keeps epsilon, after
-            a last step: the last layer is moved until the levels are within their bounds. With a
-            number one model is trained at this rate, and left as it is.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+        epsilon: how far each level of fairness may be from its bounds on the rows of the fit. If a
+            model misses this by more than 0.005, a ``FairnessWarning`` tells you. The level of a
+            small group may be one standard error away, if that is more than epsilon. 0 is the
+            paper's exact fairness for all groups, which costs more accuracy.
+        fairness_rate: step size of the multipliers. "auto" trains several rates and a plain model
+            side by side, moves the last layer until the levels are within their bounds, and keeps
+            the most accurate model. With a number it trains one model at this rate.
+        y_desirable: the desirable labels, for equality of opportunity and the four-fifths rule; by
             default the second of two classes in sorted order.
-        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
-            of all rows. A warning says how many people are in them. 0 is for all groups.
-        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
-            sorted order; None for 1 for every mistake. Epochs and rates are then chosen by the
-            mean cost in place of the accuracy, 3 points being 3 % of the dearest mistake. With
-            more than two classes and no measure a linear model follows costs only in part; hidden
-            layers, or `FairDecisionClassifier`, follow them better.
-        use_sensitive: whether the model may look at the sensitive values, in fit and to predict:
-            they become features (see `fairgrad.aware.SensitiveEncoder`), so that it can treat
-            groups differently to come out alike. The law may forbid it. Unknown values never fail;
-            `levels_unknown_` says how fair the model is without them.
+        min_group: the smallest group to constrain, in rows, or below 1 as a share of all rows. A
+            warning names the groups that are left out. 0 constrains all groups.
+        cost_matrix: the cost of predicting each class (columns) for each true class (rows), in
+            sorted order; None if all mistakes cost the same. Models are then chosen by their mean
+            cost instead of their accuracy. With more than two classes and no measure a linear
+            model follows costs only in part; hidden layers, or `FairDecisionClassifier`, follow
+            them better.
+        use_sensitive: whether the model uses the sensitive values to predict. They become features
+            (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. Unknown values never
+            fail; `levels_unknown_` shows how fair the model is without them.
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         dropout: share of hidden units dropped in training.
         learning_rate: step size of the weights at the start; it falls to 0 along a cosine. "auto"
@@ -187,10 +185,10 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
         standardize: whether features are scaled to mean 0 and variance 1 first.
-        module: a `torch.nn.Module` that gives logits, to start from in place of an own network. It
-            is copied; layers that require no gradient stay as they are. Features are not scaled;
-            with `use_sensitive` the encoded sensitive values are its last inputs.
-        warm_start: whether fit goes on from where the last fit ended.
+        module: a `torch.nn.Module` that returns logits, to train instead of a new network. It is
+            copied; layers that require no gradient do not change. Features are not scaled; with
+            `use_sensitive` the encoded sensitive values are its last inputs.
+        warm_start: whether fit continues from the last fit.
         random_state: seed of the initial weights, the shuffling and the dropout.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
@@ -198,7 +196,7 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
         classes_: the class labels.
         n_features_in_: number of features.
         feature_names_in_: their names, if X is a data frame.
-        desirable_: the labels taken as desirable; none if the measure does not look at them.
+        desirable_: the desirable labels; none if the measure does not use them.
         history_: per epoch the accuracy, loss (without fairness weights), unfairness (mean of
             absolute levels), levels and multipliers, on the validation rows if there are any,
             else on the training rows.
@@ -209,8 +207,8 @@ class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type:
             features it adds to those of X. None for others.
         multipliers_: (J,) their multipliers.
         cell_weights_: (K,) weights of the cells in the last step.
-        constraint_names_: (J,) what each level and multiplier speaks of.
-        cell_names_: (K,) what the cell weights speak of.
+        constraint_names_: (J,) names of the levels and multipliers.
+        cell_names_: (K,) names of the cells.
         groups_: groups and frequencies of the training rows; None for a plain model.
         plain_accuracy_: accuracy of the plain model trained beside; None if there was none.
         fairness_rate_: the fairness rate of the model chosen.
