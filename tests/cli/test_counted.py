@@ -75,7 +75,9 @@ OF_SCORES = (
 
 def countable(audit):
     """What an audit says, but for what it knows of the scores of single rows."""
-    return {name: said for name, said in audit.to_dict().items() if name not in OF_SCORES}
+    known = {name: said for name, said in audit.to_dict().items() if name not in OF_SCORES}
+    known["sections"] = [part for part in known["sections"] if part["key"] != "details"]
+    return known
 
 
 PLAIN = ("--target", "y", "--prediction", "h", "--sensitive", "sex")

@@ -100,19 +100,15 @@ def audit(**params: Any) -> int:
     measures are shown as well.
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.provenance import Provenance, audit_values  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
 
     request = AuditRequest.of_subject(params)
-    source = Provenance.of(request.table)
     subject = audit_subject(request)
     result, over, people, _ = subject
     terminal.notes(people.notes)
     if request.search:
         result.worst_subgroups(people.searchable(request.search))
-    values = audit_values(result, source)
-    values |= {} if over is None else {"over": over.to_dict()}
-    _write(subject, source.in_words(), request.outputs, values)
+    values = _written(subject, request) if request.outputs or request.as_json else {}
     if request.as_json:
         shown = {
             "schema": SCHEMA,
@@ -378,14 +374,15 @@ def _as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def _write(
-    subject: AuditedSubject,
-    source: Mapping[str, str],
-    outputs: Mapping[str, Path],
-    values: Mapping[str, Any],
-) -> None:
-    from fairgrad.files import write_whole  # noqa: PLC0415 - keeps --help quick
+def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:
+    """Writes the files that were asked for, and gives the audit as plain values."""
+    from fairgrad.cli.provenance import Provenance, audit_values  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
 
+    result, over, people, asked = subject
+    source, outputs = Provenance.of(request.table), request.outputs
+    values = audit_values(result, source)
+    values |= {} if over is None else {"over": over.to_dict()}
     for path in outputs.values():
         path.parent.mkdir(parents=True, exist_ok=True)
     if "out" in outputs:
@@ -393,8 +390,8 @@ def _write(
     if "report" in outputs:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
-        result, over, people, asked = subject
         title = f"Fairness of predicting {people.columns.target}"
         notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
-        asked = {**asked, **notes, **source}
+        asked = {**asked, **notes, **source.in_words()}
         Report(result, over=over, asked=asked, title=title).save(outputs["report"])
+    return values
