@@ -146,7 +146,7 @@ def whole_model(folder: Path) -> bool | None:
     if not folder.exists():
         return None
     model = load_model(folder, ["a", "b", "c", "d"])
-    scores, _ = model.scores(pd.DataFrame(np.zeros((3, 4)), columns=list("abcd")))
+    _, scores, _ = model.predict(pd.DataFrame(np.zeros((3, 4)), columns=list("abcd")))
     found = {file.name for file in folder.iterdir()}
     return bool(np.isfinite(scores).all()) and found <= OURS and "report.html" in found
 

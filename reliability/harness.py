@@ -59,9 +59,9 @@ def try_inputs(name: str, inputs: int) -> tuple[list[list[Any]], list[str]]:
 
 def try_faults(place: int, trials: int) -> tuple[list[list[Any]], list[str]]:
     """One kind of faults: rows of the table, and what is wrong."""
-    from reliability import faults, machines  # noqa: PLC0415 - as above
+    from reliability import faults, forged, machines  # noqa: PLC0415 - as above
 
-    kind, share = (*faults.KINDS, *machines.KINDS)[place]
+    kind, share = (*faults.KINDS, *forged.KINDS, *machines.KINDS)[place]
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         found = kind(Path(folder), max(2, round(share * trials)))
@@ -96,9 +96,9 @@ def _chosen(kinds: Sequence[str], given: argparse.Namespace) -> list[tuple[Any, 
     """The work that was asked for: what to call, with what."""
     work: list[tuple[Any, ...]] = []
     if "faults" in kinds:
-        from reliability import faults, machines  # noqa: PLC0415 - as above
+        from reliability import faults, forged, machines  # noqa: PLC0415 - as above
 
-        for place, (kind, _) in enumerate((*faults.KINDS, *machines.KINDS)):
+        for place, (kind, _) in enumerate((*faults.KINDS, *forged.KINDS, *machines.KINDS)):
             if given.only in kind.__name__:
                 work.append((try_faults, place, given.trials))
     if "fuzz" in kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import tempfile
 import zipfile
@@ -49,6 +50,17 @@ TREE = "boosted trees "
 
 TREE_LIBRARIES = {"lightgbm": "txt", "xgboost": "ubj"}
 """Libraries that grow boosted trees, and the ending of their files."""
+
+FEATURE = {
+    "name": str, "kind": str, "values": [str], "numbers": bool, "median": float, "low": float,
+    "high": float, "has_gaps": bool,
+}  # fmt: skip
+FORM = {
+    "target": str, "labels": [str], "sensitive": [str], "bins": dict, "uses_sensitive": bool,
+    "missing": [str], "provenance": dict, "held_out": dict, "features": [FEATURE],
+    "groups": [FEATURE], "settings": {"model": str, "measures": list},
+}  # fmt: skip
+"""What `MARK` must hold: types by name, a list for any number of the same."""
 
 OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, TREES})
 
@@ -248,17 +260,36 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     pipeline = persistence.load(path / MODEL)
     if grows_trees:
         pipeline = _with_trees(pipeline, library, path)
-    return SavedModel(
+    model = SavedModel(
         pipeline,
         columns,
         features,
         known["labels"],
         known["settings"],
         groups,
-        tuple(known.get("missing", ())),
-        known.get("provenance", {}),
-        known.get("held_out", {}),
+        tuple(known["missing"]),
+        known["provenance"],
+        known["held_out"],
     )
+    _check_works(model, folder)
+    return model
+
+
+def _check_works(model: SavedModel, folder: str | Path) -> None:
+    """Predicts a row without values: finds parts that do not fit together before any work."""
+    import pandas as pd  # noqa: PLC0415 - after the quick checks
+
+    try:
+        _, scores, _ = model.predict(pd.DataFrame([dict.fromkeys(model.needed)]))
+        if len(model.labels) != len(model.pipeline[-1].classes_):
+            raise ValueError(f"it has other labels than {model.labels}")  # noqa: TRY301 - as below
+    except Exception as error:  # whatever a library raises if its parts were changed
+        raise ValueError(
+            f"{folder} is damaged: the model cannot predict ({type(error).__name__}: {error}). Fit "
+            "the model again"
+        ) from error
+    if not np.isfinite(scores).all():
+        raise ValueError(f"{folder}: The model's weights are not numbers. Fit the model again")
 
 
 def held_out_rows(
@@ -322,7 +353,28 @@ def _read_mark(path: Path) -> dict[str, Any]:
             f"{path.parent} was written by an earlier version of fairgrad "
             f"({known.get('fairgrad_version')}); fit the model again"
         )
+    for name, form in FORM.items():
+        _check_form(known.get(name), form, name, path)
+    if not known["labels"]:
+        raise ValueError(f"{path} is damaged (labels: there are none)")
     return known
+
+
+def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
+    """Refuses a value that is not of its form: a type, a list of them, or a dictionary."""
+    kind: Any = type(form) if isinstance(form, list | dict) else form
+    if kind is float and type(value) is int and abs(value) < 2**63:
+        value = float(value)
+    if type(value) is not kind or (kind is float and not math.isfinite(value)):
+        raise ValueError(
+            f"{path} is damaged ({place}: expected {kind.__name__}, got {value!r:.40})"
+        )
+    if isinstance(form, list):
+        for i, one in enumerate(value):
+            _check_form(one, form[0], f"{place}[{i}]", path)
+    elif isinstance(form, dict):
+        for name, part in form.items():
+            _check_form(value.get(name), part, f"{place}.{name}", path)
 
 
 def check_folder(folder: str | Path, *, force: bool) -> Path:
