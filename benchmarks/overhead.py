@@ -102,7 +102,7 @@ class Trainer:
 
     Args:
         case: network and batch size.
-        loss: "plain", "ours", "arrays" (ours, not compiled) or "0.2.0".
+        loss: "plain", "ours", "tensors" (ours, not compiled) or "0.2.0".
         old: the loss of fairgrad 0.2.0.
         n_groups: groups in the data.
     """
@@ -117,7 +117,7 @@ class Trainer:
         if loss == "plain":
             plain = nn.CrossEntropyLoss()
             self.criterion = lambda logits, y, _: plain(logits, y)
-        elif loss in {"ours", "arrays"}:
+        elif loss in {"ours", "tensors"}:
             self.criterion = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds")
             self.criterion.state.is_compiled &= loss == "ours"
         else:
@@ -199,7 +199,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     old = None if options.without_old else load_old_loss()
-    losses = ["plain", "ours", "arrays", *([] if old is None else ["0.2.0"])]
+    losses = ["plain", "ours", "tensors", *([] if old is None else ["0.2.0"])]
     print("The step is compiled." if fairgrad.torch.is_compiled else "The step is not compiled.")
     if not options.only and not options.without_steps:
         print_memory(losses, old)  # first, while no freed memory can hide what is kept
@@ -233,7 +233,7 @@ def write(folder: Path | None, name: str, rows: list[dict[str, Any]], unit: str)
 
 def row_of(case: Case, ratios: dict[str, float], unit: float) -> dict[str, Any]:
     """A row of the results; ratios have two digits, as more would be noise."""
-    names = {"ours": "ours", "arrays": "not_compiled", "0.2.0": "fairgrad_0_2_0"}
+    names = {"ours": "ours", "tensors": "not_compiled", "0.2.0": "fairgrad_0_2_0"}
     found = {new: round(ratios[name], 2) for name, new in names.items() if name in ratios}
     found["error"] = round(ratios["error"], 3)
     row = {"network": case.name, "batch": case.batch, **found}
@@ -271,7 +271,7 @@ def growth_with_groups(blocks: int, steps: int) -> list[dict[str, Any]]:
     """The same ratio for the linear network, by the number of cells (equalized odds)."""
     case, rows = cases()[0], []
     for n_groups in GROUPS:
-        ratios = step_ratios(case, ["plain", "ours", "arrays"], None, blocks, steps, n_groups)
+        ratios = step_ratios(case, ["plain", "ours", "tensors"], None, blocks, steps, n_groups)
         _, y, s = training_data(case, n_groups)
         buffers = fairgrad.torch.CrossEntropyLoss(y, s, "equalized_odds").buffers()
         held = {"kilobytes_of_buffers": round(sum(buffer.nbytes for buffer in buffers) / 1e3, 1)}

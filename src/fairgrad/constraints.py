@@ -82,9 +82,8 @@ class Coefficients:
 
     def times(self, errors: Floats) -> Floats:
         """``C e``: (..., J), of errors (..., K)."""
-        rate = _sum_by(self.row, self.value * errors[..., self.cell], len(self.block))
-        mean = _sum_by(self.block, self.share * rate, self.n_blocks)
-        return rate - mean[..., self.block]
+        product: Floats = times(self, errors)
+        return product
 
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
         """The same levels, of which only these, (J,), have entries; the others are 0."""
@@ -138,6 +137,32 @@ class Coefficients:
             np.concatenate([part.share for part in parts]),
             int(cells[-1]) if apart else parts[0].n_cells,
         )
+
+
+def times(own: Any, errors: Any) -> Any:
+    """``C e``: (..., J), of errors (..., K).
+
+    Args:
+        own: `Coefficients`, or anything that has their `row, cell, value, block, share, n_blocks`.
+        errors: a NumPy array, or a tensor if the parts of `own` are.
+    """
+    rate = _sum_by(own.row, own.value * _take(errors, own.cell), own.block.shape[0])
+    mean = _sum_by(own.block, own.share * rate, own.n_blocks)
+    return rate - _take(mean, own.block)
+
+
+def times_transposed(own: Any, value: Any, net: Any, n_cells: int) -> Any:
+    """``C' net``: (..., K), of multipliers (..., J); arguments as in `times`.
+
+    Args:
+        own: row, cell, block and share of the coefficients.
+        value: (E,) the coefficients, which a caller may have divided by the shares of the cells.
+        net: a multiplier of each level.
+        n_cells: K.
+    """
+    sums = _take(_sum_by(own.block, net, own.n_blocks), own.block)
+    net = net - own.share * sums
+    return _sum_by(own.cell, value * _take(net, own.row), n_cells)
 
 
 class Constraints:
@@ -529,12 +554,24 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     )
 
 
-def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
+def _take(values: Any, index: Any) -> Any:
+    """(..., E) the values at each place of the last axis."""
+    if isinstance(values, np.ndarray):
+        return values[..., index]
+    return values.index_select(-1, index)
+
+
+def _sum_by(index: Any, values: Any, size: int) -> Any:
     """(..., size) the sums of the values (..., E) that have the same index."""
+    if not isinstance(values, np.ndarray):
+        zeros = values.new_zeros(*values.shape[:-1], size)
+        return zeros.index_add(-1, index, values)
+    if values.ndim == 1:
+        return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
     flat = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
-    place = index if len(flat) == 1 else index + size * np.arange(len(flat))[:, None]
+    place = index + size * np.arange(len(flat))[:, None]
     sums = np.bincount(place.ravel(), flat.ravel(), minlength=size * len(flat))
-    return sums.astype(np.float64).reshape(*values.shape[:-1], size)
+    return sums.astype(np.float64, copy=False).reshape(*values.shape[:-1], size)
 
 
 def _vector(value: Any, length: int, argument: str) -> Floats:

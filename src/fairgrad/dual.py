@@ -31,23 +31,41 @@ where the cost of a mistake is 1, or what a user says. The loss of a row in cell
 t[k, l] (-log p_l)`` with weights ``t[k, l] = max_m a[k, m] - a[k, l]``, never negative: its best
 probabilities are in proportion to the weights a row can expect, so that the most probable label is
 the one of the least cost. With all multipliers at 0 it is the cross-entropy.
+
+**The automatic rate.** With a number as fairness rate a step is the paper's. Its multipliers travel
+the rate times the number of steps, the noise of small batches accumulates in them, and 1/p_k
+amplifies it for rare cells. With ``fairness_rate="auto"`` a step is composed of these parts:
+
+- *estimate*: errors are pooled over about `AutoRate.pool` rows, however small the batches are,
+- *ascend*: the rate is per row, not per step, and decays as rows accumulate
+  (``1 / sqrt(1 + seen / horizon)``); a proportional term reacts at once,
+- *bound*: rates and multipliers of a level that could move a weight far, as it speaks of few rows,
+  are limited (`with_steady_rates`, `Constants.ceiling`),
+- *normalize*: weights are divided by their mean absolute value where that is above 1, so that
+  fairness does not change the learning rate,
+- *oppose* (`opposed`): a row of negative weight learns any label but its own. Its loss
+  ``w (-log p_y)`` has no lower bound, and lets networks diverge.
+
+Whoever calls `step` needs nothing else for it: `make_constants(..., fairness_rate="auto")`, then
+`step` with the counts of the rows of each (label, group) cell; where cells are groups, split the
+constraints first (`constraints.split_by_label`), so that the sampling of labels does not matter.
+Rows of negative weight then use `opposed`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.constraints import Coefficients
+from fairgrad.constraints import Coefficients, times, times_transposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
 
 NEVER = 1e6
 """Stands for an infinite bound: levels are at most a few units, so it is never reached."""
@@ -61,27 +79,33 @@ BORROWED = 1e-24
 NOTHING = 1e-30
 """Rows that the starting value weighs, which anything outweighs; not 0, to divide by it."""
 
-MOST_DENSE = 2**12
-"""Entries of the largest matrix C that is faster than its parts, which take several operations."""
+LEAST_LOSS = 1e-6
+"""Log loss below which a row counts as certain of its label; it keeps slopes finite."""
 
 Array = Any
 """A NumPy array or a PyTorch tensor; all arguments of one call are of one kind."""
 
 
-class Order(NamedTuple):
-    """Which places in `Constants` are in order: 0, .., 0, 1, .., 1, 2, .., each equally often.
-
-    Values at such places are summed and spread by their shape, which is faster than by a table.
+class AutoRate(NamedTuple):
+    """Numbers of the automatic rate.
 
     Attributes:
-        row: those of the coefficients' levels.
-        cell: those of the coefficients' cells.
-        block: those of the levels' blocks.
+        rate: of the multipliers, for every `per_rows` rows.
+        per_rows: see `rate`.
+        horizon: rows after which the rate starts to decay.
+        pool: rows over which errors are pooled.
+        proportional: share of the current violation that is added to the multipliers in use.
+        gain: a level that can move a weight by more than this gets lower rates.
+        most: by how much one multiplier may change a weight.
     """
 
-    row: bool = False
-    cell: bool = False
-    block: bool = False
+    rate: float = 0.03
+    per_rows: float = 512.0
+    horizon: float = 131_072.0
+    pool: float = 2_048.0
+    proportional: float = 0.3
+    gain: float = 5.0
+    most: float = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +135,9 @@ class Constants:
         least_weight: what weights are clipped at, one number or (K,); None for no clipping.
         n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
         cost: (O * K,) what predicting each label costs in each cell; None for errors.
-        is_dense: whether arrays are multiplied with C as a matrix if that is small. It is faster
-            and rounds otherwise, so that trees that are grown of the weights may differ.
+        ceiling: (J,) the largest absolute value of each multiplier; None for no limit.
+        auto: the numbers of the automatic rate; None for the paper's constant rate.
+        n_problems: how many problems stand side by side.
         room: (S, J) ``sign * C e`` beyond it is a violation; it follows from `bound` and `c0`.
         pull: (E,) coefficients divided by the share of their cell.
     """
@@ -135,7 +160,9 @@ class Constants:
     least_weight: Array | None
     n_outcomes: int = 1
     cost: Array | None = None
-    is_dense: bool = False
+    ceiling: Array | None = None
+    auto: AutoRate | None = None
+    n_problems: int = 1
     room: Array = field(init=False)
     pull: Array = field(init=False)
 
@@ -145,45 +172,14 @@ class Constants:
 
     def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
-        arrays = {name: value for name, value in self.given.items() if isinstance(value, kind)}
-        return self.in_same_order(**{name: change(value) for name, value in arrays.items()})
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        arrays = {name: value for name, value in values.items() if isinstance(value, kind)}
+        return replace(self, **{name: change(value) for name, value in arrays.items()})
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """What it was made of, by name."""
-        return {part.name: getattr(self, part.name) for part in fields(self) if part.init}
-
-    def in_same_order(self, **changed: Any) -> Constants:
-        """The same, with other values for some fields; those of `row`, `cell`, `block` are equal.
-
-        It saves looking for their order, which would mean to wait for an accelerator.
-        """
-        found = replace(self, **changed)
-        found.__dict__["order"] = self.order
-        return found
-
-    @cached_property
-    def order(self) -> Order:
-        """Whether `row`, `cell` and `block` are in order; tensors know it from their arrays."""
-        if not isinstance(self.row, np.ndarray):
-            return Order()
-        n_rates = self.n_outcomes * len(self.per_share)
-        sizes = (len(self.c0), n_rates, self.n_blocks)
-        return Order(*map(_is_in_order, (self.row, self.cell, self.block), sizes))
-
-    @cached_property
-    def matrix(self) -> Floats | None:
-        """(J, O * K) the coefficients C of arrays, if they are to be multiplied with as such."""
-        n_entries = len(self.c0) * self.n_outcomes * len(self.per_share)
-        is_small = n_entries <= MOST_DENSE
-        return _coefficients(self).dense() if self.is_dense and is_small else None
-
-    @cached_property
-    def pull_matrix(self) -> Floats | None:
-        """(O * K, J) the same, transposed and divided by the shares of the cells."""
-        if self.matrix is None:
-            return None
-        return np.tile(self.per_share, self.n_outcomes)[:, None] * self.matrix.T
+    def arrays(self, kind: type = np.ndarray) -> dict[str, Any]:
+        """The arrays it was made of, by name."""
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        return {name: value for name, value in values.items() if isinstance(value, kind)}
 
 
 class State(NamedTuple):
@@ -193,18 +189,20 @@ class State(NamedTuple):
         rows: (K,) rows that the estimate of each cell rests on.
         errors: (K,) the estimates; (O * K,) of O outcomes.
         multipliers: (S, J) one per side of a constraint.
+        seen: () rows of each problem so far, which the automatic rate decays with; else 0.
     """
 
     rows: Array
     errors: Array
     multipliers: Array
+    seen: Array = 0.0
 
 
 def make_constants(
     constraints: Constraints,
     groups: Groups,
     *,
-    fairness_rate: float = 0.01,
+    fairness_rate: float | str = 0.01,
     proportional_rate: float = 0.0,
     error_memory: float = 0.0,
     negative_weights: bool = True,
@@ -215,7 +213,7 @@ def make_constants(
     Args:
         constraints: on the cells of the groups, all of them defined.
         groups: of the training set: the cells' shares come from here.
-        fairness_rate: step size of the multipliers.
+        fairness_rate: step size of the multipliers; "auto" for the automatic rate.
         proportional_rate: how strongly weights react to what is broken now.
         error_memory: share of earlier batches kept in the estimates.
         negative_weights: whether weights may be negative; if not they are clipped at 0. Weights of
@@ -224,7 +222,8 @@ def make_constants(
             (rows); by default 1 for every mistake. Then the constraints are to be on outcomes.
 
     Raises:
-        ValueError: if weights of predicted labels are to be clipped, or the costs do not fit.
+        ValueError: if weights of predicted labels are to be clipped, the costs do not fit, or a
+            setting has no effect with the automatic rate.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -233,6 +232,16 @@ def make_constants(
         >>> make_constants(accuracy_parity(groups), groups).per_share
         array([5.  , 1.25])
     """
+    is_auto = is_auto_rate(fairness_rate)
+    for name, value in {
+        "proportional_rate": proportional_rate,
+        "error_memory": error_memory,
+    }.items():
+        if is_auto and value:
+            raise ValueError(
+                f"{name}: has no effect with fairness_rate='auto', got {value}; give a number as "
+                "fairness_rate, or leave it out."
+            )
     lower, upper = constraints.lower, constraints.upper
     exact = lower == upper
     sides = [np.minimum(upper, NEVER), np.minimum(np.where(exact, NEVER, -lower), NEVER)]
@@ -250,7 +259,7 @@ def make_constants(
             )
         costs = check_costs(cost_matrix, len(groups.labels))
         cost = np.repeat(costs.T, groups.n_groups, axis=1).ravel()  # [l, (y, r)]
-    return Constants(
+    constants = Constants(
         c0=constraints.c0,
         **_parts(constraints.coefficients),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
@@ -258,12 +267,37 @@ def make_constants(
         floor=None if exact.all() else floor,
         per_share=np.where(mass > 0, mass.sum() / np.where(mass > 0, mass, 1.0), 0.0),
         n_label_rows=len(groups.labels) if constraints.by_label else 1,
-        fairness_rate=float(fairness_rate),
+        fairness_rate=0.0 if is_auto else float(fairness_rate),
         proportional_rate=float(proportional_rate),
         error_memory=float(error_memory),
         least_weight=None if negative_weights else 0.0,
         n_outcomes=n_outcomes,
         cost=cost,
+    )
+    return with_auto_rate(constants) if is_auto else constants
+
+
+def is_auto_rate(fairness_rate: Any) -> bool:
+    """Whether the rate is the automatic one.
+
+    Raises:
+        ValueError: if it is another text.
+    """
+    if isinstance(fairness_rate, str) and fairness_rate != "auto":
+        raise ValueError(f"fairness_rate: expected a number or 'auto', got {fairness_rate!r}.")
+    return isinstance(fairness_rate, str)
+
+
+def with_auto_rate(constants: Constants, auto: AutoRate | None = None) -> Constants:
+    """The same with the automatic rate, as the head of this module describes it."""
+    auto = auto or AutoRate()
+    constants = replace(
+        constants, fairness_rate=auto.rate, proportional_rate=auto.proportional, auto=auto
+    )
+    gain = _gains(constants)
+    return replace(
+        with_steady_rates(constants, 1.0 / auto.gain),
+        ceiling=np.divide(auto.most, gain, out=np.full(len(gain), NEVER), where=gain > 0),
     )
 
 
@@ -288,12 +322,7 @@ def with_steady_rates(constants: Constants, share: float) -> Constants:
     """
     if not share:
         return constants
-    own_share = constants.share[constants.row] * (constants.value != 0)
-    moved = np.abs(constants.value) * (1.0 - own_share)
-    gain = np.zeros(len(constants.c0))
-    place = constants.cell % len(constants.per_share)
-    np.maximum.at(gain, constants.row, moved * constants.per_share[place])
-    factor = np.minimum(1.0, 1.0 / np.maximum(share * gain, NOTHING))
+    factor = np.minimum(1.0, 1.0 / np.maximum(share * _gains(constants), NOTHING))
     if (factor == 1).all():
         return constants
     return replace(
@@ -301,6 +330,16 @@ def with_steady_rates(constants: Constants, share: float) -> Constants:
         fairness_rate=constants.fairness_rate * factor,
         proportional_rate=constants.proportional_rate * factor,
     )
+
+
+def _gains(constants: Constants) -> Floats:
+    """(J,) by how much a multiplier of 1 changes the weight that it changes most."""
+    own_share = constants.share[constants.row] * (constants.value != 0)
+    moved = np.abs(constants.value) * (1.0 - own_share)
+    gain = np.zeros(len(constants.c0))
+    place = constants.cell % len(constants.per_share)
+    np.maximum.at(gain, constants.row, moved * constants.per_share[place])
+    return gain
 
 
 def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
@@ -353,7 +392,12 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     """Several problems with equally many cells as one: cells and levels follow each other.
 
     It has as many sides as the problem that has the most, and at least `n_sides`.
+
+    Raises:
+        ValueError: if some have the automatic rate and others do not.
     """
+    if len({c.auto for c in problems}) > 1:
+        raise ValueError("fairness_rate: expected 'auto' for all problems of a stack, or for none.")
     own = [_coefficients(c) for c in problems]
     n_outcomes = problems[0].n_outcomes
     n_sides = max(n_sides, *(len(c.sign) for c in problems))
@@ -363,6 +407,9 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         levels = slice(first, first := first + len(c.c0))
         bound[: len(c.sign), levels] = c.bound
         floor[: len(c.sign), levels] = -np.inf if c.floor is None else c.floor
+    ceiling = None
+    if problems[0].ceiling is not None:
+        ceiling = np.concatenate([c.ceiling for c in problems])
     least = [-np.inf if c.least_weight is None else c.least_weight for c in problems]
 
     def per(name: str, size: str) -> Any:
@@ -393,6 +440,9 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         else np.concatenate(
             [np.asarray(c.cost).reshape(n_outcomes, -1) for c in problems], axis=1
         ).ravel(),
+        ceiling=ceiling,
+        auto=problems[0].auto,
+        n_problems=sum(c.n_problems for c in problems),
     )
 
 
@@ -415,12 +465,6 @@ def _coefficients(c: Constants) -> Coefficients:
     return Coefficients(c.row, c.cell, c.value, c.block, c.share, n_rates)
 
 
-def _is_in_order(place: Ints, size: int) -> bool:
-    """Whether places are 0, .., 0, 1, .., 1, .., size - 1, each of them equally often."""
-    each, rest = divmod(len(place), size)
-    return each > 0 and not rest and np.array_equal(place, np.repeat(np.arange(size), each))
-
-
 def start(constants: Constants, n_labels: int) -> State:
     """The state before the first batch: errors at chance level, which weigh nothing.
 
@@ -439,10 +483,13 @@ def start(constants: Constants, n_labels: int) -> State:
         np.full(n_cells, NOTHING),
         np.full(constants.n_outcomes * n_cells, chance),
         np.zeros(constants.bound.shape),
+        np.zeros(()),
     )
 
 
-def step(constants: Constants, state: State, counts: Array) -> tuple[State, Array]:
+def step(
+    constants: Constants, state: State, counts: Array, n_rows: Array | None = None
+) -> tuple[State, Array]:
     """One step of the method: the predictions of a batch in, the weights of the cells out.
 
     Args:
@@ -450,6 +497,9 @@ def step(constants: Constants, state: State, counts: Array) -> tuple[State, Arra
         state: before the batch.
         counts: (2, K) rows of each cell predicted rightly, and wrongly, or the sums of their
             sample weights; (1 + O, K) of O predicted labels, the first row for any others.
+        n_rows: with sample weights, how many rows these are of each problem: counts are then taken
+            relative to the mean weight, so that the scale of the weights does not matter. None
+            without weights.
 
     Returns:
         The state after the batch, and the weights (K,), or, of each predicted label, (O * K,).
@@ -466,12 +516,25 @@ def step(constants: Constants, state: State, counts: Array) -> tuple[State, Arra
         >>> weights.round(4)
         array([0.9, 1.1])
     """
-    rows, errors = estimate_errors(constants, state, counts)
+    counts, n_rows = _relative(constants, counts, n_rows)
+    rows, errors = estimate_errors(constants, state, counts, n_rows)
     violation = violations(constants, errors)
-    moved = state.multipliers + constants.fairness_rate * violation
-    multipliers = _at_least(constants.floor, moved)
+    seen, rate = state.seen, constants.fairness_rate
+    if constants.auto is not None:
+        seen = seen + n_rows
+        _, per_rows, horizon, *_ = constants.auto
+        rate = rate * (n_rows / per_rows / (1 + seen / horizon) ** 0.5)
+    multipliers = _within(constants, state.multipliers + rate * violation)
     used = _with_proportional(constants, multipliers, violation)
-    return State(rows, errors, multipliers), cell_weights(constants, used)
+    return State(rows, errors, multipliers, seen), cell_weights(constants, used)
+
+
+def _relative(constants: Constants, counts: Array, n_rows: Array | None) -> tuple[Array, Array]:
+    """Counts in units of the mean weight, and the rows of each problem."""
+    total = counts.sum() / constants.n_problems
+    if n_rows is None:
+        return counts, total
+    return counts * (n_rows / _at_least(NOTHING, total)), n_rows
 
 
 def current_weights(constants: Constants, state: State) -> Array:
@@ -482,12 +545,15 @@ def current_weights(constants: Constants, state: State) -> Array:
     return cell_weights(constants, used)
 
 
-def estimate_errors(constants: Constants, state: State, counts: Array) -> tuple[Array, Array]:
+def estimate_errors(
+    constants: Constants, state: State, counts: Array, n_rows: Array = 0.0
+) -> tuple[Array, Array]:
     """``e = wrong rows / rows``, of the batch and of what is remembered.
 
     With no memory a cell in the batch has its batch error, and an absent one keeps its last
     estimate: what is remembered weighs next to nothing. Otherwise so much of all rows is kept. A
-    cell never seen borrows the error of its label, which pushes nobody.
+    cell never seen uses the error of its label, so that it changes no weight. With the automatic
+    rate what is kept depends on `n_rows`, the rows of the batch.
 
     Returns:
         (K,) the rows to remember, and (K,) the errors.
@@ -510,31 +576,22 @@ def estimate_errors(constants: Constants, state: State, counts: Array) -> tuple[
     else:  # all have more
         kept = np.empty_like(rows)
         kept.fill(TINY)
-    if _is_used(constants.error_memory):
-        kept = _at_least(kept, constants.error_memory * rows)
+    memory = constants.error_memory
+    if constants.auto is not None:
+        memory = _at_least(0.0, 1 - n_rows / constants.auto.pool)
+    if _is_used(memory):
+        kept = _at_least(kept, memory * rows)
     return kept, errors.reshape(-1)
 
 
 def levels(constants: Constants, errors: Array) -> Array:
     """``F = c0 + C e``: (J,)."""
-    return constants.c0 + _gaps(constants, errors)
-
-
-def _gaps(constants: Constants, errors: Array) -> Array:
-    """``C e``: (J,)."""
-    if type(errors) is np.ndarray and constants.matrix is not None:
-        return constants.matrix.dot(errors)
-    order = constants.order
-    entries = constants.value * _take(errors, constants.cell, order.cell)
-    rates = _sum_by(constants.row, entries, constants.c0.shape[0], order.row)
-    share, rates = _in_blocks(constants, constants.share), _in_blocks(constants, rates)
-    rates = rates - _block_sums(constants, share * rates)  # integers, if there are none
-    return rates.reshape(-1)
+    return constants.c0 + times(constants, errors)
 
 
 def violations(constants: Constants, errors: Array) -> Array:
     """``F - upper`` and ``lower - F``: (S, J), positive where a bound is broken."""
-    found = _gaps(constants, errors).reshape(1, -1)
+    found = times(constants, errors).reshape(1, -1)
     return (constants.sign * found if _has_two_sides(constants) else found) - constants.room
 
 
@@ -552,23 +609,86 @@ def cell_weights(constants: Constants, multipliers: Array) -> Array:
 
 def net_weights(constants: Constants, net: Array) -> Array:
     """The weights (K,) that the net multipliers (J,) give; of predicted labels (O * K,)."""
-    if constants.cost is not None:
-        cost = (constants.cost + net_pulls(constants, net)).reshape(constants.n_outcomes, -1)
-        return (_largest(cost) - cost).reshape(-1)
-    weights = 1 + net_pulls(constants, net)
-    return _at_least(constants.least_weight, weights)
+    if constants.cost is None:
+        weights = _at_least(constants.least_weight, 1 + net_pulls(constants, net))
+        return weights if constants.auto is None else _normalized(constants, weights)
+    weights = _label_weights(constants, constants.cost + net_pulls(constants, net))
+    if constants.auto is None:
+        return weights
+    return _normalized(constants, weights, _label_weights(constants, constants.cost))
+
+
+def _label_weights(constants: Constants, cost: Array) -> Array:
+    """(O * K,) ``t[k, l] = max_m a[k, m] - a[k, l]`` of the costs a, (O * K,)."""
+    by_outcome = cost.reshape(constants.n_outcomes, -1)
+    return (_largest(by_outcome) - by_outcome).reshape(-1)
 
 
 def net_pulls(constants: Constants, net: Array) -> Array:
     """``(C' net)_k / p_k``: what the net multipliers add to the costs, (K,) or (O * K,)."""
-    if type(net) is np.ndarray and constants.pull_matrix is not None:
-        return constants.pull_matrix.dot(net)
-    order = constants.order
     n_rates = constants.n_outcomes * constants.per_share.shape[0]
-    share, net = _in_blocks(constants, constants.share), _in_blocks(constants, net)
-    net = (net - share * _block_sums(constants, net)).reshape(-1)
-    pulls = _take(net, constants.row, order.row) * constants.pull
-    return _sum_by(constants.cell, pulls, n_rates, order.cell)
+    return times_transposed(constants, constants.pull, net, n_rates)
+
+
+def opposed(weights: Array, losses: Array) -> tuple[Array, Array]:
+    """Lets rows of negative weight learn any label but their own, with a loss that is bounded.
+
+    The loss ``w l`` of such a row, l = -log p_y, is replaced by ``|w| (-log(1 - p_y))``. As that
+    depends on l alone, ``-log(1 - exp(-l))``, its gradient is that of l times a number:
+    ``w p_y / (1 - p_y)``.
+
+    Args:
+        weights: (n,) weights of the rows.
+        losses: (n,) their log losses.
+
+    Returns:
+        (n,) what to multiply each loss by, and (n,) what to add for the value of the loss.
+
+    Example:
+        >>> slope, offset = opposed(np.array([1.0, -1.0]), np.log([4.0, 4.0]))
+        >>> slope.round(4)
+        array([ 1.    , -0.3333])
+        >>> (slope * np.log([4.0, 4.0]) + offset).round(4)  # of p = 1/4: log 4, and -log(3/4)
+        array([1.3863, 0.2877])
+    """
+    opposes = weights < 0
+    if type(losses) is np.ndarray:
+        certain = np.where(opposes, np.maximum(losses, LEAST_LOSS), 1.0)
+        slope = weights / np.expm1(certain)
+        value = weights * np.log(-np.expm1(-certain))
+        offset = value - slope * np.maximum(losses, LEAST_LOSS)
+        return np.where(opposes, slope, weights), np.where(opposes, offset, 0.0)
+    certain = losses.clamp(min=LEAST_LOSS)
+    slope = weights / certain.expm1()
+    offset = weights * (-(-certain).expm1()).log() - slope * certain
+    return slope.where(opposes, weights), offset.where(opposes, offset.new_zeros(()))
+
+
+def _normalized(constants: Constants, weights: Array, plain: Array | None = None) -> Array:
+    """Weights divided by their mean absolute value over the training rows, where it is above 1.
+
+    Weights of predicted labels, (O * K,), are compared with those at multipliers of 0: `plain`.
+    """
+    shape = (constants.n_outcomes, constants.n_problems, -1)
+    per_share = constants.per_share.reshape(constants.n_problems, -1)
+    share = (per_share > 0) / _at_least(1.0, per_share)
+
+    def mean(values: Array) -> Array:
+        return _sum_last(share * abs(values.reshape(shape)).sum(0))[:, None]
+
+    size = mean(weights) if plain is None else mean(weights) / _at_least(NOTHING, mean(plain))
+    return (weights.reshape(shape) / _at_least(1.0, size)).reshape(-1)
+
+
+def _within(constants: Constants, multipliers: Array) -> Array:
+    """Multipliers within their limits."""
+    if constants.ceiling is not None:
+        largest = constants.ceiling
+        if type(multipliers) is np.ndarray:
+            multipliers = np.clip(multipliers, -largest, largest)
+        else:
+            multipliers = multipliers.clip(min=-largest, max=largest)
+    return _at_least(constants.floor, multipliers)
 
 
 def _with_proportional(constants: Constants, multipliers: Array, violation: Array) -> Array:
@@ -589,34 +709,6 @@ def _may_borrow(rows: Array) -> bool:
 def _has_two_sides(constants: Constants) -> bool:
     """Whether there are multipliers of lower bounds, too; a single side has the sign 1."""
     return len(constants.bound) > 1
-
-
-def _in_blocks(constants: Constants, values: Array) -> Array:
-    """Values (J,) as (blocks, levels of each), if their order allows it."""
-    return values.reshape(constants.n_blocks, -1) if constants.order.block else values
-
-
-def _block_sums(constants: Constants, values: Array) -> Array:
-    """The sum over the block of each level, of values `_in_blocks`; (blocks, 1) or (J,)."""
-    if constants.order.block:
-        return _sum_last(values)[:, None]
-    return _take(_sum_by(constants.block, values, constants.n_blocks), constants.block)
-
-
-def _sum_by(place: Array, values: Array, size: int, in_order: bool = False) -> Array:
-    """(size,) the sums of the values that have the same place."""
-    if in_order:
-        return values if len(values) == size else _sum_last(values.reshape(size, -1))
-    if type(values) is np.ndarray:
-        return np.bincount(place, values, minlength=size)
-    return values.new_zeros(size).index_add(0, place, values)
-
-
-def _take(values: Array, place: Array, in_order: bool = False) -> Array:
-    """The value at each place."""
-    if in_order and len(values) == len(place):
-        return values
-    return values[place] if type(values) is np.ndarray else values.index_select(0, place)
 
 
 # NumPy's methods ``sum`` and ``clip`` take much longer than its functions where arrays are small.

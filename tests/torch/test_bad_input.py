@@ -165,7 +165,7 @@ def test_arguments(case):
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "0.1", None])
 @pytest.mark.parametrize("name", ["fairness_rate", "proportional_rate", "error_memory"])
 def test_rates(name, value):
-    with pytest.raises(ValueError, match=f"{name}: expected a finite number of at least 0"):
+    with pytest.raises(ValueError, match=f"{name}: expected a (finite )?number"):
         CrossEntropyLoss(Y, S, "equalized_odds", **{name: value})
 
 

@@ -60,43 +60,6 @@ def test_values_never_seen_lead_beyond_all_cells(stray):
     assert NOWHERE + lookup.n_slots < 2**31
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    labels=st.sampled_from(list(LABELS)),
-    ids=st.sampled_from([*IDS, "two columns"]),
-    by_label=st.booleans(),
-    ignored=st.booleans(),
-    weighted=st.booleans(),
-    n_outcomes=st.integers(2, 4),
-)
-def test_arrays_are_counted_cell_by_cell(
-    seed, labels, ids, by_label, ignored, weighted, n_outcomes
-):
-    rng = np.random.default_rng(seed)
-    if ids == "two columns":
-        y, a, b = np.array(list(itertools.product(LABELS[labels], [0, 1], [3, 7]))).T
-        known_s = np.stack([a, b], 1)
-    else:
-        y, known_s = np.array(list(itertools.product(LABELS[labels], IDS[ids]))).T
-    lookup = CellLookup(Groups.from_data(y, known_s), by_label=by_label, ignore_index=-100)
-    rows = rng.integers(0, len(y), int(rng.integers(1, 50)))
-    label, s, outcome = y[rows], known_s[rows], rng.integers(0, n_outcomes, len(rows))
-    if ignored:
-        label[rng.integers(len(rows))] = -100
-    weight = rng.random(len(rows)) if weighted else None
-    slot, counts, n_more = lookup.count(label, s, outcome, n_outcomes, weight)
-    cell = lookup(torch.from_numpy(label), torch.from_numpy(s)).numpy()
-    np.testing.assert_array_equal(slot % (lookup.n_cells + n_more), cell)
-    expected = np.zeros((n_outcomes, lookup.n_slots))
-    np.add.at(expected, (outcome, cell), 1.0 if weight is None else weight)
-    np.testing.assert_allclose(counts, expected[:, : lookup.n_cells])
-    stray = int(rng.choice([-1, 20, 10**9, -(2**62), 2**62]))
-    (label if rng.random() < 0.5 else s)[rng.integers(len(rows))] = stray
-    if lookup.explain(torch.from_numpy(label), torch.from_numpy(s)) is not None:
-        with pytest.raises(KeyError):
-            lookup.count(label, s, outcome, n_outcomes, weight)
-
-
 def test_rows_to_be_ignored_are_not_part_of_the_training_set():
     y = torch.tensor([0, 1, 0, 1, -100, -100])
     s = torch.tensor([0, 0, 1, 1, 0, 2])

@@ -168,8 +168,10 @@ def test_many_groups(n_groups):
 
 def test_counts_instead_of_data():
     counts = {(y, s): 2 for y in (0, 1) for s in (0, 1)}
-    criterion = CrossEntropyLoss(Groups.from_counts(counts), fairness_measure="equalized_odds")
-    torch.testing.assert_close(criterion(logits(), Y, S), make(fairness_rate=0.01)(logits(), Y, S))
+    given = CrossEntropyLoss(
+        Groups.from_counts(counts), fairness_measure="equalized_odds", fairness_rate=0.01
+    )
+    torch.testing.assert_close(given(logits(), Y, S), make(fairness_rate=0.01)(logits(), Y, S))
 
 
 def test_strings_and_two_attributes():

@@ -79,34 +79,6 @@ def test_hidden_layers_are_those_of_autograd(batch_norm, dropout, n_rows):
 
 
 @pytest.mark.skipif(not is_compiled, reason="no compiler when it was installed")
-@given(
-    n_streams=st.integers(1, 3), per_stream=st.integers(1, 3), rows=st.integers(1, 70),
-    units=st.lists(st.integers(1, 9), min_size=1, max_size=3), dropout=st.sampled_from([0.0, 0.3]),
-    seed=st.integers(0, 99),
-)  # fmt: skip
-@settings(max_examples=30, deadline=None)
-def test_compiled_hidden_layers_are_those_of_tensors(
-    n_streams, per_stream, rows, units, dropout, seed
-):
-    """Compiled code is for single precision: against tensors in double precision."""
-    shape = Shape(4, tuple(units), 1, batch_norm=True, dropout=dropout)
-    seeds = [seed + m // per_stream for m in range(n_streams * per_stream)]
-    torch.manual_seed(seed)
-    x, along = torch.randn(n_streams, rows, 4), torch.randn(len(seeds), 1, rows)
-    found = []
-    for dtype in (torch.float32, torch.float64):
-        network = build(shape, n_streams, seeds, dtype)
-        for _ in range(2):  # memory and running statistics are used again
-            scores, pull = network.forward(x.to(dtype), None)
-            gradient = pull(along.to(dtype))
-        compiled = [layer._is_compiled for layer in network.layers]  # noqa: SLF001
-        assert all(compiled) if dtype == torch.float32 else not any(compiled)
-        found.append([scores, gradient, *network.buffers.values()])
-    for own, expected in zip(*found, strict=True):
-        # A unit whose numbers are nearly alike magnifies rounding by up to 1 / sqrt(eps).
-        torch.testing.assert_close(own.double(), expected, atol=2e-3, rtol=2e-3)
-
-
 def _evaluated(network, rows):
     """Scores by PyTorch's own layers, member by member."""
     found = []

@@ -202,7 +202,7 @@ class Rounds:
             )
         names = ("multipliers", "weights", "remembered_rows", "remembered_errors")
         loaded = [np.asarray(state[name], dtype=np.float64) for name in names]
-        rows, errors, multipliers = self.dual_state
+        rows, errors, multipliers, _ = self.dual_state
         current = (multipliers.ravel(), self.weights, rows, errors)
         for name, new, old in zip(names, loaded, current, strict=True):
             if new.shape != old.shape:

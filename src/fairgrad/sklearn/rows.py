@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.checks import naming_rows, needing_torch
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
@@ -205,15 +205,11 @@ class FittingRows:
 
 
 def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
-    """Mean and variance of each column: in one pass, or where there was no compiler in pieces.
+    """Mean and variance of each column, in one pass over pieces of the rows.
 
     A piece with weight q and mean m adds ``q (m - mean)^2`` and its own variance to what was found
     before (Chan, Golub and LeVeque, 1983).
     """
-    with needing_torch():
-        from fairgrad.torch.compiled import column_moments, is_compiled  # noqa: PLC0415 - slow
-    if is_compiled and X.flags.c_contiguous:
-        return column_moments(X, weight)
     weight = np.ones(len(X)) if weight is None else weight
     total, mean, variance = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start in range(0, len(X), PIECE):

@@ -1,14 +1,10 @@
-/* fairgrad.dual.step on the CPU, as plain loops: `update` takes counts and gives weights.
+/* fairgrad.dual.step on the CPU, as plain loops, for what needs it again and again.
 
-   What needs the step again and again is here too: epochs of linear models (their inner loops are
-   in _linear.h), hidden layers of stacks.
-
-   `step`, for the losses, takes a batch as it comes (labels, sensitive values, scores), so that it
-   also finds each row's cell and whether its prediction is wrong, and gives each row's factor;
-   `usual_step` does it for tensors as they are in most trainings, with little to be done before.
-   PyTorch computes the loss. Without this module the same is done with tensor operations; the
-   tests hold the two against each other. State and constants are tensors, whose addresses the
-   caller (fairgrad.torch.compiled) passes; nothing here keeps them alive. */
+   `step` takes a batch of a loss as it comes: it finds each row's cell, counts wrong predictions,
+   takes the step and gives each row's factor. `epoch` trains linear models for a whole epoch (inner
+   loops in _linear.h). Without this module tensor operations do the same, and tests compare both.
+   State and constants are tensors, whose addresses fairgrad.torch.compiled passes together with all
+   numbers that Python knows, too; nothing here keeps them alive. */
 
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
@@ -20,61 +16,56 @@
 #include <string.h>
 
 #ifndef BUILT_FROM
-#define BUILT_FROM "" /* the build gives the SHA-256 of this file */
+#define BUILT_FROM "" /* the build gives the SHA-256 of the sources */
 #endif
-#define TINY 1e-8      /* as in fairgrad.dual, as are the next two */
-#define BORROWED 1e-24
-#define NOWHERE (1 << 30) /* as in fairgrad.torch.cells: the entry of a value never seen */
-#define IGNORED -1
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define PROBLEM "fairgrad.problem" /* names of capsules */
+#define MODELS "fairgrad.models"
 
-typedef struct { /* entries of the keys first, first + 1, ..., first + size - 1 */
+typedef struct { /* entries of the keys first, first + 1, ...; the first and last are for all others */
     int64_t first, size;
     const int64_t *entries;
 } Table;
 
-typedef struct {
-    int64_t n_cells, n_levels, n_sides, n_entries, n_blocks, n_label_rows;
-    const double *c0, *value, *share, *bound, *floor, *per_share; /* floor: NULL if all signed */
-    const int64_t *row, *cell, *block;
+typedef struct { /* names as in fairgrad.dual.Constants and fairgrad.torch.cells.CellLookup */
+    int64_t n_cells, n_slots, n_levels, n_sides, n_entries, n_blocks, n_label_rows, n_problems, n_columns;
+    double tiny, borrowed, least_loss;
+    double per_rows, horizon, pool; /* of the automatic rate; per_rows is 0 for a constant rate */
+    const double *c0, *value, *share, *bound, *floor, *ceiling, *per_share; /* NULL: no limits */
     const double *fairness_rate, *proportional_rate; /* of each level */
     const double *error_memory, *least_weight;       /* of each cell */
+    const int64_t *row, *cell, *block;
     int has_proportional;
-    int64_t has_ignore, ignore_index, n_columns;
-    Table label, joint, column[8];
-    int is_diagonal; /* level j has one coefficient, that of cell j: the usual case, and faster */
+    Table label, joint, *column;
     double *counts, *rates, *sums, *net, *weights; /* scratch, as is what follows */
-    int64_t *cells, cells_size, *tally;
+    int64_t *cells, cells_size;
 } Problem;
 
-typedef struct { /* of N rows */
+typedef struct {
+    double *rows, *errors, *multipliers, *seen;
+} State;
+
+typedef struct { /* of n rows */
     int64_t n, n_classes;
-    const int64_t *label, *s;     /* s: n_columns per row */
-    const float *scores;          /* n_classes per row; or NULL: */
-    const uint8_t *wrong;         /* whether each prediction is wrong */
-    const double *sample_weight;  /* or NULL for ones */
-    const float *losses;          /* or NULL; else their sum and the rows' weight are put into */
-    double *plain;
+    const int64_t *label, *s;    /* s: n_columns per row */
+    const float *scores;         /* n_classes per row; or NULL: */
+    const uint8_t *wrong;        /* whether each prediction is wrong */
+    const double *sample_weight; /* or NULL for ones */
+    const float *losses;         /* log losses, if rows of negative weight are opposed; or NULL */
     int is_mean, updates;
 } Batch;
 
-/* -- where the rows of a batch are --------------------------------------------------------- */
+/* -- where the rows of a batch are ---------------------------------------------------------- */
 
 static int64_t look_up(const Table *table, int64_t key) {
     int64_t place = key - table->first;
-    if (place < 0 || place >= table->size) return NOWHERE;
-    return table->entries[place];
+    return table->entries[place < 0 ? 0 : MIN(place, table->size - 1)];
 }
 
 static int64_t group_of(const Problem *p, const int64_t *s) {
-    if (p->n_columns == 1) return look_up(&p->column[0], s[0]);
     int64_t place = 0;
-    for (int64_t c = 0; c < p->n_columns; c++) {
-        int64_t entry = look_up(&p->column[c], s[c]);
-        if (entry >= NOWHERE) return NOWHERE;
-        place += entry;
-    }
+    for (int64_t c = 0; c < p->n_columns; c++) place += look_up(&p->column[c], s[c]);
     return look_up(&p->joint, place);
 }
 
@@ -93,33 +84,13 @@ static int is_wrong(const Batch *b, int64_t i) {
     return best_class(b->scores + i * b->n_classes, b->n_classes) != b->label[i];
 }
 
-/* Counts right and wrong predictions of rows with one sensitive value and no weight each, notes their
-   cells and adds up their losses, if any: the loop that nearly all batches need. Gives 0 if it meets a
-   row that is in no cell, be it one to be ignored or one of a value never seen. */
-static int count_simply(Problem *p, const Batch *b, double *sum) {
-    const Table *of_label = &p->label, *of_group = &p->column[0];
-    int64_t *tally = p->tally, n_cells = p->n_cells;
-    memset(tally, 0, 2 * n_cells * sizeof(int64_t));
-    for (int64_t i = 0; i < b->n; i++) {
-        uint64_t l = (uint64_t)b->label[i] - (uint64_t)of_label->first;
-        uint64_t g = (uint64_t)b->s[i] - (uint64_t)of_group->first;
-        if (l >= (uint64_t)of_label->size || g >= (uint64_t)of_group->size) return 0;
-        int64_t cell = of_label->entries[l] + of_group->entries[g];
-        if (cell >= n_cells) return 0;
-        p->cells[i] = cell;
-        tally[is_wrong(b, i) * n_cells + cell]++;
-        if (b->losses) *sum += b->losses[i];
-    }
-    for (int64_t k = 0; k < 2 * n_cells; k++) p->counts[k] = (double)tally[k];
-    return 1;
-}
-
-/* -- algorithm 1 ----------------------------------------------------------------------------- */
+/* -- algorithm 1 ------------------------------------------------------------------------------ */
 
 /* The errors of the cells and the rows they rest on, in place, from counts of right and wrong. */
-static void estimate_errors(Problem *p, const double *right, double *kept, double *errors) {
+static void estimate_errors(Problem *p, const double *right, double n_rows, State s) {
     const double *wrong = right + p->n_cells;
     int64_t per_label = p->n_cells / p->n_label_rows;
+    double pooled = p->per_rows ? MAX(0, 1 - n_rows / p->pool) : 0;
     for (int64_t l = 0, k = 0; l < p->n_label_rows; l++) {
         double all = 0, all_wrong = 0;
         for (int64_t g = 0; g < per_label; g++) {
@@ -127,17 +98,18 @@ static void estimate_errors(Problem *p, const double *right, double *kept, doubl
             all_wrong += wrong[k + g];
         }
         for (int64_t end = k + per_label; k < end; k++) {
-            double in_batch = right[k] + wrong[k], memory = p->error_memory[k];
-            if (in_batch == 0 && kept[k] >= TINY && memory == 0) continue; /* as it was */
-            double rows = kept[k] + in_batch + BORROWED * all;
-            errors[k] = (kept[k] * errors[k] + wrong[k] + BORROWED * all_wrong) / rows;
-            kept[k] = MAX(memory * rows, MIN(rows, TINY));
+            double in_batch = right[k] + wrong[k], memory = p->per_rows ? pooled : p->error_memory[k];
+            double kept = s.rows[k];
+            if (in_batch == 0 && kept >= p->tiny && memory == 0) continue; /* as it was */
+            double rows = kept + in_batch + p->borrowed * all;
+            s.errors[k] = (kept * s.errors[k] + wrong[k] + p->borrowed * all_wrong) / rows;
+            s.rows[k] = MAX(memory * rows, MIN(rows, p->tiny));
         }
     }
 }
 
-/* sums[b] = the sum of share * x over the levels of each block b; share: NULL for ones. The levels of
-   a block mostly stand together, and memory is slow to add to again and again. */
+/* sums[b] = the sum of share * x over the levels of each block b; share: NULL for ones. The levels
+   of a block mostly stand together, and memory is slow to add to again and again. */
 static void sum_blocks(Problem *p, const double *restrict share, const double *restrict x) {
     const int64_t *restrict block = p->block;
     memset(p->sums, 0, p->n_blocks * sizeof(double));
@@ -150,35 +122,28 @@ static void sum_blocks(Problem *p, const double *restrict share, const double *r
 }
 
 static void find_levels(Problem *p, const double *errors) { /* F = c0 + C e, into rates */
-    int64_t n = p->n_levels;
     double *restrict rates = p->rates;
-    if (p->is_diagonal) {
-        const double *restrict value = p->value;
-        for (int64_t j = 0; j < n; j++) rates[j] = value[j] * errors[j];
-    } else {
-        memset(rates, 0, n * sizeof(double));
-        for (int64_t e = 0; e < p->n_entries; e++)
-            rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
-    }
+    memset(rates, 0, p->n_levels * sizeof(double));
+    for (int64_t e = 0; e < p->n_entries; e++) rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
     sum_blocks(p, p->share, rates);
-    const double *restrict c0 = p->c0, *restrict sums = p->sums;
-    const int64_t *restrict block = p->block;
-    for (int64_t j = 0; j < n; j++) rates[j] += c0[j] - sums[block[j]];
+    for (int64_t j = 0; j < p->n_levels; j++) rates[j] += p->c0[j] - p->sums[p->block[j]];
 }
 
 /* Moves the multipliers by the levels in `rates`, and leaves those in use in `net`. */
-static void ascend(Problem *p, double *multipliers, int updates) {
+static void ascend(Problem *p, double n_rows, State s, int updates) {
     int64_t n = p->n_levels;
-    double *restrict net = p->net;
-    const double *restrict rates = p->rates;
+    double *restrict net = p->net, factor = 1;
+    const double *restrict rates = p->rates, *restrict rate = p->fairness_rate;
+    if (updates && p->per_rows) *s.seen += n_rows;
+    if (p->per_rows) factor = n_rows / p->per_rows / sqrt(1 + *s.seen / p->horizon);
     memset(net, 0, n * sizeof(double));
     for (int64_t side = 0; side < p->n_sides; side++) {
-        double sign = side ? -1 : 1, *restrict own = multipliers + side * n;
-        const double *restrict bound = p->bound + side * n;
+        double sign = side ? -1 : 1, *restrict own = s.multipliers + side * n;
+        const double *restrict bound = p->bound + side * n, *restrict most = p->ceiling;
         const double *restrict floor = p->floor ? p->floor + side * n : NULL;
-        const double *restrict rate = p->fairness_rate;
-        if (updates) /* two loops, as one with a choice in it is slower */
-            for (int64_t j = 0; j < n; j++) own[j] += rate[j] * (sign * rates[j] - bound[j]);
+        if (updates) /* separate loops, as one with choices in it is slower */
+            for (int64_t j = 0; j < n; j++) own[j] += rate[j] * factor * (sign * rates[j] - bound[j]);
+        for (int64_t j = 0; updates && most && j < n; j++) own[j] = MAX(MIN(own[j], most[j]), -most[j]);
         for (int64_t j = 0; updates && floor && j < n; j++) own[j] = MAX(own[j], floor[j]);
         for (int64_t j = 0; j < n; j++) net[j] += sign * own[j];
         for (int64_t j = 0; p->has_proportional && j < n; j++) {
@@ -189,71 +154,126 @@ static void ascend(Problem *p, double *multipliers, int updates) {
     }
 }
 
-static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / p */
-    int64_t n = p->n_levels;
+static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / p, normalized */
     double *restrict net = p->net;
-    const double *restrict share = p->share, *restrict value = p->value;
-    const int64_t *restrict block = p->block;
+    const double *restrict per_share = p->per_share;
+    int64_t size = p->n_cells / p->n_problems;
     sum_blocks(p, NULL, net);
-    const double *restrict sums = p->sums; /* from here on they do not change */
-    for (int64_t j = 0; j < n; j++) net[j] -= share[j] * sums[block[j]];
-    if (p->is_diagonal) {
-        for (int64_t k = 0; k < p->n_cells; k++) weights[k] = value[k] * net[k];
-    } else {
-        memset(weights, 0, p->n_cells * sizeof(double));
-        for (int64_t e = 0; e < p->n_entries; e++)
-            weights[p->cell[e]] += p->value[e] * net[p->row[e]];
-    }
-    const double *restrict per_share = p->per_share, *restrict least = p->least_weight;
+    for (int64_t j = 0; j < p->n_levels; j++) net[j] -= p->share[j] * p->sums[p->block[j]];
+    memset(weights, 0, p->n_cells * sizeof(double));
+    for (int64_t e = 0; e < p->n_entries; e++) weights[p->cell[e]] += p->value[e] * net[p->row[e]];
     for (int64_t k = 0; k < p->n_cells; k++) {
         double weight = 1 + weights[k] * per_share[k];
-        weights[k] = MAX(weight, least[k]);
+        weights[k] = MAX(weight, p->least_weight[k]);
+    }
+    for (int64_t first = 0; p->per_rows && first < p->n_cells; first += size) {
+        double mean = 0;
+        for (int64_t k = first; k < first + size; k++)
+            mean += per_share[k] > 0 ? fabs(weights[k]) / per_share[k] : 0;
+        for (int64_t k = first; mean > 1 && k < first + size; k++) weights[k] /= mean;
     }
 }
 
-/* -- Python ---------------------------------------------------------------------------------- */
+static void take_counts(Problem *p, const double *counts, double n_rows, State s, double *weights) {
+    estimate_errors(p, counts, n_rows, s);
+    find_levels(p, s.errors);
+    ascend(p, n_rows, s, 1);
+    weigh(p, weights);
+}
+
+/* A step on a batch, in place; gives 0, or -1 if there is no memory, or 1 if a label or a sensitive
+   value was never seen: then nothing has changed. `offset`: what opposed rows add to the loss. */
+static int take_batch(Problem *p, const Batch *b, State s, float *factor, double *offset) {
+    int64_t n = b->n, n_cells = p->n_cells, n_counted = 0;
+    double total = 0;
+    if (n > p->cells_size) {
+        int64_t *grown = realloc(p->cells, n * sizeof(int64_t));
+        if (!grown) return -1;
+        p->cells = grown;
+        p->cells_size = n;
+    }
+    const Table label = p->label, first = p->column[0]; /* in registers, as are the next ones */
+    int64_t *restrict cells = p->cells, n_columns = p->n_columns, n_slots = p->n_slots;
+    double *restrict counts = p->counts, *restrict weights = p->weights;
+    memset(counts, 0, 2 * n_cells * sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t group = n_columns == 1 ? look_up(&first, b->s[i]) : group_of(p, b->s + i * n_columns);
+        int64_t cell = look_up(&label, b->label[i]) + group;
+        if (cell >= n_slots) return 1;
+        cells[i] = cell;
+        if (cell >= n_cells) continue; /* to be ignored */
+        double weight = b->sample_weight ? b->sample_weight[i] : 1;
+        counts[is_wrong(b, i) * n_cells + cell] += weight;
+        total += weight;
+        n_counted += weight > 0;
+    }
+    if (b->updates) {
+        double scale = b->sample_weight && total > 0 ? n_counted / total : 1;
+        for (int64_t k = 0; scale != 1 && k < 2 * n_cells; k++) p->counts[k] *= scale;
+        take_counts(p, p->counts, (double)n_counted, s, p->weights);
+    } else {
+        if (p->has_proportional) find_levels(p, s.errors);
+        ascend(p, 0, s, 0);
+        weigh(p, p->weights);
+    }
+    double divisor = b->is_mean ? total : 1;
+    for (int64_t k = 0; n_cells <= n && k < n_cells; k++) weights[k] /= divisor;
+    for (int64_t i = 0; i < n; i++) {
+        double weight = cells[i] < n_cells ? weights[cells[i]] : 1;
+        if (cells[i] >= n_cells || n_cells > n) weight /= divisor; /* fewer rows than cells */
+        if (b->sample_weight) weight *= b->sample_weight[i];
+        factor[i] = (float)weight;
+        if (!b->losses || weight >= 0) continue;
+        double loss = MAX(b->losses[i], p->least_loss); /* see fairgrad.dual.opposed */
+        factor[i] = (float)(weight / expm1(loss));
+        *offset += weight * log(-expm1(-loss)) - factor[i] * loss;
+    }
+    return 0;
+}
+
+/* -- Python ----------------------------------------------------------------------------------- */
 
 #define POINTER(type, object) ((type *)PyLong_AsVoidPtr(object))
 
 static void free_problem(PyObject *capsule) {
-    Problem *p = PyCapsule_GetPointer(capsule, NULL);
+    Problem *p = PyCapsule_GetPointer(capsule, PROBLEM);
     free(p->counts);
+    free(p->column);
     free(p->cells);
-    free(p->tally);
     free(p);
 }
 
-static Table table_from(PyObject *tuple) {
-    Table table = {PyLong_AsLongLong(PyTuple_GetItem(tuple, 0)),
-                   PyLong_AsLongLong(PyTuple_GetItem(tuple, 1)),
-                   POINTER(const int64_t, PyTuple_GetItem(tuple, 2))};
-    return table;
-}
-
+/* (sizes, numbers, addresses, tables) -> problem, each in the order below. */
 static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
     if (n != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, got %zd", n);
     Problem *p = calloc(1, sizeof(Problem));
     if (!p) return PyErr_NoMemory();
-    int64_t *sizes[] = {&p->n_cells, &p->n_levels, &p->n_sides, &p->n_entries, &p->n_blocks,
-                        &p->n_label_rows, &p->has_ignore, &p->ignore_index, &p->n_columns};
+    int64_t *sizes[] = {&p->n_cells, &p->n_slots, &p->n_levels, &p->n_sides, &p->n_entries,
+                        &p->n_blocks, &p->n_label_rows, &p->n_problems, &p->n_columns};
     for (int i = 0; i < 9; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
-    const double **doubles[] = {&p->c0, &p->value, &p->share, &p->bound, &p->floor, &p->per_share,
-                                &p->fairness_rate, &p->proportional_rate, &p->error_memory,
-                                &p->least_weight};
-    for (int i = 0; i < 10; i++) *doubles[i] = POINTER(const double, PyTuple_GetItem(args[1], i));
-    const int64_t **ints[] = {&p->row, &p->cell, &p->block};
-    for (int i = 0; i < 3; i++) *ints[i] = POINTER(const int64_t, PyTuple_GetItem(args[2], i));
-    if (!PyErr_Occurred() && p->n_columns > 0) {
-        p->label = table_from(PyTuple_GetItem(args[3], 0));
-        p->joint = table_from(PyTuple_GetItem(args[3], 1));
-        for (int64_t c = 0; c < p->n_columns && c < 8; c++)
-            p->column[c] = table_from(PyTuple_GetItem(args[3], 2 + c));
+    double *numbers[] = {&p->tiny, &p->borrowed, &p->least_loss, &p->per_rows, &p->horizon, &p->pool};
+    for (int i = 0; i < 6; i++) *numbers[i] = PyFloat_AsDouble(PyTuple_GetItem(args[1], i));
+    void *at[14] = {NULL};
+    for (int i = 0; i < 14; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    p->c0 = at[0], p->value = at[1], p->share = at[2], p->bound = at[3], p->floor = at[4];
+    p->ceiling = at[5], p->per_share = at[6], p->fairness_rate = at[7];
+    p->proportional_rate = at[8], p->error_memory = at[9], p->least_weight = at[10];
+    p->row = at[11], p->cell = at[12], p->block = at[13];
+    if (!PyErr_Occurred()) {
+        p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
+        p->column = calloc(p->n_columns + 1, sizeof(Table));
     }
-    p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
-    p->tally = calloc(2 * p->n_cells, sizeof(int64_t));
-    if (PyErr_Occurred() || !p->counts || !p->tally) {
+    for (int64_t c = 0; p->column && p->n_columns && c < 2 + p->n_columns; c++) {
+        Table *table = c == 0 ? &p->label : c == 1 ? &p->joint : p->column + c - 2;
+        PyObject *own = PyTuple_GetItem(args[3], c);
+        table->first = PyLong_AsLongLong(PyTuple_GetItem(own, 0));
+        table->size = PyLong_AsLongLong(PyTuple_GetItem(own, 1));
+        table->entries = POINTER(const int64_t, PyTuple_GetItem(own, 2));
+    }
+    if (PyErr_Occurred() || !p->counts || !p->column) {
         free(p->counts);
-        free(p->tally);
+        free(p->column);
         free(p);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
@@ -261,253 +281,83 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
     p->rates = p->weights + p->n_cells;
     p->net = p->rates + p->n_levels;
     p->sums = p->net + p->n_levels;
-    p->is_diagonal = p->n_entries == p->n_levels && p->n_entries == p->n_cells;
-    for (int64_t e = 0; p->is_diagonal && e < p->n_entries; e++)
-        p->is_diagonal = p->row[e] == e && p->cell[e] == e;
     for (int64_t j = 0; j < p->n_levels; j++) p->has_proportional |= p->proportional_rate[j] != 0;
-    return PyCapsule_New(p, NULL, free_problem);
+    return PyCapsule_New(p, PROBLEM, free_problem);
 }
 
-/* (problem, counts, remembered rows, errors, multipliers, weights): dual.step, in place. */
-static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
-    Problem *p = PyCapsule_GetPointer(args[0], NULL);
-    if (!p) return NULL;
-    const double *counts = POINTER(const double, args[1]);
-    double *kept = POINTER(double, args[2]), *errors = POINTER(double, args[3]);
-    double *multipliers = POINTER(double, args[4]), *weights = POINTER(double, args[5]);
-    if (PyErr_Occurred()) return NULL;
-    estimate_errors(p, counts, kept, errors);
-    find_levels(p, errors);
-    ascend(p, multipliers, 1);
-    weigh(p, weights);
-    Py_RETURN_NONE;
-}
-
-/* A step on a batch, in place; gives 0, or -1 if there is no memory, or 1 if a label or a sensitive
-   value was never seen. Then nothing has changed. */
-static int take_batch(Problem *p, const Batch *b, double *kept, double *errors, double *multipliers,
-                      float *factor) {
-    int64_t n = b->n;
-    double total = 0, sum = 0;
-    if (n > p->cells_size) {
-        int64_t *grown = realloc(p->cells, n * sizeof(int64_t));
-        if (!grown) return -1;
-        p->cells = grown;
-        p->cells_size = n;
-    }
-    if (b->scores && !b->sample_weight && p->n_columns == 1 && p->n_cells <= n &&
-        count_simply(p, b, &sum)) {
-        total = (double)n;
-    } else {
-        memset(p->counts, 0, 2 * p->n_cells * sizeof(double));
-        sum = 0;
-        for (int64_t i = 0; i < n; i++) {
-            int is_ignored = p->has_ignore && b->label[i] == p->ignore_index;
-            int64_t first = is_ignored ? 0 : look_up(&p->label, b->label[i]);
-            int64_t group = group_of(p, b->s + i * p->n_columns);
-            if (first >= NOWHERE || group >= NOWHERE) return 1;
-            p->cells[i] = is_ignored ? IGNORED : first + group;
-            if (is_ignored) continue;
-            double weight = b->sample_weight ? b->sample_weight[i] : 1;
-            p->counts[is_wrong(b, i) * p->n_cells + p->cells[i]] += weight;
-            total += weight;
-            if (b->losses) sum += weight * b->losses[i];
-        }
-    }
-    if (b->losses) b->plain[0] = sum, b->plain[1] = total;
-    if (b->updates) estimate_errors(p, p->counts, kept, errors);
-    if (b->updates || p->has_proportional) find_levels(p, errors);
-    ascend(p, multipliers, b->updates);
-    weigh(p, p->weights);
-    double divisor = b->is_mean ? total : 1, of_ignored = 1 / divisor;
-    if (p->n_cells <= n) { /* else fewer rows are divided than cells would be */
-        for (int64_t k = 0; k < p->n_cells; k++) p->weights[k] /= divisor;
-        divisor = 1;
-    }
-    for (int64_t i = 0; i < n; i++)
-        factor[i] = (float)(p->cells[i] == IGNORED ? of_ignored : p->weights[p->cells[i]] / divisor);
-    for (int64_t i = 0; b->sample_weight && i < n; i++) factor[i] *= (float)b->sample_weight[i];
-    return 0;
-}
-
-/* (problem, rows, labels, sensitive, scores, classes, wrong, sample weights, is a mean, updates,
-   remembered rows, errors, multipliers, factors) -> whether all values have been seen before. */
+/* (problem, rows, classes, is a mean, updates, labels, sensitive, scores, wrong, sample weights,
+   losses, remembered rows, errors, multipliers, seen, factors), addresses from `labels` on
+   -> what to add to the loss; None if a label or a sensitive value was never seen. */
 static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 14) return PyErr_Format(PyExc_TypeError, "expected 14 arguments, got %zd", n_args);
-    Problem *p = PyCapsule_GetPointer(args[0], NULL);
+    (void)module;
+    if (n_args != 16) return PyErr_Format(PyExc_TypeError, "expected 16 arguments, got %zd", n_args);
+    Problem *p = PyCapsule_GetPointer(args[0], PROBLEM);
     if (!p) return NULL;
-    Batch b = {PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[5]),
-               POINTER(const int64_t, args[2]), POINTER(const int64_t, args[3]),
-               POINTER(const float, args[4]), POINTER(const uint8_t, args[6]),
-               POINTER(const double, args[7]), NULL, NULL,
-               PyObject_IsTrue(args[8]), PyObject_IsTrue(args[9])};
-    double *kept = POINTER(double, args[10]), *errors = POINTER(double, args[11]);
-    double *multipliers = POINTER(double, args[12]);
-    float *factor = POINTER(float, args[13]);
+    Batch b = {.n = PyLong_AsLongLong(args[1]), .n_classes = PyLong_AsLongLong(args[2]),
+               .label = POINTER(const int64_t, args[5]), .s = POINTER(const int64_t, args[6]),
+               .scores = POINTER(const float, args[7]), .wrong = POINTER(const uint8_t, args[8]),
+               .sample_weight = POINTER(const double, args[9]),
+               .losses = POINTER(const float, args[10]),
+               .is_mean = PyObject_IsTrue(args[3]), .updates = PyObject_IsTrue(args[4])};
+    State s = {POINTER(double, args[11]), POINTER(double, args[12]), POINTER(double, args[13]),
+               POINTER(double, args[14])};
+    float *factor = POINTER(float, args[15]);
+    double offset = 0;
     if (PyErr_Occurred()) return NULL;
     if (!b.scores && !b.wrong && b.n > 0) /* tensors that are not what they seem have no memory */
         return PyErr_Format(PyExc_TypeError, "expected scores or wrong predictions in memory");
-    int status = take_batch(p, &b, kept, errors, multipliers, factor);
-    return status < 0 ? PyErr_NoMemory() : PyBool_FromLong(status == 0);
-}
-
-/* Tensors as DLPack describes them (version 1), which PyTorch shows through a table of functions.
-   It says in one call what a dozen attributes would. */
-typedef struct {
-    void *data;
-    int32_t device, device_index, n_axes;
-    uint8_t kind, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides;
-    uint64_t offset;
-} DLTensor;
-
-typedef struct {
-    uint32_t major, minor;
-    void *older, *allocate, *export, *import;
-    int (*describe)(void *object, DLTensor *out);
-    void *stream;
-} DLFunctions;
-
-enum { DL_CPU = 1, DL_INT = 0, DL_FLOAT = 2 };
-static int (*describe)(void *, DLTensor *) = NULL;
-static PyTypeObject *tensor_type = NULL;
-
-/* (type of tensors) -> whether `usual_step` can be used: whether they have that table. */
-static PyObject *use_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 1) return PyErr_Format(PyExc_TypeError, "expected 1 argument, got %zd", n_args);
-    PyObject *capsule = PyObject_GetAttrString(args[0], "__dlpack_c_exchange_api__");
-    DLFunctions *found = capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
-    Py_XDECREF(capsule); /* the type keeps it */
-    PyErr_Clear();
-    if (!found || found->major != 1 || !found->describe) Py_RETURN_FALSE;
-    describe = found->describe;
-    tensor_type = (PyTypeObject *)Py_NewRef(args[0]);
-    Py_RETURN_TRUE;
-}
-
-#define ANY -1
-
-/* The memory of a tensor on the CPU that is contiguous and of this type, has n rows (or any number,
-   which is then written there) and, if they are asked for, some columns; or else NULL. */
-static void *memory_of(PyObject *object, int kind, int bits, int64_t *n, int64_t *n_columns) {
-    DLTensor t;
-    if (Py_TYPE(object) != tensor_type) return NULL;
-    if (describe(object, &t)) { /* it has no memory */
-        PyErr_Clear();
-        return NULL;
-    }
-    if (t.device != DL_CPU || t.kind != kind || t.bits != bits || t.lanes != 1) return NULL;
-    if (t.n_axes != (n_columns ? 2 : 1) || !t.strides) return NULL;
-    int64_t last = n_columns ? t.shape[1] : 1;
-    if (*n == ANY) *n = t.shape[0];
-    if (t.shape[0] != *n || (t.shape[0] > 1 && t.strides[0] != last)) return NULL;
-    if (n_columns && last > 1 && t.strides[1] != 1) return NULL;
-    if (n_columns) *n_columns = last;
-    return (char *)t.data + t.offset;
-}
-
-/* (problem, list of tensors, labels, sensitive values, scores, losses, remembered rows, errors,
-   multipliers, plain), all but the first two tensors -> the rows' factors, in the last tensor of the
-   list, which it leaves; or how many rows there are, if that tensor is not of their number; or None if
-   a tensor is not of the usual kind or a value was never seen. Only with factors anything changes. */
-static PyObject *usual_step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 10) return PyErr_Format(PyExc_TypeError, "expected 10 arguments, got %zd", n_args);
-    Problem *p = PyCapsule_GetPointer(args[0], NULL);
-    Py_ssize_t n_spare = PyList_Size(args[1]);
-    if (!p || n_spare < 0) return NULL;
-    Batch b = {.n = ANY, .is_mean = 1, .updates = 1};
-    int64_t n_cells = p->n_cells, n_sides = p->n_sides, n_levels = p->n_levels, two = 2;
-    double *kept, *errors, *multipliers;
-    if (!describe || p->n_columns != 1 ||
-        !(b.label = memory_of(args[2], DL_INT, 64, &b.n, NULL)) || b.n == 0 ||
-        !(b.s = memory_of(args[3], DL_INT, 64, &b.n, NULL)) ||
-        !(b.scores = memory_of(args[4], DL_FLOAT, 32, &b.n, &b.n_classes)) ||
-        !(b.losses = memory_of(args[5], DL_FLOAT, 32, &b.n, NULL)) ||
-        !(kept = memory_of(args[6], DL_FLOAT, 64, &n_cells, NULL)) ||
-        !(errors = memory_of(args[7], DL_FLOAT, 64, &n_cells, NULL)) ||
-        !(multipliers = memory_of(args[8], DL_FLOAT, 64, &n_sides, &n_levels)) ||
-        n_levels != p->n_levels || !(b.plain = memory_of(args[9], DL_FLOAT, 64, &two, NULL)))
-        Py_RETURN_NONE;
-    PyObject *factors = n_spare > 0 ? PyList_GetItem(args[1], n_spare - 1) : NULL;
-    float *factor = factors ? memory_of(factors, DL_FLOAT, 32, &b.n, NULL) : NULL;
-    if (!factor) return PyLong_FromLongLong(b.n);
-    int status = take_batch(p, &b, kept, errors, multipliers, factor);
+    int status = take_batch(p, &b, s, factor, &offset);
     if (status < 0) return PyErr_NoMemory();
     if (status > 0) Py_RETURN_NONE;
-    Py_INCREF(factors);
-    if (PyList_SetSlice(args[1], n_spare - 1, n_spare, NULL)) {
-        Py_DECREF(factors);
-        return NULL;
-    }
-    return factors;
+    return PyFloat_FromDouble(offset);
 }
 
-/* -- whole epochs of linear models ----------------------------------------------------------- */
+/* -- whole epochs of linear models ------------------------------------------------------------ */
 
-#define PIECE 512 /* rows judged at a time */
-#define TILE 32   /* most rows of a block, which is in the cache while all models go over it */
-#define FIRST_CACHE 16384 /* bytes of it that a block may take, if it is not too few rows */
-#define SECOND_CACHE 65536 /* bytes that are asked for ahead */
-#define ALONG 24  /* what summing up a vector costs, in features: then models are not side by side */
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to functions that are inlined only */
-#endif
+#define TILE 32 /* rows that stay in the cache while all models go over them */
 
 /* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
+#if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static __forceinline
+#endif
 #if defined(__x86_64__) && defined(__GNUC__)
 static int has_fma = 0;
-#define VERSIONS_OF(type, name, parameters, arguments)                                       \
-    __attribute__((target("avx2,fma"))) static type name##_fma parameters {                  \
-        return name##_any arguments;                                                         \
-    }                                                                                        \
-    static type name parameters { return has_fma ? name##_fma arguments : name##_any arguments; }
+#define VERSIONS_OF(name, parameters, arguments)                                                    \
+    __attribute__((target("avx2,fma"))) static void name##_fma parameters { name##_any arguments; } \
+    static void name parameters {                                                                   \
+        if (has_fma) name##_fma arguments;                                                          \
+        else name##_any arguments;                                                                  \
+    }
 #else
-#define VERSIONS_OF(type, name, parameters, arguments) \
-    static type name parameters { return name##_any arguments; }
+#define VERSIONS_OF(name, parameters, arguments) static void name parameters { name##_any arguments; }
 #endif
-#define VERSIONS(type, name, parameters, arguments) VERSIONS_OF(type, name, parameters, arguments)
+#define VERSIONS(name, parameters, arguments) VERSIONS_OF(name, parameters, arguments)
 
-typedef struct { /* models that see the same rows */
+typedef struct { /* models that see the same rows; they stand side by side, `stride` of them */
     Problem *problem;
-    int64_t n_features, n_outputs, n_members, batch_size, n_steps, n_judged, n_cells, n_groups, n_kinds;
+    int64_t n_features, n_outputs, n_members, stride, batch_size, n_steps, n_judged, n_cells, n_groups;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
-    int64_t n_apart, n_rows; /* n_apart: numbers from one row of the table to the next */
-    int64_t row_size, tile, ahead; /* their bytes; rows of a block; rows asked for ahead */
-    int64_t is_beside, stride, width; /* order of the numbers, for _linear.h */
-    const void *X;
-    const int64_t *judged, *next; /* next: rows that come after those at hand, n_next of them */
-    int64_t n_next;
+    int64_t row_bytes, most_rows; /* of one row of the table; of a batch */
+    const char *X;
+    const int64_t *judged;
     const int32_t *kind;  /* of the rows: label * n_groups + group */
     const double *weight; /* of the rows; NULL if all are 1 */
     const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
     const double *rate, *decay, *clip, *gain;
     const uint8_t *ignores_labels; /* of each member */
-    double *theta; /* as they are, and then as they are shown: averaged, at the end of an epoch */
-    double *mean, *rows, *errors, *multipliers, *weights;
-    double *judged_counts, *judged_loss, *slots;
+    double *theta; /* current, and then averaged, as it is at the end of an epoch */
+    double *mean, *weights, *judged_counts, *judged_loss, *slots;
+    State state;
+    void *folded, *bias, *z, *gradient, *scratch; /* in the precision of the features */
+    double *tally, *blend, *by_bias, *counts; /* tally: wrong rows of cells, then all rows */
+    const void **row;   /* of the rows at hand: where their features are, */
+    double *row_weight; /* their weights, */
+    int64_t *at, n, n_weighed; /* their kinds, their number, and that of those with a weight */
     double n_averaged;
-    const void **row;      /* where the features of the rows at hand are, ordered by kind */
-    double *row_weight;    /* their weights */
-    int64_t *start, *present, n_present; /* where kinds start and end; those at hand */
-    void *last;            /* the table's last row */
-    void *folded, *bias, *z, *wrong, *gradient; /* in the precision of the features, see _linear.h */
-    double *loss, *mass, *kind_wrong, *by_bias, *by_weight, *blend, *counts; /* scratch */
-    void *memory; /* in which all this scratch is */
-    int64_t used;
+    int opposes;
 } Models;
-
-typedef struct { /* some of the rows at hand, all of one label and one group */
-    int64_t n, label;
-    const void *const *x;
-    const double *weight;            /* NULL if all are 1 */
-    double *wrong, *shown_wrong;     /* sums of each model; NULL: not to be trained, or judged */
-    double *by_bias;                 /* of each model, not weighted yet */
-    void *gradient;                  /* the same, in the precision of the features */
-} Block;
 
 #define NUMBER float
 #define BITS uint32_t
@@ -517,106 +367,47 @@ typedef struct { /* some of the rows at hand, all of one label and one group */
 #define BITS uint64_t
 #define OF(name) double_##name
 #include "_linear.h"
+#define EITHER(s, call) do { if ((s)->is_single) single_##call; else double_##call; } while (0)
 
-static void work(const Models *s, const Block *b) {
-    if (s->is_single) single_work(s, b);
-    else double_work(s, b);
-}
+static int64_t n_theta(const Models *s) { return s->n_members * s->n_outputs * (s->n_features + 1); }
 
-/* Makes the weights of models ready: as they are (0), or as they are shown (1). */
+/* Makes the weights of models ready: current (0), or averaged (1). */
 static void fold(Models *s, int64_t shown) {
-    const double *theta = s->theta + shown * s->n_members * s->n_outputs * (s->n_features + 1);
-    if (s->is_single) single_fold(s, shown * s->n_outputs, theta);
-    else double_fold(s, shown * s->n_outputs, theta);
+    EITHER(s, fold(s, shown * s->n_outputs, s->theta + shown * n_theta(s)));
 }
 
-/* Asks the memory for the rows that come `ahead` places after the i-th of n, up to the end-th; after
-   the rows at hand come those of the next batch. They go to the second cache. */
-static void ask_ahead(const Models *s, int64_t i, int64_t end, int64_t n) {
-    for (; i < end; i++) {
-        int64_t later = i + s->ahead - n; /* its place in the next batch, if not negative */
-        if (i < s->n_next) __builtin_prefetch(s->kind + s->next[i]);
-        if (later >= s->n_next) continue;
-        const char *features = later < 0 ? s->row[i + s->ahead]
-                                         : (const char *)s->X + s->next[later] * s->row_size;
-        for (int64_t at = 0; at < s->row_size; at += 64) __builtin_prefetch(features + at, 0, 1);
-    }
-}
-
-/* Takes rows, ordered by kind: kind k has the places from start[2 k] up to start[2 k + 1]. Gives
-   the sum of their weights. */
+/* Takes rows; gives the sum of their weights. Rows of each cell are summed after its wrong ones. */
 static double gather(Models *s, const int64_t *rows, int64_t n) {
-    int64_t *start = s->start, last = s->n_rows - 1, row_size = s->row_size;
-    double total = 0;
-    s->n_present = 0;
+    double total = 0, *all = s->tally + 2 * s->n_cells * s->stride;
+    memset(s->tally, 0, (2 * s->stride + 1) * s->n_cells * sizeof(double));
+    s->n = n, s->n_weighed = 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = s->kind[rows[i]];
-        if (start[2 * k + 1]++ == 0) s->present[s->n_present++] = k;
-    }
-    for (int64_t c = 0, place = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c], size = start[2 * k + 1];
-        start[2 * k] = start[2 * k + 1] = place; /* first, and next to fill */
-        s->mass[c] = s->weight ? 0 : size;
-        place += size;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t row = rows[i], place = start[2 * s->kind[row] + 1]++;
-        if (s->weight) s->row_weight[place] = s->weight[row];
-        s->row[place] = row == last ? s->last : (const char *)s->X + row * row_size;
-    }
-    for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c];
-        for (int64_t i = start[2 * k]; s->weight && i < start[2 * k + 1]; i++)
-            s->mass[c] += s->row_weight[i];
-        total += s->mass[c];
+        double weight = s->weight ? s->weight[rows[i]] : 1;
+        s->row[i] = s->X + rows[i] * s->row_bytes;
+        s->at[i] = s->kind[rows[i]];
+        s->row_weight[i] = weight;
+        all[s->at[i] % s->n_cells] += weight; /* cells are kinds, or groups of any label */
+        total += weight;
+        s->n_weighed += weight > 0;
     }
     return total;
 }
 
-static void forget(Models *s) { /* what `gather` noted of the kinds */
-    for (int64_t c = 0; c < s->n_present; c++) s->start[2 * s->present[c] + 1] = 0;
-}
-
-static int64_t gradient_size(const Models *s) { /* of one kind of rows */
-    return s->n_outputs * (s->is_beside ? s->n_features * s->stride : s->n_members * s->width);
-}
-
-/* Goes over the rows at hand, block by block. Sums of the rows of the c-th kind that is present stand
-   at c. */
-static void go_over(Models *s, int64_t n_rows, int is_trained, int is_judged) {
-    int64_t stride = s->stride, n_bias = s->n_outputs * stride;
-    int64_t size = gradient_size(s) * (s->is_single ? sizeof(float) : sizeof(double));
-    double *shown_wrong = s->kind_wrong + s->n_present * stride;
-    memset(s->kind_wrong, 0, 2 * s->n_present * stride * sizeof(double));
-    memset(s->loss, 0, stride * sizeof(double));
-    if (is_trained) {
-        memset(s->by_bias, 0, s->n_present * n_bias * sizeof(double));
-        memset(s->gradient, 0, s->n_present * size);
-    }
-    for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t k = s->present[c], end = s->start[2 * k + 1];
-        for (int64_t i = s->start[2 * k]; i < end; i += s->tile) {
-            int64_t n = MIN(s->tile, end - i);
-            Block block = {n, k / s->n_groups, s->row + i, s->weight ? s->row_weight + i : NULL,
-                           is_trained ? s->kind_wrong + c * stride : NULL,
-                           is_judged ? shown_wrong + c * stride : NULL,
-                           s->by_bias + c * n_bias, (char *)s->gradient + c * size};
-            work(s, &block);
-            ask_ahead(s, i, i + n, n_rows);
+/* Judges the averaged models by the rows at hand. */
+static void judge(Models *s, int64_t place) {
+    const double *tally = s->tally + s->n_cells * s->stride, *all = tally + s->n_cells * s->stride;
+    double *loss = s->judged_loss + place * s->n_members, *counts = s->judged_counts;
+    EITHER(s, score_rows(s, s->n_outputs, 2 * s->n_outputs));
+    EITHER(s, judge_rows(s, s->n_outputs, s->tally + s->n_cells * s->stride, loss));
+    counts += 2 * place * s->n_members * s->n_cells;
+    for (int64_t m = 0; m < s->n_members; m++, counts += 2 * s->n_cells)
+        for (int64_t k = 0; k < s->n_cells; k++) {
+            counts[k] += all[k] - tally[k * s->stride + m];
+            counts[s->n_cells + k] += tally[k * s->stride + m];
         }
-    }
 }
 
-/* Adds the rows of a member that are right, and wrong, to those of its cells. */
-static void count(const Models *s, const double *kind_wrong, double *right, double *wrong) {
-    for (int64_t c = 0; c < s->n_present; c++) {
-        int64_t cell = s->present[c] % s->n_cells; /* cells are kinds, or groups of any label */
-        right[cell] += s->mass[c] - kind_wrong[c * s->stride];
-        wrong[cell] += kind_wrong[c * s->stride];
-    }
-}
-
-static void pool_labels(Models *s, double *counts) { /* cells hold the rows of every label */
+static void pool_labels(const Models *s, double *counts) { /* cells hold the rows of every label */
     for (int64_t g = 0; g < s->n_groups; g++) {
         double all = 0;
         for (int64_t k = g; k < s->n_cells; k += s->n_groups) all += counts[k];
@@ -624,47 +415,36 @@ static void pool_labels(Models *s, double *counts) { /* cells hold the rows of e
     }
 }
 
-/* Counts and losses of the models as they are shown, on the rows at hand. */
-static void take_in(Models *s, int64_t place) {
-    int64_t size = 2 * s->n_cells;
-    const double *wrong = s->kind_wrong + s->n_present * s->stride;
-    double *counts = s->judged_counts + place * s->n_members * size;
-    for (int64_t m = 0; m < s->n_members; m++, counts += size) {
-        s->judged_loss[place * s->n_members + m] += s->loss[m];
-        count(s, wrong + m, counts, counts + s->n_cells);
-    }
-}
-
-/* The gradient of all rows at hand, from those of each kind: by the weights of the cells over the
-   total. */
-static void blend_kinds(Models *s, double total) {
-    int64_t stride = s->stride, n_bias = s->n_outputs * stride;
-    for (int64_t c = 0; c < s->n_present; c++) {
-        double *blend = s->blend + c * stride;
-        int64_t cell = s->present[c] % s->n_cells;
-        for (int64_t m = 0; m < s->n_members; m++)
-            blend[m] = (s->is_active ? s->weights[m * s->n_cells + cell] : 1) / total;
-        for (int64_t i = 0; i < n_bias; i++) {
-            double before = c ? s->by_bias[i] : 0;
-            s->by_bias[i] = before + blend[i % stride] * s->by_bias[c * n_bias + i];
+/* The weights of the cells, from the rows at hand, over their total. */
+static void weigh_cells(Models *s, double total) {
+    int64_t n_cells = s->n_cells, n_all = s->n_members * n_cells;
+    const double *all = s->tally + 2 * n_cells * s->stride;
+    double n_rows = (double)s->n_weighed, scale = s->weight ? n_rows / total : 1;
+    for (int64_t m = 0; s->is_active && m < s->n_members; m++) {
+        double *right = s->counts + m * n_cells, *wrong = right + n_all;
+        for (int64_t k = 0; k < n_cells; k++) {
+            wrong[k] = scale * s->tally[k * s->stride + m];
+            right[k] = scale * all[k] - wrong[k];
         }
+        if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
     }
-    if (s->is_single) single_blend(s, s->n_present);
-    else double_blend(s, s->n_present);
+    if (s->is_active) take_counts(s->problem, s->counts, n_rows, s->state, s->weights);
+    for (int64_t m = 0; m < s->n_members; m++)
+        for (int64_t k = 0; k < n_cells; k++)
+            s->blend[k * s->stride + m] = (s->is_active ? s->weights[m * n_cells + k] : 1) / total;
 }
 
 /* Moves one member along its gradient. */
 static void descend(Models *s, int64_t m, double factor) {
-    int64_t d = s->n_features, size = s->n_outputs * (d + 1), apart = s->is_beside ? s->stride : 1;
+    int64_t d = s->n_features, size = s->n_outputs * (d + 1);
     double *theta = s->theta + m * size, *g = s->counts, shorter = 1;
     double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
     for (int64_t o = 0; o < s->n_outputs; o++) {
-        const double *own = s->by_weight + (s->is_beside ? o * d * s->stride + m
-                                                         : (o * s->n_members + m) * s->width);
         double *to = g + o * (d + 1), by_bias = s->by_bias[o * s->stride + m];
         for (int64_t k = 0; k < d; k++) {
-            double by_weight = own[k * apart];
-            to[k] = (by_weight - s->offset[k] * by_bias) * s->factor[k];
+            int64_t at = (o * d + k) * s->stride + m;
+            double own = s->is_single ? ((float *)s->gradient)[at] : ((double *)s->gradient)[at];
+            to[k] = (own - s->offset[k] * by_bias) * s->factor[k];
         }
         to[d] = by_bias;
     }
@@ -677,28 +457,17 @@ static void descend(Models *s, int64_t m, double factor) {
     for (int64_t i = 0; i < size; i++) theta[i] += step * (shorter * g[i] + decay * theta[i]);
 }
 
-/* One step; if `place` is not negative, the models shown are judged by these rows on the way. */
+/* One step; if `place` is not negative, the averaged models are judged by these rows on the way. */
 static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, int64_t place) {
-    int64_t n_all = s->n_members * s->n_cells;
-    double total = gather(s, rows, n), *counts = s->counts;
+    double total = gather(s, rows, n);
     fold(s, 0);
-    go_over(s, n, 1, place >= 0);
-    if (place >= 0) take_in(s, place);
-    if (s->is_active) {
-        memset(counts, 0, 2 * n_all * sizeof(double));
-        for (int64_t m = 0; m < s->n_members; m++) {
-            double *right = counts + m * s->n_cells, *wrong = right + n_all;
-            count(s, s->kind_wrong + m, right, wrong);
-            if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
-        }
-        estimate_errors(s->problem, counts, s->rows, s->errors);
-        find_levels(s->problem, s->errors);
-        ascend(s->problem, s->multipliers, 1);
-        weigh(s->problem, s->weights);
-    }
-    blend_kinds(s, MAX(total, 1e-30));
+    if (place >= 0) judge(s, place);
+    EITHER(s, score_rows(s, 0, s->n_outputs));
+    EITHER(s, judge_rows(s, 0, s->tally, NULL));
+    weigh_cells(s, total > 0 ? total : 1);
+    memset(s->by_bias, 0, s->n_outputs * s->stride * sizeof(double));
+    EITHER(s, learn_rows(s));
     for (int64_t m = 0; m < s->n_members; m++) descend(s, m, factor);
-    forget(s);
 }
 
 static int are_finite(int64_t n, const double *numbers, double largest) {
@@ -707,297 +476,97 @@ static int are_finite(int64_t n, const double *numbers, double largest) {
     return 1;
 }
 
-/* Judges the models shown by the rows that are there for it. */
-static int judge_shown(Models *s, int64_t place) {
-    fold(s, 1);
-    for (int64_t first = 0; first < s->n_judged; first += PIECE) {
-        int64_t n = MIN(PIECE, s->n_judged - first);
-        gather(s, s->judged + first, n);
-        s->next = s->judged + first + n, s->n_next = MIN(PIECE, s->n_judged - first - n);
-        go_over(s, n, 0, 1);
-        take_in(s, place);
-        forget(s);
-    }
-    return are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
-}
-
 /* All the state of an epoch's end goes into one of the slots, in turn. */
 static int keep_epoch(Models *s, int64_t epoch) {
-    int64_t n_theta = s->n_members * s->n_outputs * (s->n_features + 1), n_cells = s->n_members * s->n_cells;
+    int64_t n_cells = s->n_members * s->n_cells;
     int64_t n_multipliers = s->problem->n_sides * s->problem->n_levels;
     double *slot = s->slots + epoch % s->n_slots * s->n_state, *to = slot;
-    const double *parts[] = {s->theta + n_theta, s->rows, s->errors, s->multipliers, s->weights};
-    int64_t sizes[] = {n_theta, n_cells, n_cells, n_multipliers, n_cells};
-    for (int i = 0; i < 5; to += sizes[i++]) memcpy(to, parts[i], sizes[i] * sizeof(double));
+    const double *parts[] = {s->theta + n_theta(s), s->state.rows, s->state.errors,
+                             s->state.multipliers, s->weights, s->state.seen};
+    int64_t sizes[] = {n_theta(s), n_cells, n_cells, n_multipliers, n_cells, 1};
+    for (int i = 0; i < 6; to += sizes[i++]) memcpy(to, parts[i], sizes[i] * sizeof(double));
     return are_finite(s->n_state, slot, s->is_single ? FLT_MAX : DBL_MAX);
 }
 
 static int run_epoch(Models *s, int64_t epoch, int64_t place, const int64_t *rows, int64_t n,
                      const double *factors) {
-    int64_t n_theta = s->n_members * s->n_outputs * (s->n_features + 1);
+    int64_t size = n_theta(s);
     if (place >= 0) fold(s, 1);
     for (int64_t step = 0; step < s->n_steps; step++) {
         int64_t first = step * s->batch_size, left = n - first;
-        s->n_next = MAX(0, MIN(left - s->batch_size, s->batch_size));
-        s->next = rows + n - MAX(0, left - s->batch_size);
         if (left > 0) take_step(s, rows + first, MIN(left, s->batch_size), factors[step], place);
         if (epoch * s->n_steps + step < s->first_averaged) continue;
         double part = 1 / ++s->n_averaged;
-        if (part == 1) memcpy(s->mean, s->theta, n_theta * sizeof(double));
-        else for (int64_t i = 0; i < n_theta; i++) s->mean[i] += part * (s->theta[i] - s->mean[i]);
+        if (part == 1) memcpy(s->mean, s->theta, size * sizeof(double));
+        else for (int64_t i = 0; i < size; i++) s->mean[i] += part * (s->theta[i] - s->mean[i]);
     }
-    const double *shown = s->n_averaged ? s->mean : s->theta;
-    memcpy(s->theta + n_theta, shown, n_theta * sizeof(double));
-    int is_finite = place < 0 || are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
-    return keep_epoch(s, epoch) && is_finite;
+    memcpy(s->theta + size, s->n_averaged ? s->mean : s->theta, size * sizeof(double));
+    return keep_epoch(s, epoch);
 }
 
-static void free_models(PyObject *capsule) {
-    Models *s = PyCapsule_GetPointer(capsule, NULL);
-    free(s->memory);
-    free(s);
-}
+static void free_models(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, MODELS)); }
 
-/* Room for so many numbers of this size, zeros, in one piece of memory: first counted, then given. */
-static void *room(Models *s, int64_t n, int64_t size) {
-    char *place = s->memory ? (char *)s->memory + s->used : NULL;
-    s->used += (n * size + 63) / 64 * 64;
-    return place;
-}
-
-static void lay_out(Models *s) {
-    int64_t number = s->is_single ? sizeof(float) : sizeof(double), d = s->n_features;
-    int64_t b = MAX(s->batch_size, PIECE), kinds = MIN(s->n_kinds, b), models = 2 * s->n_outputs * s->stride;
-    int64_t n_numbers = MAX(2 * s->n_members * s->n_cells, s->n_outputs * (d + 1));
-    s->used = 0;
-    s->last = room(s, s->width, number); /* with zeros after it, where the table has no more memory */
-    s->folded = room(s, models * (s->is_beside ? d : s->width), number);
-    s->bias = room(s, models, number);
-    s->z = room(s, s->tile * models, number);
-    s->wrong = room(s, 3 * s->tile * s->stride, number);
-    s->row = room(s, b, sizeof(void *));
-    s->row_weight = room(s, s->weight ? b : 0, sizeof(double));
-    s->start = room(s, 2 * s->n_kinds, sizeof(int64_t));
-    s->present = room(s, kinds, sizeof(int64_t));
-    s->mass = room(s, kinds, sizeof(double));
-    s->loss = room(s, s->stride, sizeof(double));
-    s->blend = room(s, kinds * s->stride, sizeof(double));
-    s->kind_wrong = room(s, 2 * kinds * s->stride, sizeof(double));
-    s->by_bias = room(s, kinds * s->n_outputs * s->stride, sizeof(double));
-    s->gradient = room(s, kinds * gradient_size(s), number);
-    s->by_weight = room(s, gradient_size(s), sizeof(double));
-    s->counts = room(s, n_numbers, sizeof(double)); /* or the gradient of one member */
-}
-
-/* (problem, sizes, pointers) -> linear models. Sizes and pointers in the order below. */
+/* (problem, sizes, addresses) -> linear models, in the order below. */
 static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    (void)module;
     if (n_args != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n_args);
     Models *s = calloc(1, sizeof(Models));
     if (!s) return PyErr_NoMemory();
-    s->problem = PyCapsule_GetPointer(args[0], NULL);
-    int64_t *sizes[] = {&s->n_features, &s->n_outputs, &s->n_members, &s->batch_size, &s->n_steps,
-                        &s->n_judged, &s->n_cells, &s->n_groups, &s->n_kinds, &s->n_slots,
+    s->problem = PyCapsule_GetPointer(args[0], PROBLEM);
+    int64_t *sizes[] = {&s->n_features, &s->n_outputs, &s->n_members, &s->stride, &s->batch_size,
+                        &s->n_steps, &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots,
                         &s->first_averaged, &s->is_single, &s->is_active, &s->n_state,
-                        &s->n_apart, &s->n_rows};
+                        &s->row_bytes, &s->most_rows};
     for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
-    void **pointers[] = {(void **)&s->X, (void **)&s->kind, (void **)&s->judged,
-                         (void **)&s->weight, (void **)&s->offset, (void **)&s->factor,
-                         (void **)&s->rate, (void **)&s->decay,
-                         (void **)&s->clip, (void **)&s->gain, (void **)&s->ignores_labels,
-                         (void **)&s->theta, (void **)&s->mean, (void **)&s->rows,
-                         (void **)&s->errors, (void **)&s->multipliers, (void **)&s->weights,
-                         (void **)&s->judged_counts, (void **)&s->judged_loss,
-                         (void **)&s->slots};
-    for (int i = 0; i < 20; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    int64_t number = s->is_single ? sizeof(float) : sizeof(double), lanes = 32 / number;
-    int64_t filled = (s->n_members + lanes - 1) / lanes * lanes, d = s->n_features;
-    s->width = (d + lanes - 1) / lanes * lanes;
-    s->is_beside = filled * d <= s->n_members * (s->width + ALONG);
-    s->stride = s->is_beside ? filled : s->n_members;
-    s->row_size = s->n_apart * number;
-    s->tile = s->is_beside ? TILE : MAX(8, MIN(TILE, FIRST_CACHE / MAX(1, s->row_size) / 8 * 8));
-    s->ahead = MAX(1, MIN(s->batch_size, SECOND_CACHE / MAX(1, s->row_size)));
-    lay_out(s);
-    s->memory = PyErr_Occurred() ? NULL : calloc(1, s->used);
-    if (!s->memory) {
+    void *at[33] = {NULL};
+    for (int i = 0; i < 33; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    if (PyErr_Occurred()) {
         free(s);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        return NULL;
     }
-    lay_out(s);
-    if (s->n_rows > 0)
-        memcpy(s->last, (const char *)s->X + (s->n_rows - 1) * s->row_size, d * number);
-    return PyCapsule_New(s, NULL, free_models);
+    s->X = at[0], s->kind = at[1], s->judged = at[2], s->weight = at[3], s->offset = at[4];
+    s->factor = at[5], s->rate = at[6], s->decay = at[7], s->clip = at[8], s->gain = at[9];
+    s->ignores_labels = at[10], s->theta = at[11], s->mean = at[12], s->state.rows = at[13];
+    s->state.errors = at[14], s->state.multipliers = at[15], s->weights = at[16];
+    s->state.seen = at[17], s->judged_counts = at[18], s->judged_loss = at[19], s->slots = at[20];
+    s->folded = at[21], s->bias = at[22], s->z = at[23], s->gradient = at[24], s->scratch = at[25];
+    s->tally = at[26], s->blend = at[27], s->by_bias = at[28], s->counts = at[29];
+    s->row = at[30], s->row_weight = at[31], s->at = at[32];
+    s->opposes = s->problem->per_rows > 0;
+    return PyCapsule_New(s, MODELS, free_models);
 }
 
-/* (models, epoch, where to write how good the models shown are, or -1 for nowhere, row numbers in
-   their order, how many, factors of the steps' learning rates) -> whether all numbers are finite. */
+/* (models, epoch, where to write how good the averaged models are, or -1 for nowhere, row numbers in
+   their order, how many, factors of the steps' learning rates) -> whether all numbers are finite.
+   Without rows nothing is trained, and the models are judged by the rows that are there for it. */
 static PyObject *epoch(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
+    (void)module;
     if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
-    Models *s = PyCapsule_GetPointer(args[0], NULL);
+    Models *s = PyCapsule_GetPointer(args[0], MODELS);
     if (!s) return NULL;
     int64_t number = PyLong_AsLongLong(args[1]), place = PyLong_AsLongLong(args[2]);
     const int64_t *rows = POINTER(const int64_t, args[3]), n = PyLong_AsLongLong(args[4]);
     const double *factors = POINTER(const double, args[5]);
     if (PyErr_Occurred()) return NULL;
-    int is_finite;
+    int is_finite = 1;
     Py_BEGIN_ALLOW_THREADS
-    is_finite = run_epoch(s, number, place, rows, n, factors);
-    Py_END_ALLOW_THREADS
-    return PyBool_FromLong(is_finite);
-}
-
-/* (models, where to write how good those shown are) -> whether all numbers are finite. */
-static PyObject *judge_models(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 2) return PyErr_Format(PyExc_TypeError, "expected 2 arguments, got %zd", n_args);
-    Models *s = PyCapsule_GetPointer(args[0], NULL);
-    int64_t place = PyLong_AsLongLong(args[1]);
-    if (!s || PyErr_Occurred()) return NULL;
-    int is_finite;
-    Py_BEGIN_ALLOW_THREADS
-    is_finite = judge_shown(s, place);
-    Py_END_ALLOW_THREADS
-    return PyBool_FromLong(is_finite);
-}
-
-/* (rows, columns, whether single precision, table, weights of rows or 0, mean, variance, scratch). */
-static PyObject *moments(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 8) return PyErr_Format(PyExc_TypeError, "expected 8 arguments, got %zd", n_args);
-    int64_t n = PyLong_AsLongLong(args[0]), d = PyLong_AsLongLong(args[1]);
-    int is_single = PyObject_IsTrue(args[2]);
-    const void *table = PyLong_AsVoidPtr(args[3]);
-    const double *weight = POINTER(const double, args[4]);
-    double *mean = POINTER(double, args[5]), *variance = POINTER(double, args[6]);
-    double *scratch = POINTER(double, args[7]);
-    if (PyErr_Occurred()) return NULL;
-    if (is_single) single_moments(n, d, table, weight, mean, variance, scratch);
-    else double_moments(n, d, table, weight, mean, variance, scratch);
-    Py_RETURN_NONE;
-}
-
-/* -- hidden layers of stacks ----------------------------------------------------------------- */
-
-typedef struct { /* of one layer: M members, each with units, each with a number for every row */
-    int64_t n_members, n_units, n_rows, n_streams;
-    int64_t stride, kept_stride, mask_stride; /* of parameters, of buffers, from stream to stream */
-    const float *bias, *scale, *shift, *masks;                          /* masks: NULL for none */
-    float *mean, *variance, *centred, *h, *inverse, *slope;
-    double kept, momentum, eps; /* kept: 1 / share of the units that are kept */
-} Layer;
-
-#define LANES 8 /* sums that are independent of each other, so that compilers vectorise */
-
-INLINE float sum_of(int64_t n, const float *a) {
-    float sums[2 * LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES)
-        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u];
-    for (; i < n; i++) sum += a[i];
-    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
-    return sum;
-}
-
-INLINE float product_of(int64_t n, const float *a, const float *b) {
-    float sums[2 * LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES)
-        for (int u = 0; u < 2 * LANES; u++) sums[u] += a[i + u] * b[i + u];
-    for (; i < n; i++) sum += a[i] * b[i];
-    for (int u = 0; u < 2 * LANES; u++) sum += sums[u];
-    return sum;
-}
-
-/* One unit's numbers are normalised over the rows, scaled, shifted, cut off at 0 and masked. */
-INLINE int normalise_any(const Layer *s, int64_t m, int64_t u) {
-    int64_t n = s->n_rows, place = m * s->n_units + u, own = m * s->stride + u;
-    int64_t kept = m * s->kept_stride + u, stream = m / (s->n_members / s->n_streams);
-    float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
-    const float *restrict mask = s->masks ? s->masks + stream * s->mask_stride + u * n : NULL;
-    float mean = sum_of(n, c) / n;
-    for (int64_t i = 0; i < n; i++) c[i] -= mean;
-    float squares = product_of(n, c, c);
-    s->mean[kept] += (float)s->momentum * (mean + s->bias[own] - s->mean[kept]);
-    s->variance[kept] += (float)s->momentum * (squares / MAX(n - 1, 1) - s->variance[kept]);
-    float inverse = 1 / sqrtf((float)s->eps + squares / n);
-    float slope = inverse * s->scale[own] * (float)s->kept, shift = s->shift[own] * (float)s->kept;
-    s->inverse[place] = inverse;
-    s->slope[place] = slope;
-    for (int64_t i = 0; i < n; i++) {
-        float v = c[i] * slope + shift;
-        h[i] = v < 0 ? 0 : v; /* as PyTorch's ReLU, which leaves NaN as it is */
+    if (rows) is_finite = run_epoch(s, number, place, rows, n, factors);
+    else fold(s, 1);
+    for (int64_t first = 0; !rows && first < s->n_judged; first += s->most_rows) {
+        gather(s, s->judged + first, MIN(s->most_rows, s->n_judged - first));
+        judge(s, place);
     }
-    for (int64_t i = 0; mask && i < n; i++) h[i] *= mask[i];
-    return 0;
-}
-VERSIONS(int, normalise, (const Layer *s, int64_t m, int64_t u), (s, m, u))
-
-/* From the gradient by h of a unit to that before the normalisation, and those by its scale and
-   shift: slope (g - mean(g) - v mean(g v)) with v = centred / sqrt(variance + eps). */
-INLINE int go_back_any(const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
-                       float *by_shift) {
-    int64_t n = s->n_rows, place = m * s->n_units + u;
-    float *restrict own = g + place * n;
-    const float *restrict c = s->centred + place * n, *restrict h = s->h + place * n;
-    float inverse = s->inverse[place], slope = s->slope[place];
-    for (int64_t i = 0; i < n; i++) own[i] = h[i] <= 0 ? 0 : own[i];
-    float shift = sum_of(n, own), scale = product_of(n, own, c) * inverse;
-    float mean = shift / n, along = scale * inverse / n;
-    for (int64_t i = 0; i < n; i++) own[i] = (own[i] - along * c[i] - mean) * slope;
-    by_scale[place] = scale * (float)s->kept;
-    by_shift[place] = shift * (float)s->kept;
-    return 0;
-}
-VERSIONS(int, go_back, (const Layer *s, int64_t m, int64_t u, float *g, float *by_scale,
-                        float *by_shift), (s, m, u, g, by_scale, by_shift))
-
-static int layer_from(PyObject *const *args, Layer *s) {
-    int64_t *sizes[] = {&s->n_members, &s->n_units, &s->n_rows, &s->n_streams, &s->stride,
-                        &s->kept_stride, &s->mask_stride};
-    for (int i = 0; i < 7; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
-    double *numbers[] = {&s->kept, &s->momentum, &s->eps};
-    for (int i = 0; i < 3; i++) *numbers[i] = PyFloat_AsDouble(PyTuple_GetItem(args[1], i));
-    void **pointers[] = {(void **)&s->bias, (void **)&s->scale, (void **)&s->shift,
-                         (void **)&s->mean, (void **)&s->variance, (void **)&s->centred,
-                         (void **)&s->h, (void **)&s->inverse, (void **)&s->slope,
-                         (void **)&s->masks};
-    for (int i = 0; i < 10; i++) *pointers[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    return PyErr_Occurred() ? -1 : 0;
+    if (place >= 0) is_finite &= are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(is_finite);
 }
 
-/* (sizes, numbers, pointers): batch norm, ReLU and dropout of a layer, in single precision. */
-static PyObject *activate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n_args);
-    Layer s;
-    if (layer_from(args, &s)) return NULL;
-    for (int64_t m = 0; m < s.n_members; m++)
-        for (int64_t u = 0; u < s.n_units; u++) normalise(&s, m, u);
-    Py_RETURN_NONE;
-}
-
-/* (sizes, numbers, pointers, gradient by h, by scale, by shift): the way back from `activate`. */
-static PyObject *deactivate(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
-    if (n_args != 6) return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", n_args);
-    Layer s;
-    if (layer_from(args, &s)) return NULL;
-    float *g = POINTER(float, args[3]), *by_scale = POINTER(float, args[4]);
-    float *by_shift = POINTER(float, args[5]);
-    if (PyErr_Occurred()) return NULL;
-    for (int64_t m = 0; m < s.n_members; m++)
-        for (int64_t u = 0; u < s.n_units; u++) go_back(&s, m, u, g, by_scale, by_shift);
-    Py_RETURN_NONE;
-}
-
+#define METHOD(name, what) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, what}
 static PyMethodDef methods[] = {
-    {"prepare", (PyCFunction)(void (*)(void))prepare, METH_FASTCALL, "A problem from its constants."},
-    {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL, "Counts in, weights out."},
-    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, "A batch in, the rows' factors out."},
-    {"use_tensors", (PyCFunction)(void (*)(void))use_tensors, METH_FASTCALL, "Of which type."},
-    {"usual_step", (PyCFunction)(void (*)(void))usual_step, METH_FASTCALL, "The same, of tensors."},
-    {"prepare_models", (PyCFunction)(void (*)(void))prepare_models, METH_FASTCALL, "Linear models."},
-    {"epoch", (PyCFunction)(void (*)(void))epoch, METH_FASTCALL, "Trains them for one."},
-    {"judge_models", (PyCFunction)(void (*)(void))judge_models, METH_FASTCALL, "How good they are."},
-    {"moments", (PyCFunction)(void (*)(void))moments, METH_FASTCALL, "Mean and variance of columns."},
-    {"activate", (PyCFunction)(void (*)(void))activate, METH_FASTCALL, "A hidden layer."},
-    {"deactivate", (PyCFunction)(void (*)(void))deactivate, METH_FASTCALL, "The way back."},
+    METHOD(prepare, "A problem from its constants."),
+    METHOD(step, "A batch in, the rows' factors out."),
+    METHOD(prepare_models, "Linear models."),
+    METHOD(epoch, "Trains or judges linear models."),
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Groups, Ints
 
 MAX_TABLE = 2**24
 """Largest span of integer ids a lookup table may cover."""
@@ -26,12 +26,10 @@ class LookupTable(NamedTuple):
     Attributes:
         name: of the buffer of entries.
         first: the key of its first entry.
-        array: the same entries for arrays, out of reach of those who move buffers.
     """
 
     name: str
     first: int
-    array: Ints
 
 
 class CellLookup(nn.Module):
@@ -50,15 +48,11 @@ class CellLookup(nn.Module):
         n_cells: K, without the cells of targets to be ignored.
         n_slots: K, with these.
         n_columns: sensitive columns of a batch.
-        is_by_label: whether cells depend on the label.
-        numbered: the first label and sensitive value, if both are numbered one after the other in
-            the order of the cells; else None.
     """
 
     def __init__(self, groups: Groups, *, by_label: bool, ignore_index: int | None = None) -> None:
         super().__init__()
-        self.ignore_index, self.is_by_label = ignore_index, by_label
-        self.n_groups, self.n_labels = groups.n_groups, len(groups.labels)
+        self.ignore_index, self.n_groups = ignore_index, groups.n_groups
         self.n_cells = groups.n_groups * (len(groups.labels) if by_label else 1)
         self.n_slots = self.n_cells + (0 if ignore_index is None else self.n_groups)
         self.label_names, self.group_names = groups.labels.tolist(), groups.names
@@ -67,9 +61,6 @@ class CellLookup(nn.Module):
             labels, entries = np.append(labels, ignore_index), np.append(entries, self.n_cells)
         self.label = self._add_table("label", labels, entries, "y_train")
         self.columns, self.joint = self._add_groups(groups.ids)
-        self.numbered: tuple[int, int] | None = None
-        if self.joint is None and _is_numbered(groups.labels) and _is_numbered(groups.ids[:, 0]):
-            self.numbered = int(groups.labels[0]), int(groups.ids[0, 0])
 
     @property
     def n_columns(self) -> int:
@@ -101,10 +92,10 @@ class CellLookup(nn.Module):
         table = np.full(last - first + 3, NOWHERE, dtype=np.int64)
         table[keys - first + 1] = entries
         self.register_buffer(f"{name}_table", torch.from_numpy(table), persistent=False)
-        return LookupTable(f"{name}_table", first - 1, table)
+        return LookupTable(f"{name}_table", first - 1)
 
-    def forward(self, label: Any, s: Any) -> Any:
-        """(N,) the cell of each row; of tensors on the buffers' device, or of NumPy arrays.
+    def forward(self, label: Tensor, s: Tensor) -> Tensor:
+        """(N,) the cell of each row; tensors are on the buffers' device.
 
         Args:
             label: (N,) labels.
@@ -112,64 +103,18 @@ class CellLookup(nn.Module):
         """
         return self._entries(self.label, label) + self._group(s)
 
-    def count(
-        self, label: Ints, s: Ints, outcome: Ints, n_outcomes: int, weight: Floats | None
-    ) -> tuple[Ints, Any, int]:
-        """Counts the rows of a batch, given as arrays, by outcome and cell.
-
-        Args:
-            label: (N,) labels.
-            s: (N,) sensitive values, or (N, columns) of several attributes.
-            outcome: (N,) numbers from 0 on.
-            n_outcomes: how many of them there are.
-            weight: (N,) what each row counts; None for ones.
-
-        Returns:
-            (N,) where each row was counted, (outcomes, K) how many were, and the number of cells of
-            targets to be ignored, which follow the K others: the cell of a row is the first modulo
-            K and these.
-
-        Raises:
-            KeyError: if a row's values were never seen.
-        """
-        if self.numbered is not None:
-            first_label, first_s = self.numbered
-            places = (
-                outcome,
-                label - first_label if first_label else label,
-                s - first_s if first_s else s,
-            )
-            shape = (n_outcomes, self.n_labels, self.n_groups)
-            try:  # one operation finds the slot of each row, and sees to it that it has one
-                slot = np.ravel_multi_index(places, shape)
-            except ValueError:  # perhaps there are targets to be ignored
-                pass
-            else:
-                counts = np.bincount(slot, weight, n_outcomes * self.n_labels * self.n_groups)
-                if self.is_by_label:
-                    return slot, counts.reshape(n_outcomes, -1), 0
-                return slot, counts.reshape(shape).sum(1), 0
-        cell = self.forward(label, s)
-        if cell.max() >= NOWHERE:
-            raise KeyError
-        slot = cell + self.n_slots * outcome
-        counts = np.bincount(slot, weight, n_outcomes * self.n_slots).reshape(n_outcomes, -1)
-        return slot, counts[:, : self.n_cells], self.n_slots - self.n_cells
-
     def outcome(self, predicted: Tensor) -> Tensor:
         """(N,) 1 + the index of each predicted label, 0 for classes that are no labels."""
         entries = self._entries(self.label, predicted)
         return torch.where(entries < self.n_cells, entries // self.n_groups + 1, 0)
 
-    def _group(self, s: Any) -> Any:
+    def _group(self, s: Tensor) -> Tensor:
         if self.joint is None:
             return self._entries(self.columns[0], s if s.ndim == 1 else s[:, 0])
         entries = [self._entries(table, s[:, i]) for i, table in enumerate(self.columns)]
         return self._entries(self.joint, sum(entries[1:], entries[0]))
 
-    def _entries(self, table: LookupTable, keys: Any) -> Any:
-        if type(keys) is np.ndarray:
-            return table.array.take(keys - table.first, mode="clip")
+    def _entries(self, table: LookupTable, keys: Tensor) -> Tensor:
         entries: Tensor = self._buffers[table.name]  # type: ignore[assignment]
         return entries.index_select(0, (keys - table.first).clamp(0, len(entries) - 1))
 
@@ -186,10 +131,6 @@ class CellLookup(nn.Module):
                 f"groups are {list(self.group_names)}."
             )
         return None
-
-
-def _is_numbered(keys: Ints) -> bool:
-    return np.array_equal(keys, keys[0] + np.arange(len(keys)))
 
 
 def flat_labels(target: Any, n_examples: int) -> Tensor:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fairgrad import dual
 from fairgrad.checks import check_number
-from fairgrad.constraints import on_outcomes
+from fairgrad.constraints import on_outcomes, split_by_label
 from fairgrad.fairness_functions import FairnessMeasure, is_older_class
 from fairgrad.groups import Groups
 from fairgrad.measures import (
@@ -85,7 +86,8 @@ class FairLoss(nn.Module):
             a function from `Groups` to `Constraints`, `Constraints`, matrices (c0, C), an `On`, or
             a list of these.
         predict: how to read predicted labels off the input; known for PyTorch's own losses.
-        fairness_rate: step size of the multipliers.
+        fairness_rate: step size of the multipliers. "auto" works for any batch size, optimizer and
+            training length; a number is the paper's constant rate (0.01 there).
         epsilon: slack of the constraints; 0 is exact fairness.
         proportional_rate: adds this times the current violation to the multipliers in use; damps
             their swings. 0 is the paper.
@@ -140,7 +142,7 @@ class FairLoss(nn.Module):
         fairness_measure: Any = None,
         *,
         predict: Callable[[Tensor], Tensor] | None = None,
-        fairness_rate: float = 0.01,
+        fairness_rate: float | str = "auto",
         epsilon: Any = 0.0,
         proportional_rate: float = 0.0,
         error_memory: float = 0.0,
@@ -156,7 +158,8 @@ class FairLoss(nn.Module):
         super().__init__()
         self.base_loss, self.reduction = _make_loss(base_loss, reduction, base_arguments)
         self.reading = reading_of(self.base_loss, predict)
-        check_number("fairness_rate", fairness_rate)
+        if not dual.is_auto_rate(fairness_rate):
+            check_number("fairness_rate", fairness_rate)
         check_number("proportional_rate", proportional_rate)
         check_number("error_memory", error_memory, below=1.0)
         if isinstance(fairness_measure, FairnessMeasure):
@@ -178,6 +181,8 @@ class FairLoss(nn.Module):
         self.constraints = constraints_of(
             fairness_measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
+        if dual.is_auto_rate(fairness_rate):  # so that the sampling of labels does not matter
+            self.constraints = split_by_label(self.constraints, self.groups)
         if cost_matrix is not None:
             self.constraints = on_outcomes(self.constraints, self.groups)
         self._is_soft = self.constraints.n_outcomes > 1
@@ -205,16 +210,13 @@ class FairLoss(nn.Module):
         if type(self.base_loss) is nn.CrossEntropyLoss:
             forward = partial(_cross_entropy, self.base_loss)
         self._hot = (self.state, forward, self.state.lookup.n_columns)
-        self._is_simple = (
-            self.reading.predict is best_class and not self._is_soft and not self._has_class_weight
-        )
+        is_log_loss = self.reading.is_log_loss(self.base_loss)
+        self._opposes = dual.is_auto_rate(fairness_rate) and is_log_loss
         # Of the last batch: losses, labels, sample weights. A list that never grows, as a compiled
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
-        # Or, in the usual case, the sum of the losses and their number; 0 of them before the first.
-        self._plain = torch.zeros(2, dtype=torch.float64, device="cpu")
 
-    def forward(  # noqa: C901, PLR0912 - the hot path, where calls cost more than branches
+    def forward(  # noqa: C901 - the hot path, where calls cost more than branches
         self,
         input: Tensor,  # noqa: A002 - PyTorch's name
         target: Tensor,
@@ -242,28 +244,6 @@ class FairLoss(nn.Module):
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
         state, base_loss, n_columns = self._hot
-        losses: Any = None
-        if (  # the hot path: what nearly all calls of nearly all trainings are
-            sample_weight is None
-            and mode == "train"
-            and self._is_simple
-            and self.training
-            and self.reduction == "mean"
-            and torch.is_grad_enabled()
-            and not torch.compiler.is_compiling()
-        ):
-            try:
-                losses = base_loss(input, target)
-                usual = state.usual_factors(target, s, input, losses, self._plain)
-            except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-                usual = None  # below it fails again, and is explained
-            if usual is not None:
-                if state.is_compiled:  # it has summed the losses up
-                    self._last[0] = None
-                else:
-                    self._last[:] = losses.detach(), target, None
-                weighted: Tensor = losses.dot(usual)
-                return weighted
         if isinstance(sample_weight, str):
             mode, sample_weight = sample_weight, None
         if mode not in MODES:
@@ -272,7 +252,9 @@ class FairLoss(nn.Module):
         if not reading.fits(input):
             raise ValueError(reading.refusal(input))
         n = input.shape[0]
-        label, sample_weight = flat_labels(target, n), flat_weights(sample_weight, n)
+        label = flat_labels(target, n)
+        if sample_weight is not None:
+            sample_weight = flat_weights(sample_weight, n)
         update = mode == "train" and torch.is_grad_enabled()
         if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
             if n == 0 and update and self.training:
@@ -280,26 +262,32 @@ class FairLoss(nn.Module):
             losses = flat_losses(base_loss(input, target), n)
             return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
         s = flat_sensitive(s, n, n_columns)
-        if losses is None:
-            try:
-                losses = base_loss(input, target)  # before the state changes: it may refuse it
-            except (IndexError, RuntimeError) as error:
-                self._explain(input, label, s, error)
-                raise
+        try:
+            losses = base_loss(input, target)  # before the state changes: it may refuse it
+        except (IndexError, RuntimeError) as error:
+            self._explain(input, label, s, error)
+            raise
         if losses.shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
-        factor = state.factors(
+        opposes = self._opposes and not self._is_soft
+        factor, offset = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
             lambda: self._outcome(input, label),
             input if reading.predict is best_class else None,
+            losses if opposes and self.reduction != "none" else None,
         )
         if update:
             self._last[:] = losses.detach(), label, sample_weight
         if self._is_soft:
             losses, factor = self._soft_losses(input, label, factor), torch.ones_like(losses)
+        if opposes and self.reduction == "none":
+            factor, offset = dual.opposed(factor, losses.detach())
+        if is_mean and losses.dtype is factor.dtype and type(offset) is float:  # the hot path
+            total = losses.dot(factor)
+            return total + offset if offset else total
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
-        return self._reduce(losses, factor, divisor)
+        return self._reduce(losses, factor, divisor, offset)
 
     def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""
@@ -341,14 +329,21 @@ class FairLoss(nn.Module):
                 ) from error
 
     def _reduce(
-        self, losses: Tensor, factor: Tensor | None, divisor: Tensor | int | None = None
+        self,
+        losses: Tensor,
+        factor: Tensor | None,
+        divisor: Tensor | int | None = None,
+        offset: Tensor | float = 0.0,
     ) -> Tensor:
-        """Sum, mean or values of ``factor * losses``."""
+        """Sum, mean or values of ``factor * losses``; the offset is that of the sum, or values."""
         if factor is not None and factor.dtype != losses.dtype:
             factor = factor.to(losses.dtype)
         if self.reduction == "none":
-            return losses if factor is None else losses * factor
+            weighted = losses if factor is None else losses * factor
+            return weighted if isinstance(offset, float) else weighted + offset.to(weighted.dtype)
         total = losses.sum() if factor is None else losses.dot(factor)
+        if not isinstance(offset, float) or offset != 0.0:
+            total = total + (offset.to(total.dtype) if isinstance(offset, Tensor) else offset)
         if divisor is None or self.reduction == "sum":
             return total
         return total / (divisor.to(total.dtype) if isinstance(divisor, Tensor) else divisor)
@@ -387,8 +382,7 @@ class FairLoss(nn.Module):
         """The last training batch's loss without fairness weights; None before the first."""
         losses, label, sample_weight = self._last
         if losses is None:
-            total, n = self._plain.tolist()
-            return torch.tensor(total / n, dtype=torch.float32, device="cpu") if n else None
+            return None
         return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
 
     @property
@@ -437,8 +431,8 @@ class FairLoss(nn.Module):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The rows of a batch are no one's business.
-        return {**self.__dict__, "_last": [None] * 3, "_plain": torch.zeros_like(self._plain)}
+        # Training data is not pickled.
+        return {**self.__dict__, "_last": [None] * 3}
 
     def _replicate_for_data_parallel(self) -> Any:
         raise RuntimeError(

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from fairgrad import dual
 from fairgrad.torch.cells import CellLookup
-from fairgrad.torch.compiled import MAX_COLUMNS, CompiledStep, is_compiled, usual_step
-from fairgrad.torch.predictions import best_class
+from fairgrad.torch.compiled import CompiledStep, is_compiled
 from fairgrad.torch.processes import Processes
 
 if TYPE_CHECKING:
@@ -23,14 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, Groups, Ints
-
-
-ONES = np.ones(2**12)
-"""What the rows of a batch count without weights; counts are in double precision then."""
-
-LABELS = np.dtype(np.int64)
-"""The type of labels and sensitive values in the usual case."""
+    from fairgrad.groups import Groups
 
 
 class LossBatch(NamedTuple):
@@ -51,30 +43,13 @@ class LossBatch(NamedTuple):
     update: bool
 
 
-class ArrayBatch(NamedTuple):
-    """A batch as arrays, which share the memory of its tensors.
-
-    Attributes:
-        label: (N,) labels.
-        s: (N,) sensitive values, or (N, columns).
-        outcome: (N,) which predictions are wrong, or which label is predicted.
-        weight: (N,) sample weights, or None for ones.
-    """
-
-    label: Ints
-    s: Ints
-    outcome: Any
-    weight: Floats | None
-
-
 class Multipliers(nn.Module):
     """Keeps the multipliers of the constraints and gives each row of a batch its factor.
 
     Everything that changes is a buffer, so it is saved, restored, copied and moved with the module
     it belongs to. It is kept in double precision whatever the precision of the network (in single
-    precision on devices that have no other). On the CPU the step is compiled code, or NumPy's if
-    there was no compiler when the package was built; elsewhere, under ``torch.compile`` and with
-    several processes it is tensor operations.
+    precision on devices that have no other). In a single process on the CPU the step is compiled
+    code, if there was a compiler when the package was built; else it is tensor operations.
 
     Args:
         groups: of the training set.
@@ -91,6 +66,7 @@ class Multipliers(nn.Module):
     rows: Tensor
     errors: Tensor
     multipliers: Tensor
+    seen: Tensor
 
     def __init__(
         self,
@@ -105,20 +81,16 @@ class Multipliers(nn.Module):
         self.processes = processes or Processes(None)
         self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
         # As arrays they are out of reach of those who cast or move buffers.
-        constants = dual.make_constants(constraints, groups, **settings)
-        self._arrays = constants = replace(constants, is_dense=True)
+        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
         self._constants = constants.convert(torch.from_numpy)
         self.n_outcomes = constants.n_outcomes
-        for name, tensor in self._tensors().items():
-            self.register_buffer(name, tensor, persistent=False)
+        for name, tensor in self._constants.arrays(Tensor).items():
+            self.register_buffer(f"constant_{name}", tensor, persistent=False)
         for name, array in dual.start(constants, len(groups.labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
-        self.is_compiled = (
-            is_compiled and self.lookup.n_columns <= MAX_COLUMNS and self.n_outcomes == 1
-        )
+        self.is_compiled = is_compiled and self.n_outcomes == 1
         self._compiled: CompiledStep | None = None
-        self._hot = (self.lookup,)  # modules find their submodules slowly
-        self._views: tuple[tuple[int, ...], dual.State] | None = None
+        self._known_places: tuple[int, ...] = ()
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
         self.fingerprint = _fingerprint(
@@ -131,14 +103,19 @@ class Multipliers(nn.Module):
         )
 
     @property
-    def fairness_rate(self) -> float:
-        """The step size of the multipliers; it may be changed between steps."""
-        return float(self._arrays.fairness_rate)
+    def fairness_rate(self) -> float | str:
+        """The step size of the multipliers, or "auto"; it may be changed between steps."""
+        return "auto" if self._arrays.auto is not None else float(self._arrays.fairness_rate)
 
     @fairness_rate.setter
     def fairness_rate(self, rate: float) -> None:
-        self._arrays = self._arrays.in_same_order(fairness_rate=float(rate))
-        self._constants = self._constants.in_same_order(fairness_rate=float(rate))
+        if self._arrays.auto is not None:
+            raise ValueError(
+                "fairness_rate: this loss has the automatic rate, which cannot be changed after it "
+                f"was made; make it with a number, got {rate!r}."
+            )
+        self._arrays = replace(self._arrays, fairness_rate=float(rate))
+        self._constants = replace(self._constants, fairness_rate=float(rate))
         self._compiled = None
 
     @property
@@ -147,16 +124,20 @@ class Multipliers(nn.Module):
         constants = self._arrays
         digest = bytes(self.fingerprint.to(torch.uint8).tolist()).hex()
         return {
-            "fairness_rate": constants.fairness_rate,
-            "proportional_rate": constants.proportional_rate,
+            "fairness_rate": self.fairness_rate,
+            "proportional_rate": repr(constants.proportional_rate),
             "error_memory": constants.error_memory,
             "negative_weights": constants.least_weight is None,
             "fairness_measure, epsilon, y_desirable or cost_matrix": f"those of digest {digest}",
         }
 
     def factors(
-        self, batch: LossBatch, wrong: Callable[[], Tensor], scores: Tensor | None = None
-    ) -> Tensor:
+        self,
+        batch: LossBatch,
+        wrong: Callable[[], Tensor],
+        scores: Tensor | None = None,
+        losses: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | float]:
         """Takes in the predictions of a batch, updates the state, gives each row's factor.
 
         Args:
@@ -164,10 +145,11 @@ class Multipliers(nn.Module):
             wrong: a function that gives (N,) which predictions are wrong; for constraints on
                 predicted labels, which label is predicted, as `CellLookup.outcome` says it.
             scores: (N, classes) whose highest entry is the prediction, if that is how it is read.
+            losses: (N,) log losses, if rows of negative weight are opposed (`dual.opposed`).
 
         Returns:
             (N,) the weight of each row's cell times its sample weight; (N, L) of each label for
-            constraints on predicted labels.
+            constraints on predicted labels. And what opposed rows add to the sum of the losses.
 
         Raises:
             ValueError: if a label or sensitive value was never seen, or is on another device.
@@ -178,199 +160,97 @@ class Multipliers(nn.Module):
         if torch.compiler.is_compiling():
             if update and _is_exporting():
                 raise RuntimeError(EXPORTED)
-            return self._tensor_factors(batch, wrong())
+            return self._tensor_factors(batch, wrong(), losses)
         if update and _graph_task() != NO_GRAPH_TASK:
             raise RuntimeError(IN_BACKWARD)
-        state = self.state
-        if not (
-            self._is_on_cpu
-            and self.processes.is_alone
-            and type(label) is type(s) is Tensor
-            and label.is_cpu
-            and s.is_cpu
-            and (sample_weight is None or sample_weight.is_cpu)
-            and _is_plain(state)
-        ):
+        losses = None if losses is None else losses.detach()
+        try:
+            if (
+                self.is_compiled
+                and self._is_on_cpu
+                and type(label) is type(s) is Tensor
+                and label.is_cpu
+                and s.is_cpu
+                and (sample_weight is None or sample_weight.is_cpu)
+                and self.processes.is_alone
+                and (places := self._places()) is not None
+            ):
+                return self._compiled_factors(batch, wrong, scores, losses, places)
             self._mend()
             self.check_devices(label, s, sample_weight)
-            return self._tensor_factors(batch, wrong())
-        try:
-            if self.is_compiled:
-                return self._compiled_factors(batch, wrong, scores, state)
-            return self._array_factors(batch, wrong())
+            return self._tensor_factors(batch, wrong(), losses)
         except RuntimeError:  # what torch.func transforms has no memory to be read
-            given = (label, s, sample_weight, wrong())
+            given = (label, s, sample_weight, wrong(), losses)
             if all(part is None or _has_memory(part) for part in given):
                 raise
             below: Any = _BelowTransforms.apply
-            factors: Tensor = below(self, *given, batch.mean, update)
-            return factors
+            factors: Tensor
+            offset: Tensor
+            factors, offset = below(self, *given, batch.mean, update)
+            return factors, offset
 
-    def usual_factors(
-        self, label: Tensor, s: Tensor | None, scores: Tensor, losses: Any, plain: Tensor
-    ) -> Tensor | None:
-        """As `factors` with an update, in the usual case, and with as few operations as possible.
+    def _places(self) -> tuple[int, ...] | None:
+        """Where the state is in memory; None if compiled code could not read it there.
 
-        The usual case are plain tensors on the CPU, contiguous and in PyTorch's usual types, with
-        one sensitive value per row, in a single process; with compiled code, after a first step.
-        Then the sum of the losses and their number are written to `plain`.
-
-        Args:
-            label: (N,) labels.
-            s: (N,) sensitive values.
-            scores: (N, classes) whose highest entry is the prediction.
-            losses: (N,) of the rows.
-            plain: (2,) in double precision.
-
-        Returns:
-            None if this is not the usual case; then nothing has changed.
+        Memory at the same place as in the last step is the same: nobody else can have got it.
         """
-        if _graph_task() != NO_GRAPH_TASK:
-            return None
-        compiled = self._compiled
-        if compiled is None:
-            return None if self.is_compiled else self._usual_arrays(label, s, scores, losses)
-        own = self._buffers  # module attributes are slow to find
-        rows, errors, multipliers = own["rows"], own["errors"], own["multipliers"]
-        while True:
-            found = usual_step(
-                compiled.problem,
-                compiled.spare,
-                label,
-                s,
-                scores,
-                losses,
-                rows,
-                errors,
-                multipliers,
-                plain,
-            )
-            if not isinstance(found, int):
-                return found
-            compiled.refill(found)  # another thread may empty it again
+        own: Any = self._buffers  # module attributes are slow to find in the hot path
+        rows, errors, multipliers, seen = (
+            own["rows"], own["errors"], own["multipliers"], own["seen"]
+        )  # fmt: skip
+        places = rows.data_ptr(), errors.data_ptr(), multipliers.data_ptr(), seen.data_ptr()
+        if places != self._known_places:
+            if not _is_plain(self.state):
+                return None
+            self._known_places = places
+        return places
 
     def _compiled_factors(
         self,
         batch: LossBatch,
         wrong: Callable[[], Tensor],
         scores: Tensor | None,
-        state: dual.State,
-    ) -> Tensor:
+        losses: Tensor | None,
+        places: tuple[int, ...],
+    ) -> tuple[Tensor, Tensor | float]:
         if self._compiled is None:
             self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
-        flags = None
-        if (
-            type(scores) is not Tensor  # subclasses may have no memory of their own
-            or scores.dtype is not torch.float32
-            or not scores.is_contiguous()
-        ):
+        flags, read = None, None
+        if not (_is_single(scores) and scores.ndim == 2):  # type: ignore[union-attr]
             scores, flags = None, _plain(wrong()).to(torch.uint8).contiguous()
-        factors = self._compiled.factors(batch, scores, flags, state)
-        if factors is None:
+        if _is_single(losses):
+            read = losses
+        found = self._compiled.factors(batch, scores, flags, read, places)
+        if found is None:
             raise ValueError(self.lookup.explain(batch.label, batch.s))
-        return factors
+        if losses is not read and losses is not None:
+            return _oppose(found[0], losses)
+        return found
 
-    def _usual_arrays(
-        self, label: Tensor, s: Tensor | None, scores: Tensor, losses: Tensor
-    ) -> Tensor | None:
-        """`usual_factors` with NumPy; what has no memory of its own to be read is an error."""
-        if s is None or not (
-            type(label) is type(s) is type(scores) is type(losses) is Tensor
-            and losses.dtype is torch.float32
-            and self._is_on_cpu
-            and self.processes.is_alone
-        ):
-            return None
-        state = self._state_arrays()
-        labels, values, outputs = label.numpy(), s.numpy(), scores.detach().numpy()
-        if (
-            state is None
-            or not labels.size
-            or outputs.ndim != 2
-            or not (labels.dtype is values.dtype is LABELS)
-            or not (labels.shape == values.shape == outputs.shape[:1] == losses.shape)
-        ):
-            return None
-        batch = ArrayBatch(labels, values, best_class(outputs) != labels, None)
-        return self._from_arrays(batch, state)
-
-    def _state_arrays(self) -> dual.State | None:
-        """The state as arrays that share its memory; None if they would not be in double precision.
-
-        Memory that is at the same place as in the last step is the same, as the arrays keep it.
-        """
-        state = rows, errors, multipliers = self.state
-        places = rows.data_ptr(), errors.data_ptr(), multipliers.data_ptr()
-        if self._views is None or self._views[0] != places:
-            if not _is_plain(state):
-                return None
-            self._views = places, dual.State(*(part.numpy() for part in state))
-        return self._views[1]
-
-    def _array_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
-        """With NumPy, whose small operations cost a fraction of PyTorch's on the CPU."""
-        label, s, sample_weight, mean, update = batch
-        weight = None if sample_weight is None else sample_weight.numpy()
-        arrays = ArrayBatch(label.numpy(), s.numpy(), _plain(wrong).numpy(), weight)
-        state = self._state_arrays()
-        assert state is not None  # noqa: S101 - `factors` has made sure
-        try:
-            return self._from_arrays(arrays, state, mean=mean, update=update)
-        except KeyError:
-            raise ValueError(self.lookup.explain(label, s)) from None
-
-    def _from_arrays(
-        self, batch: ArrayBatch, state: dual.State, *, mean: bool = True, update: bool = True
-    ) -> Tensor:
-        (lookup,) = self._hot
-        label, s, outcome, weight = batch
-        n = len(label)
-        n_outcomes = self.n_outcomes
-        counted = weight
-        if counted is None:
-            counted = ONES[:n] if n <= len(ONES) else np.ones(n)
-        slot, counts, n_more = lookup.count(label, s, outcome, 1 + n_outcomes, counted)
-        if update:
-            with self._lock:
-                found, weights = dual.step(self._arrays, state, counts)
-                for part, new in zip(state, found, strict=True):
-                    part[...] = new  # the buffers' own memory
-        else:
-            weights = dual.current_weights(self._arrays, state)
-        if n_outcomes > 1:  # targets to be ignored have no label to learn
-            weights = np.pad(weights.reshape(n_outcomes, -1).T, [(0, n_more), (0, 0)])
-            weight = None if weight is None else weight[:, None]
-        elif n_more:
-            weights = np.append(weights, np.ones(n_more))
-        factors = weights.take(slot, 0, mode="wrap")
-        if weight is not None:
-            factors *= weight
-        if mean:
-            factors /= n if weight is None and not n_more else counts.sum()
-        return torch.from_numpy(factors.astype(np.float32))
-
-    def _tensor_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
+    def _tensor_factors(
+        self, batch: LossBatch, wrong: Tensor, losses: Tensor | None
+    ) -> tuple[Tensor, Tensor | float]:
         with _full_precision(batch.label.device.type):
-            return self._tensor_factors_as_they_are(batch, wrong)
+            factors = self._cell_factors(batch, wrong)
+            return (factors, 0.0) if losses is None else _oppose(factors, losses.detach())
 
-    def _tensor_factors_as_they_are(self, batch: LossBatch, wrong: Tensor) -> Tensor:
+    def _cell_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         label, s, sample_weight, mean, update = batch
         lookup, constants = self.lookup, self._constants
         cell = lookup(label, s)
         rows = constants.per_share.new_ones(()).expand(cell.shape)
         if sample_weight is not None:
             rows = sample_weight.to(rows.dtype)
+        counted = torch.ones_like(rows)
         if lookup.ignore_index is not None:
-            counted = label.ne(lookup.ignore_index)
-            divisor = (rows * counted).sum()
-        else:
-            divisor = rows.sum()
+            counted = label.ne(lookup.ignore_index).to(rows.dtype)
+        divisor, n_rows = (rows * counted).sum(), (counted * (rows > 0)).sum()
         # Weights that only the host could refuse spoil the loss of this batch, but no later one.
-        counted = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
+        finite = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
         n_counted = 1 + self.n_outcomes
         counts = rows.new_zeros(n_counted * lookup.n_slots)
         try:
-            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), counted)
+            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), finite)
         except (IndexError, RuntimeError) as error:
             problem = self.lookup.explain(label, s)
             if problem is None:
@@ -378,11 +258,11 @@ class Multipliers(nn.Module):
             raise ValueError(problem) from error
         counts = counts.view(n_counted, -1)[:, : lookup.n_cells]
         if update:
+            counts = torch.cat([counts.reshape(-1), n_rows.reshape(1)])
             if not self.processes.is_alone:
-                counts = counts.contiguous()
                 self._compare_settings()
                 self.processes.sum(counts)
-            weights = self._update(counts)
+            weights = self._update(counts, is_weighted=sample_weight is not None)
         else:
             weights = dual.current_weights(constants, self.state)
         n_more = lookup.n_slots - lookup.n_cells
@@ -397,11 +277,19 @@ class Multipliers(nn.Module):
         factors: Tensor = weights.index_select(0, cell)
         return (factors if sample_weight is None else factors * rows).float()
 
-    def _update(self, counts: Tensor) -> Tensor:
-        """A step with these counts, in the memory of the buffers; gives the weights."""
+    def _update(self, counts: Tensor, *, is_weighted: bool = True) -> Tensor:
+        """A step with these counts, in the memory of the buffers; gives the weights.
+
+        Args:
+            counts: (outcomes * K + 1,) of each outcome and cell, and the number of rows.
+            is_weighted: whether counts may be sums of sample weights.
+        """
         weights: Tensor
+        by_cell, n_rows = counts[:-1].view(-1, self.lookup.n_cells), counts[-1]
         with nullcontext() if torch.compiler.is_compiling() else self._lock:
-            state, weights = dual.step(self._constants, self.state, counts)
+            state, weights = dual.step(
+                self._constants, self.state, by_cell, n_rows if is_weighted else None
+            )
             for name, tensor in state._asdict().items():
                 self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
         return weights
@@ -414,7 +302,7 @@ class Multipliers(nn.Module):
     def step_without_rows(self) -> None:
         """A step of a process that has no rows, but whose twins may have."""
         if not self.processes.is_alone:
-            counts = self._constants.per_share.new_zeros(1 + self.n_outcomes, self.lookup.n_cells)
+            counts = self._no_counts()
             self._compare_settings()
             self.processes.sum(counts)
             self._update(counts)
@@ -425,7 +313,7 @@ class Multipliers(nn.Module):
         Returns:
             A function that waits for the others' counts and takes them in.
         """
-        counts = self._constants.per_share.new_zeros(1 + self.n_outcomes, self.lookup.n_cells)
+        counts = self._no_counts()
         wait = self.processes.start_sum(counts)
 
         def finish() -> None:
@@ -433,6 +321,11 @@ class Multipliers(nn.Module):
             self._update(counts)
 
         return finish
+
+    def _no_counts(self) -> Tensor:
+        size = (1 + self.n_outcomes) * self.lookup.n_cells + 1
+        counts: Tensor = self._constants.per_share.new_zeros(size)
+        return counts
 
     def _mend(self) -> None:
         """Gives buffers that a framework has cast their precision back.
@@ -455,7 +348,8 @@ class Multipliers(nn.Module):
                 return tensor.to(self.rows.device)
 
             self._constants = self._arrays.convert(exact)
-            self._buffers.update(self._tensors())
+            fresh = self._constants.arrays(Tensor)
+            self._buffers.update({f"constant_{name}": part for name, part in fresh.items()})
             self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
 
     def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
@@ -480,7 +374,7 @@ class Multipliers(nn.Module):
     def state(self) -> dual.State:
         """What changes from step to step."""
         own = self._buffers  # module attributes are slow to find in the hot path
-        return dual.State(own["rows"], own["errors"], own["multipliers"])
+        return dual.State(own["rows"], own["errors"], own["multipliers"], own["seen"])
 
     @property
     def cell_weights(self) -> Tensor:
@@ -500,12 +394,8 @@ class Multipliers(nn.Module):
         net: Tensor = dual.net_multipliers(self._constants, self.multipliers)
         return net.float()
 
-    def _tensors(self) -> dict[str, Tensor]:
-        given = self._constants.given
-        return {name: value for name, value in given.items() if isinstance(value, Tensor)}
-
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**self.__dict__, "_compiled": None, "_views": None}  # addresses
+        kept = {**self.__dict__, "_compiled": None, "_known_places": ()}  # addresses
         del kept["_lock"]
         return kept
 
@@ -524,8 +414,9 @@ class Multipliers(nn.Module):
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-        moved: dict[str, Any] = {name: self._buffers[name] for name in self._tensors()}
-        self._constants = self._constants.in_same_order(**moved)
+        names = self._constants.arrays(Tensor)
+        moved: dict[str, Any] = {name: self._buffers[f"constant_{name}"] for name in names}
+        self._constants = replace(self._constants, **moved)
         self._compiled = None
         self._is_on_cpu = self.rows.is_cpu
         return self
@@ -576,14 +467,17 @@ class _BelowTransforms(torch.autograd.Function):
         s: Tensor,
         sample_weight: Tensor | None,
         wrong: Tensor,
+        losses: Tensor | None,
         mean: bool,
         update: bool,
-    ) -> Tensor:
-        return state.factors(LossBatch(label, s, sample_weight, mean, update), lambda: wrong)
+    ) -> tuple[Tensor, Tensor]:
+        batch = LossBatch(label, s, sample_weight, mean, update)
+        factors, offset = state.factors(batch, lambda: wrong, None, losses)
+        return factors, torch.as_tensor(offset, dtype=factors.dtype)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output)
         ctx.n_inputs = len(inputs)
 
     @staticmethod
@@ -610,6 +504,17 @@ def _full_precision(device: str) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
+def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
+    """`dual.opposed` of rows in a sum."""
+    factors, offset = dual.opposed(factors, losses.to(factors.dtype))
+    return factors, offset.sum()
+
+
+def _is_single(tensor: Tensor | None) -> bool:
+    """Whether compiled code can read it; subclasses may have no memory of their own."""
+    return type(tensor) is Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
+
+
 def _plain(tensor: Tensor) -> Tensor:
     """A tensor with memory of its own.
 
@@ -623,10 +528,10 @@ def _plain(tensor: Tensor) -> Tensor:
 
 def _is_plain(state: dual.State) -> bool:
     """Whether its memory is what compiled code expects; frameworks may replace buffers."""
-    rows, errors, multipliers = state
+    rows, errors, multipliers, seen = state
     return (
-        type(rows) is type(errors) is type(multipliers) is Tensor
-        and rows.dtype is errors.dtype is multipliers.dtype is torch.float64
+        type(rows) is type(errors) is type(multipliers) is type(seen) is Tensor
+        and rows.dtype is errors.dtype is multipliers.dtype is seen.dtype is torch.float64
         and rows.is_contiguous()
         and errors.is_contiguous()
         and multipliers.is_contiguous()

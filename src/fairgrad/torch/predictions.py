@@ -60,12 +60,19 @@ class Reading:
         checks_labels: whether the loss refuses labels that are no class by itself.
         log_probabilities: from the input to the log-probability of each class, (N, classes), if
             the loss is minus that of the label: what measures of predicted labels need.
+        is_log: whether the loss is minus the log-probability of the label.
     """
 
     predict: Callable[[Tensor], Tensor]
     fits: Callable[[Tensor], bool] = any_shape
     checks_labels: bool = False
     log_probabilities: Callable[[Tensor], Tensor] | None = None
+    is_log: bool = False
+
+    def is_log_loss(self, loss: Any) -> bool:
+        """Whether the values of this loss are log losses: it has no weights and no smoothing."""
+        weights = [getattr(loss, name, None) for name in ("weight", "pos_weight")]
+        return self.is_log and weights == [None, None] and not getattr(loss, "label_smoothing", 0.0)
 
     def wrong(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) whether the prediction is wrong."""
@@ -93,14 +100,14 @@ def as_they_are(scores: Tensor) -> Tensor:
 
 READINGS: dict[type[nn.Module], Reading] = {
     nn.CrossEntropyLoss: Reading(
-        best_class, class_scores, checks_labels=True, log_probabilities=log_softmax
+        best_class, class_scores, checks_labels=True, log_probabilities=log_softmax, is_log=True
     ),
     nn.NLLLoss: Reading(
-        best_class, class_scores, checks_labels=True, log_probabilities=as_they_are
+        best_class, class_scores, checks_labels=True, log_probabilities=as_they_are, is_log=True
     ),
     nn.MultiMarginLoss: Reading(best_class, class_scores, checks_labels=True),
-    nn.BCEWithLogitsLoss: Reading(positive_logit, one_score),
-    nn.BCELoss: Reading(likely, one_score),
+    nn.BCEWithLogitsLoss: Reading(positive_logit, one_score, is_log=True),
+    nn.BCELoss: Reading(likely, one_score, is_log=True),
     nn.SoftMarginLoss: Reading(sign, one_score),
 }
 

@@ -29,7 +29,6 @@ from torch.nn import functional
 from fairgrad import dual
 from fairgrad.constraints import Coefficients, Constraints, on_outcomes, warn_of_undefined
 from fairgrad.measures import constraints_of
-from fairgrad.torch.compiled import CompiledStep, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,9 +84,6 @@ class StackedFairness:
             for member, part, own in zip(members, constraints, groups, strict=True)
         ]
         self.constants = dual.side_by_side(self.problems)
-        self._compiled: CompiledStep | None = None
-        if is_compiled and not is_of_outcomes:
-            self._compiled = CompiledStep(self.constants.convert(torch.from_numpy))
         ignores_labels = [
             by_label and part is not None and not part.by_label for part in constraints
         ]
@@ -103,6 +99,7 @@ class StackedFairness:
             torch.from_numpy(start.rows),
             torch.from_numpy(start.errors),
             torch.zeros(n_sides, self.n_members * n_levels, dtype=torch.float64),
+            torch.from_numpy(start.seen),
         )
         weights = torch.ones(self.n_members, self.cells.n_cells, dtype=torch.float64)
         errors = self._joint.errors.view(self.n_members, -1)
@@ -115,6 +112,7 @@ class StackedFairness:
             "errors": errors,
             "multipliers": torch.zeros(self.n_members, n_sides * n_levels, dtype=torch.float64),
             "weights": weights,
+            "seen": torch.zeros(self.n_members, 1, dtype=torch.float64),
         }
 
     def row_factors(self, batch: CellBatch, wrong: Tensor) -> Tensor:
@@ -135,7 +133,7 @@ class StackedFairness:
             weight = weight if batch.weight is None else batch.weight[:, None]
             return (weight / divisor).expand(len(wrong), 1, wrong.shape[-1])
         counts = batch.count(wrong)
-        weights = self.step(counts.view(-1, 2, batch.n_cells))
+        weights = self.step(self._relative(batch, counts).view(-1, 2, batch.n_cells))
         return batch.spread(weights.view(*wrong.shape[:2], -1) / self._divisor(batch))
 
     def row_targets(self, batch: CellBatch, predicted: Tensor) -> Tensor:
@@ -152,7 +150,8 @@ class StackedFairness:
         """
         streams, members, n = predicted.shape
         counts = batch.count_labels(predicted, self.n_outcomes)
-        weights = self.step(counts.view(-1, 1 + self.n_outcomes, batch.n_cells))
+        by_member = self._relative(batch, counts).view(-1, 1 + self.n_outcomes, batch.n_cells)
+        weights = self.step(by_member)
         weights = weights.view(streams, members * self.n_outcomes, -1)
         spread = batch.spread(weights / self._divisor(batch))
         return spread.view(streams, members, self.n_outcomes, n)
@@ -168,6 +167,13 @@ class StackedFairness:
         by_outcome = joint.view(self.n_outcomes, self.n_members, -1)
         return by_outcome.transpose(0, 1).contiguous()
 
+    def _relative(self, batch: CellBatch, counts: Tensor) -> Tensor:
+        """Counts (S, T, ...) in units of the mean weight: the scale of weights does not matter."""
+        if self.cells.weight is None or batch.weight is None:
+            return counts
+        n_rows, total = (batch.weight > 0).sum(1), batch.weight.sum(1).clamp(min=dual.NOTHING)
+        return counts.double() * (n_rows / total.double()).view(-1, 1, 1, 1)
+
     def step(self, counts: Tensor) -> Tensor:
         """Takes in counts of a batch, (M, 2, K) or (M, 1 + L, K), and gives the new weights.
 
@@ -181,21 +187,20 @@ class StackedFairness:
         own = self.state["multipliers"].view(self.n_members, n_sides, -1)
         of_members = state.multipliers.view(n_sides, self.n_members, -1).transpose(0, 1)
         of_members.copy_(own)
+        state.seen.copy_(self.state["seen"].max())
         joint = self.mixed(counts).transpose(0, 1).reshape(1 + self.n_outcomes, -1).double()
-        if self._compiled is not None:
-            weights = self._compiled.update(state, joint)
-        else:
-            arrays = dual.State(*(part.numpy() for part in state))
-            found, new_weights = dual.step(self.constants, arrays, joint.numpy())
-            for part, new in zip(state, found, strict=True):
-                part.copy_(torch.from_numpy(new))
-            weights = torch.from_numpy(new_weights)
+        arrays = dual.State(*(part.numpy() for part in state))
+        found, new_weights = dual.step(self.constants, arrays, joint.numpy())
+        for part, new in zip(arrays, found, strict=True):
+            part[...] = new  # the state's own memory
+        weights = torch.from_numpy(new_weights)
         own.copy_(of_members)
+        self.state["seen"].fill_(float(state.seen))
         if self.n_outcomes > 1:
             self.state["errors"].copy_(self._by_member(state.errors).flatten(1))
             weights = self._by_member(weights)
         self.state["weights"] = weights = weights.view(self.n_members, -1)
-        return weights.to(counts.dtype)
+        return weights.to(self.cells.dtype)
 
     def adapt(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """A state to start from, if it is of a stack that had two sides where this has one."""

@@ -15,8 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairgrad.torch.compiled import CompiledLayer
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -58,10 +56,6 @@ class HiddenLayer:
         self._scaled = weight.new_tensor(1 / (1 - dropout)) if dropout else None
         self._eps = weight.new_tensor(EPS)
         self._memory, self._scratch = Memory(weight), scratch
-        self._compiled: CompiledLayer | None = None
-        if norm is not None and CompiledLayer.fits(bias, *norm):
-            self._compiled = CompiledLayer(bias, *norm, dropout=dropout, momentum=MOMENTUM, eps=EPS)
-        self._is_compiled = False  # the last way there
 
     def evaluate(self, x: Tensor) -> Tensor:
         """Activations (M, units, B) of inputs (M, inputs, B), as in evaluation."""
@@ -90,10 +84,6 @@ class HiddenLayer:
                 h.mul_(self._scaled)
         else:
             self._centred = torch.bmm(self.weight, x, out=self._memory.take("centred", shape))
-            self._is_compiled = self._compiled is not None and valid is None
-            if self._compiled is not None and valid is None:
-                self._compiled.forward(self._centred, h, masks)
-                return h
             self._normalise(self.norm)
         h.relu_()
         if masks is not None:
@@ -138,10 +128,6 @@ class HiddenLayer:
         h = self._h
         g = self._scratch.take(f"gradient{h.shape[1]}", h.shape)
         torch.bmm(weight.transpose(1, 2), gradient, out=g)
-        if self._compiled is not None and self._is_compiled:
-            by_scale, by_shift = self._compiled.backward(g)
-            by_weight = torch.bmm(g, self._x.transpose(1, 2))
-            return [by_weight, torch.zeros_like(self.bias), by_scale, by_shift], g
         torch.ops.aten.threshold_backward.grad_input(g, h, 0, grad_input=g)
         if self.norm is None:
             if self._scaled is not None:

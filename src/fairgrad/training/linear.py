@@ -15,13 +15,7 @@ import torch
 from torch import Tensor
 
 from fairgrad import dual
-from fairgrad.torch.compiled import (
-    CompiledStep,
-    is_compiled,
-    judge_models,
-    linear_models,
-    run_epoch,
-)
+from fairgrad.torch.compiled import CompiledStep, is_compiled, linear_models, run_epoch
 from fairgrad.training.networks import LinearStack
 from fairgrad.training.optimizers import Sgd
 from fairgrad.training.plan import can_fold
@@ -37,9 +31,12 @@ MAX_COUNTS = 2**20
 """So many numbers are counted before they become a history."""
 
 VECTOR = {torch.float32: 8, torch.float64: 4}
-"""Features are read as if there were a multiple of so many."""
+"""Models stand side by side in multiples of so many."""
 
-ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights")
+MOST_JUDGED = 512
+"""Rows that models are judged by at a time, or those of a batch if these are more."""
+
+ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights", "seen")
 """The state of linear models, in the order in which it is kept."""
 
 
@@ -84,7 +81,7 @@ class LinearEpochs:
         factors = plan.rate_factor(np.arange(n_steps) / n_steps)
         self.factors = torch.from_numpy(factors).view(plan.epochs, -1)
         first = n_steps - round(plan.average_last * n_steps)
-        self.features = _features(stack.table, network.shape.n_features)
+        self.features = _features(stack.table)
         self.streams = [
             LinearStream(self, stream, first_averaged=first) for stream in range(stack.n_streams)
         ]
@@ -150,6 +147,7 @@ class LinearStream:
         self.is_judged_later = torch.equal(judged, self.batches.rows[stream])
         start = {"parameters": self._joined(network.parameters[own].double())}
         start |= {name: fairness.state[name][own].clone() for name in ARRAYS[1:]}
+        start["seen"] = start["seen"].max().reshape(1)
         start["multipliers"] = self._by_side(start["multipliers"])
         self.shapes = {name: start[name].shape for name in ARRAYS}
         n_pending, n_state = epochs.n_pending, sum(part.numel() for part in start.values())
@@ -169,23 +167,31 @@ class LinearStream:
         optimizer = stack.optimizer
         weight, (X, offset, factor) = table.weight, epochs.features
         self.multipliers_now = start["multipliers"].numpy()
+        stride = -(-self.n_members // VECTOR[table.dtype]) * VECTOR[table.dtype]
+        most_rows = max(self.batches.batch_size, MOST_JUDGED)
+        plane = self.n_outputs * stride
+        n_numbers = max(2 * self.n_members * n_cells, self.n_outputs * (self.n_features + 1))
         sizes = (
             self.n_features,
             self.n_outputs,
             self.n_members,
+            stride,
             self.batches.batch_size,
             self.batches.n_steps,
             len(judged),
             n_cells,
             fairness.n_groups,
-            fairness.n_groups * table.n_labels,
             n_slots,
             first_averaged,
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
-            X.shape[1],
-            len(table),
+            X.shape[1] * X.element_size(),
+            most_rows,
+        )
+        scratch = (
+            *(2 * plane * self.n_features, 2 * plane, 2 * plane * most_rows),
+            *(plane * self.n_features, 3 * stride),
         )
         arrays = (
             X,
@@ -203,6 +209,11 @@ class LinearStream:
             self.counts,
             self.loss,
             self.slots,
+            *(torch.zeros(size, dtype=table.dtype) for size in scratch),
+            *(empty(size) for size in ((2 * stride + 1) * n_cells, stride * n_cells)),
+            *(empty(size) for size in (plane, n_numbers)),
+            *(torch.zeros(most_rows, dtype=torch.int64), empty(most_rows)),
+            torch.zeros(most_rows, dtype=torch.int64),
         )
         self.models = linear_models(self.step, sizes, arrays)
 
@@ -213,7 +224,10 @@ class LinearStream:
         finite = run_epoch(self.models, epoch, place if later else -1, rows, factors)
         self.multipliers[place + 1] = self.multipliers_now
         self.n_done = epoch + 1
-        return finite if later else judge_models(self.models, place + 1) and finite
+        return finite if later else self._judge(place + 1) and finite
+
+    def _judge(self, place: int) -> bool:
+        return run_epoch(self.models, self.n_done, place, None, None)
 
     def judge(self, n_done: int, place: int) -> bool:
         """Judges the last of so many epochs into this place, if that was not done yet.
@@ -221,7 +235,7 @@ class LinearStream:
         It was if the stream is ahead of others, because these were interrupted.
         """
         is_judged = not self.is_judged_later or self.n_done > n_done
-        return is_judged or judge_models(self.models, place)
+        return is_judged or self._judge(place)
 
     def counted(self, n: int) -> tuple[Any, Any, Any]:
         """Counts (n, T, 2, K), losses (n, T) and net multipliers (n, T, J) of the last n epochs.
@@ -242,6 +256,7 @@ class LinearStream:
         parts = zip(self.shapes.items(), torch.split(slot, sizes), strict=True)
         state = {name: part.view(shape).clone() for (name, shape), part in parts}
         by_side = state["multipliers"].view(self.n_sides, self.n_members, -1)
+        state["seen"] = state["seen"].expand(self.n_members, 1).clone()
         state["multipliers"] = by_side.transpose(0, 1).reshape(self.n_members, -1)
         return state | {"parameters": self._parted(state["parameters"])}
 
@@ -260,17 +275,12 @@ class LinearStream:
         return torch.cat([weight, joined[:, :, self.n_features]], dim=1)
 
 
-def _features(table: TrainingTable, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
+def _features(table: TrainingTable) -> tuple[Tensor, Tensor, Tensor]:
     """The rows to read, and what weights take over of their scaling: offset and factor.
 
-    They are those of the table, if weights can take it over; else a scaled copy. Rows are read up
-    to a whole number of vectors, into the next row (of the last one there is a copy with room after
-    it). Rows of few features have room of their own.
+    They are those of the table, if weights can take it over; else a scaled copy.
     """
     rows, (offset, scale) = table.raw, table.scaling
     if not can_fold(offset.numpy(), scale.numpy(), str(table.dtype).removeprefix("torch.")):
         rows, offset, scale = table.X, torch.zeros_like(offset), torch.ones_like(scale)
-    n_more = -n_features % VECTOR[table.dtype]
-    if n_more > n_features:
-        rows = torch.nn.functional.pad(rows, (0, n_more))
     return rows, offset, 1 / scale

@@ -6,6 +6,8 @@ from scene import N, S, X, Y, is_same, linear, make, state_of
 from torch import distributed
 from torch.utils.checkpoint import checkpoint
 
+from fairgrad.torch import is_compiled
+
 
 def logits_of(seed=0):
     generator = torch.Generator().manual_seed(seed)
@@ -123,11 +125,10 @@ class Wrapped(torch.Tensor):
         return tree.tree_map(lambda item: cls(item) if type(item) is torch.Tensor else item, found)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_tensor_subclasses_are_no_danger(compiled):
+@pytest.mark.skipif(not is_compiled, reason="tensor operations read no memory")
+def test_tensor_subclasses_are_no_danger():
     """The compiled step reads memory; these have none, and PyTorch gives 0 as its address."""
     criterion = make()
-    criterion.state.is_compiled &= compiled
     logits = logits_of()
     call = lambda: criterion(Wrapped(logits), Y, S)  # noqa: E731
     refuses(criterion, call, TypeError, "input: expected a torch.Tensor, got Wrapped")

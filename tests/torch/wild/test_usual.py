@@ -1,4 +1,4 @@
-"""The shortcut that most steps of most trainings take, and batches that are not usual enough."""
+"""Batches that compiled code reads, and batches that are not usual enough."""
 
 import copy
 
@@ -9,19 +9,14 @@ from hypothesis import strategies as st
 from scene import S, X, Y, is_same, linear, make, state_of, train
 from torch import nn
 
-from fairgrad.torch import FairLoss, compiled, multipliers
+from fairgrad.torch import FairLoss, is_compiled
 from fairgrad.torch.predictions import best_class
 
-pytestmark = pytest.mark.skipif(not compiled.reads_tensors, reason="nothing takes the shortcut")
-
-
-def is_on_shortcut(criterion):
-    """Whether the last call took it: then the losses of its rows were not kept."""
-    return criterion._last[0] is None and criterion._plain[1] > 0  # noqa: SLF001 - a look inside
+pytestmark = pytest.mark.skipif(not is_compiled, reason="there is no compiled code")
 
 
 def two_steps(criterion, batch):
-    """The loss and gradient of a second step; the first prepares the shortcut."""
+    """The loss and gradient of a second step."""
     criterion(X[:8, :2].clone().requires_grad_(), Y[:8], S[:8])
     logits, *rest = batch
     logits.retain_grad()
@@ -51,66 +46,19 @@ def batches():
     }
 
 
-SHORTCUT = {
-    "usual",
-    "one row",
-    "fewer rows than cells",
-    "three columns",
-    "targets to be ignored",
-    "no number",
-}
-
-
-ARRAYS = {"usual", "one row", "fewer rows than cells", "three columns", "no number"} | {
-    "every other column",
-    "columns first",
-    "every other row",
-    "targets to be ignored",
-}
-"""Batches that take the shortcut of NumPy, which reads memory of any layout."""
-
-
 @pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity"])
 @pytest.mark.parametrize("name", batches())
-def test_every_batch_moves_the_multipliers_as_tensor_operations_do(name, measure, monkeypatch):
-    own, arrays, other = (make(measure=measure) for _ in range(3))
-    arrays.state.is_compiled = False
-    other.state._is_on_cpu = False  # noqa: SLF001 - as if it were elsewhere
-    longer_way = []
-    take = multipliers.Multipliers._array_factors  # noqa: SLF001 - a look inside
-
-    def watched(*args):
-        longer_way.append(args)
-        return take(*args)
-
-    monkeypatch.setattr(multipliers.Multipliers, "_array_factors", watched)
+@pytest.mark.parametrize("rate", [0.3, "auto"])
+def test_every_batch_moves_the_multipliers_as_tensor_operations_do(name, measure, rate):
+    own, other = (make(measure=measure, fairness_rate=rate) for _ in range(2))
+    other.state.is_compiled = False
     loss, gradient = two_steps(own, batches()[name])
-    array_loss, array_gradient = two_steps(arrays, batches()[name])
     expected, expected_gradient = two_steps(other, batches()[name])
-    assert is_on_shortcut(own) == (name in SHORTCUT)
-    assert (not longer_way) == (name in ARRAYS)
-    assert not is_on_shortcut(other)
-    torch.testing.assert_close(array_loss, expected, equal_nan=True)
-    torch.testing.assert_close(array_gradient, expected_gradient, equal_nan=True)
-    torch.testing.assert_close(arrays.multipliers, other.multipliers)
-    torch.testing.assert_close(arrays.state.errors, other.state.errors)
-    torch.testing.assert_close(arrays.plain_loss, other.plain_loss, equal_nan=True)
     torch.testing.assert_close(loss, expected, equal_nan=True)
     torch.testing.assert_close(gradient, expected_gradient, equal_nan=True)
     torch.testing.assert_close(own.multipliers, other.multipliers)
     torch.testing.assert_close(own.state.errors, other.state.errors)
     torch.testing.assert_close(own.plain_loss, other.plain_loss, equal_nan=True)
-
-
-def test_the_shortcut_and_pytorch_without_it_are_the_same(monkeypatch):
-    """Older versions of PyTorch do not say what tensors are made of."""
-    own, other = make(), make()
-    losses = train(linear(), own)
-    monkeypatch.setattr(multipliers, "usual_step", compiled._no_step)  # noqa: SLF001
-    torch.testing.assert_close(train(linear(), other), losses, rtol=0, atol=0)
-    assert is_on_shortcut(own)
-    assert not is_on_shortcut(other)
-    assert is_same(state_of(own), state_of(other))
 
 
 @given(st.lists(st.sampled_from([4, 16, 64]), min_size=2, max_size=60))
