@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fairgrad.measures import AtLeast, AtMost, On
     from fairgrad.report import Report
     from fairgrad.sklearn import FairGradClassifier
+    from fairgrad.tables.encoder import TableEncoder
     from fairgrad.usefulness import FairnessWarning
 
     __version__: str
@@ -28,6 +29,7 @@ _NAMES = {
     "Levels": "fairgrad.evaluate",
     "On": "fairgrad.measures",
     "Report": "fairgrad.report",
+    "TableEncoder": "fairgrad.tables.encoder",
     "certify": "fairgrad.audit",
     "fairness_levels": "fairgrad.evaluate",
 }
@@ -43,6 +45,7 @@ __all__ = [
     "Levels",
     "On",
     "Report",
+    "TableEncoder",
     "certify",
     "fairness_levels",
 ]

@@ -21,6 +21,8 @@ from fairgrad.decisions import as_costs
 from fairgrad.dual import check_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.cell_models import FoldMean
+from fairgrad.tables.encoder import TableEncoder
+from fairgrad.tables.values import OTHER
 from fairgrad.training.layers import EPS
 
 if TYPE_CHECKING:
@@ -49,9 +51,13 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     group each multiplier belongs to, and what else is needed to train, is not in it.
 
     Fair decisions around another model are exported where that model is one of these, or logistic
-    regression. All may be the last step of a pipeline whose other steps scale: `StandardScaler` or
-    `MinMaxScaler`. Not supported are other steps (convert them with skl2onnx and join the graphs
-    with ``onnx.compose``), models with ``module=`` (``torch.onnx.export`` takes
+    regression. All may be the last step of a pipeline whose other steps scale (`StandardScaler` or
+    `MinMaxScaler`), or whose first step is a `TableEncoder`. The graph then has one input per
+    column of the table, (rows, 1), called as the column: texts, or numbers as float64. An empty
+    text and NaN are missing values.
+
+    Not supported are other steps (convert them with skl2onnx and join the graphs with
+    ``onnx.compose``), columns of dates, models with ``module=`` (``torch.onnx.export`` takes
     ``model.module_``), boosted trees that split on categories, and decisions that look at
     sensitive values.
 
@@ -109,11 +115,15 @@ def _not_known(model: Any) -> TypeError:
 
 
 class GraphWriter:
-    """Nodes and constants of a graph that is being written; its input is called X."""
+    """Nodes and constants of a graph that is being written.
+
+    Its input is called X, unless `columns` has one input per column of a table, with its type.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
+        self.columns: dict[str, int] = {}
 
     def constant(self, values: Any) -> str:
         """The name of an array."""
@@ -139,7 +149,8 @@ class GraphWriter:
         """
         if isinstance(model, Pipeline):
             for _, step in model.steps[:-1]:
-                x = self._scaled(step, x, given)
+                is_table = isinstance(step, TableEncoder)
+                x = self._encoded(step, given) if is_table else self._scaled(step, x, given)
             model = model[-1]
         kinds = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in WRITERS]
         if not kinds:
@@ -151,6 +162,67 @@ class GraphWriter:
         if given == wanted:
             return name
         return self.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(wanted))
+
+    def _encoded(self, encoder: TableEncoder, dtype: np.dtype[Any]) -> str:
+        """The matrix of a table, whose columns are inputs of their own."""
+        found = []
+        for feature, kind, names in encoder.blocks():
+            if feature.date is not None:
+                raise ValueError(
+                    f"model: the column {feature.column!r} holds dates, which a graph cannot read; "
+                    "fit the model to numbers in their place."
+                )
+            is_text = kind == "category" and not feature.numbers
+            known = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
+            self.columns[feature.name] = known
+            if is_text:
+                value = self._texts(feature, len(names))
+            elif kind == "category":
+                value = self._codes(feature, len(names))
+            else:
+                value = self._numbers(feature, kind, encoder.scaling(feature))
+            found.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))
+        return self.cast(self.add("Concat", *found, axis=1), np.dtype(np.float32), dtype)
+
+    def _texts(self, feature: Any, width: int) -> str:
+        """(rows, width) which value a text is; an empty text is a missing value."""
+        place = {name: code for code, name in enumerate(feature.values)}
+        place.setdefault("", len(feature.values) if feature.has_gaps else width)
+        code = self.add(
+            "LabelEncoder",
+            feature.name,
+            domain="ai.onnx.ml",
+            keys_strings=list(place),
+            values_int64s=list(place.values()),
+            default_int64=place.get(OTHER, width),
+        )
+        return self.add("Equal", code, self.constant(np.arange(width)[None]))
+
+    def _codes(self, feature: Any, width: int) -> str:
+        """(rows, width) which value a number is, for numbers that are mere codes."""
+        known = [name for name in feature.values if name != OTHER]
+        numbers = self.constant(np.array([known], dtype=np.float64))
+        parts = [self.add("Equal", feature.name, numbers)]
+        is_gap = self.add("IsNaN", feature.name)
+        if len(known) < len(feature.values):
+            as_number = self.add("Cast", parts[0], to=onnx.TensorProto.FLOAT)
+            largest = self.add("ReduceMax", as_number, self.constant(np.array([1])))
+            is_known = self.add("Cast", largest, to=onnx.TensorProto.BOOL)
+            parts.append(self.add("Not", self.add("Or", is_known, is_gap)))
+        parts += [is_gap] if width > len(feature.values) else []
+        return self.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+    def _numbers(self, feature: Any, kind: str, scaling: tuple[float, float]) -> str:
+        """(rows, 1) a number, scaled; or the mark of a missing one."""
+        is_gap = self.add("IsNaN", feature.name)
+        one, other = (1.0, -1.0) if kind == "missing" else (feature.median, None)
+        first = self.constant(np.array([[one]]))
+        second = feature.name if other is None else self.constant(np.array([[other]]))
+        value = self.add("Where", is_gap, first, second)
+        if kind == "missing":
+            return value
+        scale, offset = (self.constant(np.array([[number]])) for number in scaling)
+        return self.add("Add", self.add("Mul", value, scale), offset)
 
     def _scaled(self, step: Any, x: str, dtype: np.dtype[Any]) -> str:
         """The features after a step that scales."""
@@ -184,6 +256,14 @@ class GraphWriter:
         flat = self.add("Reshape", index, self.constant(np.array([-1])))
         self.add("Gather", self.constant(classes), flat, result="label")
 
+    def _inputs(self, model: Any, kind: int) -> list[onnx.ValueInfoProto]:
+        if not self.columns:
+            return [helper.make_tensor_value_info("X", kind, ["rows", int(model.n_features_in_)])]
+        return [
+            helper.make_tensor_value_info(name, own, ["rows", 1])
+            for name, own in self.columns.items()
+        ]
+
     def finish(self, model: Any, last: Any, given: np.dtype[Any]) -> onnx.ModelProto:
         """The whole model, checked."""
         kinds = [helper.np_dtype_to_tensor_dtype(one) for one in (given, _precision(last))]
@@ -195,7 +275,7 @@ class GraphWriter:
         graph = helper.make_graph(
             self.nodes,
             "fairgrad",
-            [helper.make_tensor_value_info("X", kinds[0], ["rows", int(model.n_features_in_)])],
+            self._inputs(model, kinds[0]),
             [
                 helper.make_tensor_value_info("label", label, ["rows"]),
                 helper.make_tensor_value_info("probabilities", kinds[1], ["rows", len(classes)]),

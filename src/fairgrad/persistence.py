@@ -46,6 +46,7 @@ TYPES = {
     "fairgrad.AtLeast": "fairgrad.measures.AtLeast",
     "fairgrad.AtMost": "fairgrad.measures.AtMost",
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
+    "fairgrad.DatePart": "fairgrad.tables.values.DatePart",
     "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.FoldMean": "fairgrad.sklearn.cell_models.FoldMean",
@@ -53,6 +54,8 @@ TYPES = {
     "fairgrad.NetworkShape": "fairgrad.training.plan.Shape",
     "fairgrad.On": "fairgrad.measures.On",
     "fairgrad.SensitiveEncoder": "fairgrad.aware.SensitiveEncoder",
+    "fairgrad.TableEncoder": "fairgrad.tables.encoder.TableEncoder",
+    "fairgrad.TableFeature": "fairgrad.tables.features.TableFeature",
 }
 """Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
 

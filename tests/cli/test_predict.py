@@ -5,6 +5,8 @@ import shutil
 
 import pandas as pd
 
+from fairgrad import persistence
+
 
 def test_keeps_the_table_and_adds_predictions(predicted, adult, read):
     pd.testing.assert_frame_equal(predicted[list(read(adult))], read(adult))
@@ -34,8 +36,8 @@ def test_unseen_and_missing_values_are_counted_and_ignored(program, fitted, peop
     """Two pairs of rows that mean the same: an unseen and a missing category; a gap, its fill."""
     odd = people.iloc[[0, 0, 1, 1]].reset_index(drop=True).astype(object)
     odd.loc[0, "occupation"], odd.loc[1, "occupation"] = "Astronaut", None
-    known = json.loads((fitted[0] / "fairgrad.json").read_text(encoding="utf-8"))
-    median = next(f["median"] for f in known["features"] if f["name"] == "age")
+    encoder = persistence.load(fitted[0] / "model.skops")[0]
+    median = next(one.median for one in encoder.features_ if one.name == "age")
     odd.loc[2, "age"], odd.loc[3, "age"] = None, median
     odd.to_csv(tmp_path / "odd.csv", index=False)
     ran = program("predict", fitted[0], tmp_path / "odd.csv").check()

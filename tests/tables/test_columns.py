@@ -1,15 +1,12 @@
 """What a column is for: dates, identifiers, constants; and columns that say too much."""
 
-import json
-from dataclasses import asdict
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from fairgrad.datasets import from_table
-from fairgrad.tables.encoding import TrainedFeature, describe_features, read_features, read_groups
+from fairgrad.tables.features import TableFeature, read_features, read_groups
 from fairgrad.tables.hints import auc
 from fairgrad.tables.reading import read_table
 from fairgrad.tables.roles import ColumnRoles
@@ -69,25 +66,14 @@ def test_dates_become_year_month_weekday_and_age(people, tmp_path, form):
     assert found["since (weekday)"].tolist() == days.dt.day_name().tolist()
     assert found["since (age in days)"].tolist() == (days.max() - days).dt.days.tolist()
     assert f"since {N - known.sum()} ('NA')" in " ".join(table.notes)
-    features = describe_features(table.features, frame, dates=table.dates)
-    kept = [TrainedFeature.from_dict(json.loads(json.dumps(asdict(f)))) for f in features]
+    encoder = table.encoder
     later = pd.DataFrame({"x": [0.0] * 3, "since": [days[0].strftime(form), "", "NA"]})
-    read, odd = read_features(later, kept)
+    read, odd = encoder.read(later)
     assert read["since (age in days)"].iloc[0] == (days.max() - days[0]).days
     assert read["since (month)"].iloc[0] == days[0].month_name()
     assert not odd
     with pytest.raises(ValueError, match="'since' holds values that are not dates"):
-        read_features(later.assign(since="soon"), kept)
-
-
-def test_a_model_of_an_older_version_has_dates_as_days():
-    old = TrainedFeature.from_dict(
-        {"name": "day", "kind": "date", "values": [], "numbers": False, "median": 10.0,
-         "low": 0.0, "high": 99.0, "has_gaps": False}
-    )  # fmt: skip
-    read, odd = read_features(pd.DataFrame({"day": ["1970-01-11", "", "2020-01-01"]}), [old])
-    assert read["day"].tolist() == [10.0, 10.0, 18262.0]
-    assert odd.sentences() == ["day: 1 value missing, taken as the median."]
+        encoder.read(later.assign(since="soon"))
 
 
 def test_identifiers_and_constants_are_left_out_and_listed(people):
@@ -156,7 +142,7 @@ def test_auc_is_that_of_scikit_learn():
 
 
 def test_values_far_outside_the_training_range_are_counted():
-    feature = TrainedFeature("age", "number", median=40.0, low=18.0, high=80.0)
+    feature = TableFeature("age", "number", median=40.0, low=18.0, high=80.0)
     _, odd = read_features(pd.DataFrame({"age": ["30", "999", "-500", "90"]}), [feature])
     assert odd.sentences() == [
         "age: 2 values far outside the range of the training rows (18 to 80)."
@@ -167,8 +153,8 @@ def test_values_far_outside_the_training_range_are_counted():
 
 def test_texts_that_mean_missing_are_no_group_of_an_aware_model():
     groups = [
-        TrainedFeature("age", "number", has_gaps=True),
-        TrainedFeature("race", "category", ("Black", "White"), has_gaps=True),
+        TableFeature("age", "number", has_gaps=True),
+        TableFeature("race", "category", ("Black", "White"), has_gaps=True),
     ]
     frame = pd.DataFrame({"age": [30, 999, 70], "race": ["White", "not said", "Black"]})
     values, odd = read_groups(frame, groups, {"age": [50.0]}, ["999", "not said"])
@@ -180,7 +166,7 @@ def test_texts_that_mean_missing_are_no_group_of_an_aware_model():
 
 
 def test_a_category_named_none_is_known_when_predicting():
-    feature = TrainedFeature("religion", "category", ("Jewish", "None"), has_gaps=True)
+    feature = TableFeature("religion", "category", ("Jewish", "None"), has_gaps=True)
     frame = pd.DataFrame({"religion": ["None", "NA", "", "Jewish "]})
     read, odd = read_features(frame, [feature])
     assert read["religion"].astype(object).tolist() == ["None", np.nan, np.nan, "Jewish"]

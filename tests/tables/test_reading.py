@@ -1,8 +1,6 @@
 """Files as they are found: encodings, separators, quotes, decimal marks, kinds of columns."""
 
 import io
-import json
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -13,13 +11,6 @@ from hypothesis import strategies as st
 from fairgrad.datasets import from_table
 from fairgrad.tables import reading
 from fairgrad.tables.dialect import ReadingOptions, find_dialect
-from fairgrad.tables.encoding import (
-    TrainedFeature,
-    describe_features,
-    encode_rows,
-    fitted_encoder,
-    read_features,
-)
 from fairgrad.tables.reading import ReadingReport, column_names, pieces, read_table
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import parse_numbers
@@ -240,12 +231,10 @@ def test_what_can_be_fitted_can_be_predicted(tmp_path_factory, columns, sep, row
         except ValueError as error:
             assert str(error)  # noqa: PT017 - refused in a sentence is fine
             return
-    features = describe_features(labelled.features, frame, dates=labelled.dates)
-    kept = [TrainedFeature.from_dict(json.loads(json.dumps(asdict(f)))) for f in features]
-    encoder = fitted_encoder(kept)
-    fitted = encode_rows(encoder, labelled.features)
-    parts = [read_features(piece, kept) for piece in pieces(path, texts=True, rows=7)]
-    later = np.concatenate([encode_rows(encoder, part) for part, _ in parts])
+    encoder = labelled.encoder
+    fitted = encoder.encode(labelled.features)
+    parts = [encoder.read(piece) for piece in pieces(path, texts=True, rows=7)]
+    later = np.concatenate([encoder.encode(part) for part, _ in parts])
     np.testing.assert_array_equal(later, fitted)
     assert not any(odd for _, odd in parts)
     assert np.isfinite(fitted).all()

@@ -1,7 +1,6 @@
 """Tables as strangers write them: what is read and refused, and that predicting reads alike."""
 
 import datetime as dt
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -9,13 +8,6 @@ import pandas as pd
 import pytest
 
 from fairgrad.datasets import from_table
-from fairgrad.tables.encoding import (
-    TrainedFeature,
-    describe_features,
-    encode_rows,
-    fitted_encoder,
-    read_features,
-)
 from fairgrad.tables.reading import pieces, read_table
 from fairgrad.tables.roles import ColumnRoles
 
@@ -41,12 +33,11 @@ def matrices(path):
     """The matrix of a table as it is fitted, and as `fairgrad predict` reads the same file."""
     frame = read_table(path)
     labelled = ROLES.apply(frame)
-    features = describe_features(labelled.features, frame, dates=labelled.dates)
-    encoder = fitted_encoder(features)
-    read = [read_features(piece, features) for piece in pieces(path, texts=True, rows=70)]
+    encoder = labelled.encoder
+    read = [encoder.read(piece) for piece in pieces(path, texts=True, rows=70)]
     assert not any(odd for _, odd in read)
-    later = np.concatenate([encode_rows(encoder, part) for part, _ in read])
-    return encode_rows(encoder, labelled.features), later, features
+    later = np.concatenate([encoder.encode(part) for part, _ in read])
+    return encoder.encode(labelled.features), later, encoder.features_
 
 
 @pytest.mark.parametrize(
@@ -92,20 +83,6 @@ def test_blank_targets(table, tmp_path):
     data = from_table(tmp_path / "blank.csv", target="y", sensitive="sex")
     assert (len(data), data.left_out) == (150, {"no y": 50})
     assert from_table(blank, target="y", sensitive="sex").y.min() == 0
-
-
-def test_a_model_of_an_older_version_keeps_its_spaces(tmp_path):
-    feature = TrainedFeature("city", "category", (" Lyon", "Paris"))
-    read, odd = read_features(pd.DataFrame({"city": [" Lyon", " Paris"]}), [feature])
-    assert read["city"].tolist() == [" Lyon", "Paris"]
-    assert not odd
-    (tmp_path / "spaced.csv").write_text(" city, x\nLyon,1\n")
-    table = read_table(tmp_path / "spaced.csv", [" city"])  # of a name with a space, too
-    read, odd = read_features(table, [replace(feature, name=" city")])
-    assert read[" city"].tolist() == [" Lyon"]
-    read, odd = read_features(pd.DataFrame({"city": ["Lyon"]}), [feature])  # as `read_table` has it
-    assert read["city"].tolist() == [" Lyon"]
-    assert not odd
 
 
 def test_columns_that_number_the_rows_are_no_features(table, tmp_path):

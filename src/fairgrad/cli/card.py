@@ -60,7 +60,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
     """The card of a model, in Markdown."""
     target = escape(outcome.prepared.columns.target)
     asked = outcome.settings.in_words(outcome.prepared.columns.sensitive)
-    features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.features)
+    features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.encoder.features_)
     parts = [
         hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
         f"# A fair classifier of {target}",

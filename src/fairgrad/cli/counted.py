@@ -15,7 +15,7 @@ from fairgrad.cli import terminal
 from fairgrad.cli.provenance import same_data
 from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
 from fairgrad.cli.subject import AuditedPeople, gathered, read_people
-from fairgrad.tables.encoding import Oddities, TrainedFeature, read_groups
+from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
     column_names,
@@ -24,7 +24,7 @@ from fairgrad.tables.reading import (
     table_files,
     table_name,
 )
-from fairgrad.tables.roles import check_named, cut_names
+from fairgrad.tables.roles import check_named
 from fairgrad.tables.sample import cell_query, count_cells, large_table, planned
 from fairgrad.tables.scan import (
     INSTALL,
@@ -39,6 +39,7 @@ from fairgrad.tables.scan import (
     run_watched,
 )
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
+from fairgrad.tables.values import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -349,7 +350,7 @@ def counted_people(
     model = models[0]
     keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
     predicted = [PREDICTED, BASELINE][: len(models)]
-    cut = [TrainedFeature(name, "number", has_gaps=True) for name in columns.bins]
+    cut = [TableFeature(name, "number", has_gaps=True) for name in columns.bins]
     odd, decimal = Oddities(), "."
     said: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []

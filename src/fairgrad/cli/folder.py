@@ -18,14 +18,7 @@ import fairgrad
 from fairgrad.cli.provenance import same_data
 from fairgrad.columns import with_formulas
 from fairgrad.files import read_sealed, sealed_json
-from fairgrad.tables.encoding import (
-    Oddities,
-    TrainedFeature,
-    check_columns,
-    encode_rows,
-    read_features,
-    read_groups,
-)
+from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
 from fairgrad.tables.reading import table_name
 from fairgrad.tables.roles import ColumnRoles
 
@@ -35,7 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.model", 3
+    from fairgrad.tables.encoder import TableEncoder
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.model", 4
 
 MARK = "fairgrad.json"
 """The file that marks a folder as written by this program."""
@@ -57,7 +52,7 @@ FEATURE = {
 }  # fmt: skip
 FORM = {
     "target": str, "labels": [str], "sensitive": [str], "bins": dict, "uses_sensitive": bool,
-    "missing": [str], "provenance": dict, "held_out": dict, "features": [FEATURE],
+    "missing": [str], "provenance": dict, "held_out": dict, "features": dict,
     "groups": [FEATURE], "settings": {"model": str, "measures": list},
 }  # fmt: skip
 """What `MARK` must hold: types by name, a list for any number of the same."""
@@ -72,7 +67,6 @@ class SavedModel:
     Attributes:
         pipeline: encoder and classifier.
         columns: the role of each column.
-        features: what is known of each feature.
         labels: the values of the target, the desirable one last.
         settings: what it was trained for, as plain values.
         groups: what is known of the sensitive columns, if it looks at them to predict.
@@ -84,10 +78,9 @@ class SavedModel:
 
     pipeline: Any
     columns: ColumnRoles
-    features: list[TrainedFeature]
     labels: list[str]
     settings: dict[str, Any]
-    groups: Sequence[TrainedFeature] = ()
+    groups: Sequence[TableFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +88,12 @@ class SavedModel:
     @property
     def needed(self) -> list[str]:
         """Names of the columns it needs to predict."""
-        return list(dict.fromkeys(one.column for one in (*self.features, *self.groups)))
+        return list(dict.fromkeys([*self.encoder.columns_, *(one.column for one in self.groups)]))
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What turns tables into numbers."""
+        return self.pipeline[0]  # type: ignore[no-any-return] # a pipeline holds anything
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -114,11 +112,13 @@ class SavedModel:
             missing: further texts that mean a missing value.
         """
         gaps = (*self.missing, *missing)
-        features, odd = read_features(table, self.features, gaps)
+        features, odd = self.encoder.read(table, gaps)
         if not len(table):
             return np.empty(0, dtype=object), np.empty((0, len(self.labels))), odd
-        matrix = encode_rows(self.pipeline[0], features)
+        matrix: Any = self.encoder.encode(features)
         classifier, known = self.pipeline[-1], {}
+        if "feature_names_in_" in vars(classifier):
+            matrix = type(table)(matrix, columns=classifier.feature_names_in_, copy=False)
         if self.groups:
             values, strange = read_groups(table, self.groups, self.columns.bins, gaps)
             odd.update({key: n for key, n in strange.items() if key not in odd})
@@ -137,6 +137,9 @@ class SavedModel:
         pipeline = self.pipeline
         if self.settings["model"] in TREE_LIBRARIES:
             pipeline = _without_trees(pipeline, self.settings["model"], folder)
+        else:  # so that the pipeline takes tables as they are
+            pipeline = copy.deepcopy(pipeline)
+            pipeline[-1].feature_names_in_ = self.encoder.get_feature_names_out()
         persistence.save(pipeline, folder / MODEL)
         known = {
             "target": self.columns.target,
@@ -148,7 +151,7 @@ class SavedModel:
             "provenance": self.provenance,
             "held_out": self.held_out,
             "settings": self.settings,
-            "features": [asdict(feature) for feature in self.features],
+            "features": {one.name: one.kind for one in self.encoder.features_},
             "groups": [asdict(feature) for feature in self.groups],
         }
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
@@ -245,9 +248,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     for file in (MODEL, TREES) if grows_trees else (MODEL,):
         if not (path / file).is_file():
             raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
-    features = [TrainedFeature.from_dict(values) for values in known["features"]]
-    groups = [TrainedFeature.from_dict(values) for values in known["groups"]]
-    check_columns(names, [*features, *groups])
+    groups = [TableFeature.from_dict(values) for values in known["groups"]]
     columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
@@ -260,10 +261,10 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     pipeline = persistence.load(path / MODEL)
     if grows_trees:
         pipeline = _with_trees(pipeline, library, path)
+    check_columns(names, [*getattr(pipeline[0], "features_", ()), *groups])
     model = SavedModel(
         pipeline,
         columns,
-        features,
         known["labels"],
         known["settings"],
         groups,

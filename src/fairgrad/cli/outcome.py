@@ -332,7 +332,6 @@ def _saved(prepared: PreparedTable, classifier: Any) -> SavedModel:
     return SavedModel(
         Pipeline([("features", prepared.encoder), ("classifier", classifier)]),
         prepared.columns,
-        prepared.features,
         prepared.labels,
         {},
         prepared.groups,

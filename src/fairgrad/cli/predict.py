@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.tables.dialect import ReadingOptions
-    from fairgrad.tables.encoding import Oddities
+    from fairgrad.tables.features import Oddities
     from fairgrad.tables.reading import ParquetFile, TableSource
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
@@ -82,7 +82,7 @@ def predict(
     from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
     from fairgrad.files import naming, whole_file  # noqa: PLC0415 - as above
-    from fairgrad.tables.encoding import Oddities  # noqa: PLC0415 - as above
+    from fairgrad.tables.features import Oddities  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
 
     if out is None and as_json:

@@ -11,14 +11,7 @@ from fairgrad.cli.request import JudgingPlan
 from fairgrad.measures import uses_desirable
 from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.encoding import (
-    check_columns,
-    describe_features,
-    describe_groups,
-    encode_rows,
-    fitted_encoder,
-    read_features,
-)
+from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.sample import draw_sample, large_table, needs_sample
 from fairgrad.tables.scan import ScanError
@@ -32,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.cli.request import FitRequest, ModelSettings
-    from fairgrad.tables.encoding import TrainedFeature
+    from fairgrad.tables.encoder import TableEncoder
+    from fairgrad.tables.features import TableFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
     from fairgrad.tables.sample import TableSample
 
@@ -104,7 +98,6 @@ class PreparedTable:
             them or chosen by them, but where there are folds, which then stand for it.
         test_rows: their numbers in the table, or in the table of --test, from 0.
         encoder: the fitted encoder of features.
-        features: what is known of each feature.
         labels: values of the target, the desirable one last.
         columns: the role of each column.
         notes: what the reader should know about the table.
@@ -119,12 +112,11 @@ class PreparedTable:
     n_training: int
     test: EncodedRows
     test_rows: NDArray[Any]
-    encoder: Any
-    features: list[TrainedFeature]
+    encoder: TableEncoder
     labels: list[str]
     columns: ColumnRoles
     notes: tuple[str, ...]
-    groups: Sequence[TrainedFeature] = ()
+    groups: Sequence[TableFeature] = ()
     folds: tuple[PreparedTable, ...] = ()
     from_file: bool = False
     missing: tuple[str, ...] = ()
@@ -259,11 +251,10 @@ class _WholeTable:
         """The table split in this way; medians and ranges are those of training and validation."""
         people = self.people
         rest_rows = np.concatenate([rows.train, rows.validation])
-        features = describe_features(people.features, self.frame, rest_rows, people.dates)
-        encoder = fitted_encoder(features)
+        encoder = people.encoder.narrowed(people.features, rest_rows)
 
         def encoded(part: NDArray[Any]) -> EncodedRows:
-            matrix = encode_rows(encoder, people.features, part)
+            matrix = encoder.encode(people.features, part)
             return EncodedRows(matrix, people.labels(part), people.groups(part))
 
         rest = encoded(rest_rows)
@@ -276,7 +267,6 @@ class _WholeTable:
             test=encoded(rows.test),
             test_rows=self.numbers[rows.test],
             encoder=encoder,
-            features=features,
             labels=people.values,
             columns=self.columns,
             notes=people.all_notes
@@ -292,9 +282,9 @@ class _WholeTable:
     def with_test_file(self, file: str, rows: SplitRows) -> PreparedTable:
         """All rows for training and validation; those of another file for the test."""
         prepared = self.part(rows)
-        frame = read_features_table(file, self.columns, prepared.features, self.options)
+        frame = read_features_table(file, self.columns, prepared.encoder, self.options)
         label, groups, kept = self.columns.test_rows(frame, prepared.labels)
-        features, odd = read_features(frame.iloc[kept], prepared.features, self.options.missing)
+        features, odd = prepared.encoder.read(frame.iloc[kept])
         name = table_name(file)
         said = [f"{name}: {sentence}" for sentence in odd.sentences()]
         if len(kept) < len(frame):
@@ -302,7 +292,7 @@ class _WholeTable:
             said.append(f"{name}: {n} left out (no {self.columns.target}).")
         return replace(
             prepared,
-            test=EncodedRows(encode_rows(prepared.encoder, features), label, groups),
+            test=EncodedRows(prepared.encoder.encode(features), label, groups),
             test_rows=kept,
             notes=(*prepared.notes, *said),
             from_file=True,
@@ -312,17 +302,15 @@ class _WholeTable:
 def read_features_table(
     table: Any,
     columns: ColumnRoles,
-    features: Sequence[TrainedFeature],
+    encoder: TableEncoder,
     options: ReadingOptions,
-    further: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A later table with the columns a model needs; dates as texts, to be read as in training."""
     names = column_names(table, options)
     columns.check(names)
-    check_columns(names, features)
-    needed = [columns.target, *columns.sensitive, *further, *(f.column for f in features)]
-    dates = [f.column for f in features if f.date is not None]
-    return read_table(table, needed, options=options, texts=list(dict.fromkeys(dates)))
+    check_columns(names, encoder.features_)
+    needed = [columns.target, *columns.sensitive, *encoder.columns_]
+    return read_table(table, needed, options=options, texts=encoder.date_columns_)
 
 
 def check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:

@@ -19,7 +19,7 @@ from fairgrad.cli.request import (
 )
 from fairgrad.measures import On
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.encoding import Oddities
+from fairgrad.tables.features import Oddities
 from fairgrad.tables.matching import match_labels, matched_column
 from fairgrad.tables.reading import (
     PIECE,
@@ -212,7 +212,7 @@ def read_people(
     check_named(more, names, "--search")
     wanted = [columns.target, *columns.sensitive, *further.values()]
     needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
-    dates = [f.column for model in models for f in model.features if f.date is not None]
+    dates = [name for model in models for name in model.encoder.date_columns_]
     frame = read_table(table, list(needed), options=reading, texts=dates)
     notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
     frame = frame if select is None else select(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from fairgrad.datasets.split import (
     stratified_indices,
 )
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.encoding import feature_encoder
+from fairgrad.tables.features import MISSING
 from fairgrad.tables.reading import named_frame
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import value_name
@@ -187,7 +188,7 @@ class Dataset:
 
     def encoder(self) -> ColumnTransformer:
         """An unfitted scikit-learn transformer from ``frame`` to the matrix, for pipelines."""
-        return feature_encoder(self.frame, scale=self.own_split is None)
+        return frame_encoder(self.frame, scale=self.own_split is None)
 
     def encode(self) -> Encoded:
         """The matrix of the paper's experiments, with labels and groups as codes.
@@ -350,3 +351,44 @@ def labelled_dataset(table: LabelledTable, name: str) -> Dataset:
         left_out=table.left_out,
         notes=table.notes,
     )
+
+
+def frame_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransformer:
+    """An unfitted transformer for frames with the columns of this one.
+
+    Categories become one 0/1 column per value, in the order of the column's categories; a value
+    never seen there gives zeros. Numbers are scaled to [-1, 1] by the smallest and largest value
+    seen in ``fit``. Where this frame has missing values, a categorical column gets one more 0/1
+    column for them, and a missing number becomes the median, with one more column that marks it.
+    """
+    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as those below
+    from sklearn.impute import SimpleImputer  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import (  # noqa: PLC0415
+        FunctionTransformer,
+        MinMaxScaler,
+        OneHotEncoder,
+    )
+
+    def one_hot(names: list[str], *more: str) -> OneHotEncoder:
+        values = [[*frame[name].cat.categories, *more] for name in names]
+        options = {"handle_unknown": "ignore", "sparse_output": False, "dtype": np.float32}
+        return OneHotEncoder(categories=values, **options)
+
+    columns: dict[str, list[str]] = defaultdict(list)
+    for name in frame:
+        is_named = isinstance(frame[name].dtype, pd.CategoricalDtype)
+        state = "incomplete" if frame[name].isna().any() else "complete"
+        columns[f"{'categorical' if is_named else 'numeric'} {state}"].append(str(name))
+    named, gappy = columns["categorical complete"], columns["categorical incomplete"]
+    filled = SimpleImputer(strategy="constant", fill_value=MISSING)
+    median = SimpleImputer(strategy="median", add_indicator=True)
+    scaler = MinMaxScaler((-1, 1)) if scale else FunctionTransformer(feature_names_out="one-to-one")
+    steps = {
+        "categorical complete": one_hot(named),
+        "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),
+        "numeric complete": scaler,
+        "numeric incomplete": make_pipeline(median, scaler),
+    }
+    used = [(name, step, columns[name]) for name, step in steps.items() if columns[name]]
+    return ColumnTransformer(used, verbose_feature_names_out=False)

@@ -98,6 +98,7 @@ class ReadingReport:
         written: by column, how numbers or dates in texts were read.
         forms: by column, the format of its dates.
         decimal: the decimal mark.
+        missing: texts that the user says mean a missing value.
     """
 
     files: list[str] = field(default_factory=list)
@@ -107,6 +108,7 @@ class ReadingReport:
     written: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
+    missing: tuple[str, ...] = ()
 
     def __deepcopy__(self, _: Any) -> ReadingReport:
         """Itself: pandas copies what a frame keeps whenever a column is taken."""
@@ -315,7 +317,7 @@ def read_pieces(
         ValueError: if the table holds no rows.
     """
     options = options or ReadingOptions()
-    report = ReadingReport()
+    report = ReadingReport(missing=options.missing)
     found = _collect(read(columns, texts), texts, options, report)
     mixed = [name for name, column in found.items() if len(column.kinds) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: all of it is text
@@ -353,8 +355,8 @@ def read_counted(
         decimal: the decimal mark of the files.
         files: what is to be said of them.
     """
-    report = ReadingReport(files=list(files), decimal=decimal)
     options = options or ReadingOptions()
+    report = ReadingReport(files=list(files), decimal=decimal, missing=options.missing)
     data = {}
     for name in map(str, answer.columns):
         column = ColumnParts(name, times=times)
@@ -833,8 +835,8 @@ def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
-    wanted = {name.strip() for name in columns}  # older models have names with spaces around them
-    return [str(name) for name in names if str(name).strip() in wanted]
+    wanted = set(columns)
+    return [str(name) for name in names if str(name) in wanted]
 
 
 def _one_line(error: BaseException) -> str:

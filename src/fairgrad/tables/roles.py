@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
-import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -15,25 +12,19 @@ import pandas as pd
 
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
+from fairgrad.tables.features import checked_column, named_column
 from fairgrad.tables.hints import hints
 from fairgrad.tables.reading import ReadingReport
 from fairgrad.tables.values import (
-    DATE_PARTS,
     MOST_VALUES,
-    OTHER,
-    DatePart,
-    as_categories,
-    as_days,
     as_numbers,
     column_kind,
     counted,
+    cut_names,
+    cut_numbers,
     identifies_rows,
-    is_identifier,
     is_quantity,
-    merge_rare,
-    numbers_rows,
-    other_decimal,
-    texts_among_numbers,
+    short_number,
 )
 
 if TYPE_CHECKING:
@@ -41,16 +32,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.reading import Times
 
 #: How to cut a numeric column: edges between the groups, or a number of groups.
 Bins = Sequence[float] | int
-
-TEXTS_DIFFER, IDENTIFIER = "its texts differ in most rows", "it looks like an identifier"
-"""Why a column is no feature."""
-
-_NO_NAME = re.compile(r"Unnamed: \d+")
-"""What pandas calls a column without a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +47,18 @@ class LabelledTable:
         label: what is to be predicted, as named categories, the desirable one last.
         sensitive: one column of named categories per attribute; missing is unknown.
         features: columns of numbers and of named categories.
+        encoder: turns them, and later tables, into numbers.
         left_out: rows left out, by reason.
         notes: what the reader should know about the columns.
-        dates: which features are made of dates.
         rows: (n,) the number of each row in the table it comes from; None if all are there.
     """
 
     label: pd.Series
     sensitive: pd.DataFrame
     features: pd.DataFrame
+    encoder: TableEncoder
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    dates: Mapping[str, DatePart] = field(default_factory=dict)
     rows: NDArray[Any] | None = None
 
     def __len__(self) -> int:
@@ -189,27 +175,34 @@ class ColumnRoles:
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
         labelled = frame.iloc[rows].reset_index(drop=True)
         label, groups = self.label(labelled), self.groups(labelled)
-        notes = FeatureNotes(ReadingReport.of(frame))
-        features = self._features(labelled, notes)
+        from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
+
+        report = ReadingReport.of(frame)
+        encoder = TableEncoder(
+            categorical=self.categorical, keep=self.keep, missing=tuple(report.missing)
+        )
+        features = encoder.fit_features(labelled[self._feature_names(frame)], self.prefix)
         n_left_out = len(frame) - len(rows)
         left_out = {f"no {self.target}": n_left_out} if n_left_out else {}
-        sources = {name: part.column for name, part in notes.dates.items()}
-        found = hints(label, groups, features, sources, f"{self.prefix}drop")
+        sources = {feature.name: feature.column for feature in encoder.features_}
         said = (
-            *notes.report.sentences(map(str, frame.columns), self.prefix),
-            *self.told(groups, label, notes.report),
-            *notes.sentences(),
-            *found,
+            *report.sentences(map(str, frame.columns), self.prefix),
+            *self.told(groups, label, report),
+            *encoder.notes_,
+            *hints(label, groups, features, sources, f"{self.prefix}drop"),
         )
-        return LabelledTable(label, groups, features, left_out, said, notes.dates, rows)
+        return LabelledTable(label, groups, features, encoder, left_out, said, rows)
 
-    def told(
-        self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport, times: Times = None
-    ) -> Iterator[str]:
+    def _feature_names(self, frame: pd.DataFrame) -> list[str]:
+        """The columns that may be features."""
+        cut = set(self.bins) if self.use_sensitive else set()
+        others = {self.target, *self.drop, *self.sensitive} - cut
+        return [str(name) for name in frame.columns if name not in others]
+
+    def told(self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport) -> Iterator[str]:
         """What is unknown in it, and values that may be the same."""
         for name in groups:
-            unknown = groups[name].isna().to_numpy()
-            n = int(unknown.sum() if times is None else times[unknown].sum())
+            n = int(groups[name].isna().sum())
             if n:
                 why = report.gap_words(str(name))
                 yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept, in no group."
@@ -242,7 +235,7 @@ class ColumnRoles:
                 "continuous; turn it into classes first, for example "
                 f"table[{column.name!r}] > threshold"
             )
-        label = self.named(column)
+        label = self._named(column)
         names = list(label.cat.categories)
         if self.y_desirable not in {None, *names}:
             argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
@@ -269,7 +262,7 @@ class ColumnRoles:
         if not len(rows):
             raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
         labelled = frame.iloc[rows].reset_index(drop=True)
-        label = self.named(self._column(labelled, self.target))
+        label = self._named(self._column(labelled, self.target))
         strangers = [name for name in label.cat.categories if name not in labels]
         if strangers:
             raise ValueError(
@@ -306,7 +299,7 @@ class ColumnRoles:
         distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
             median = float(known.repeat(_few(times, column)).median())
-            edge = _short(round(median, 2 if known.abs().max() < 10 else 0))
+            edge = short_number(round(median, 2 if known.abs().max() < 10 else 0))
             example = f'--bins "{name}={edge}"' if self.prefix else f"bins={{{name!r}: [{edge}]}}"
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
@@ -323,85 +316,13 @@ class ColumnRoles:
                 f"the sensitive column {name!r} has one value only, {known.iloc[0]!r}: "
                 "there are no groups to compare"
             )
-        return self.named(column)
-
-    def _features(self, frame: pd.DataFrame, notes: FeatureNotes) -> pd.DataFrame:
-        """The features, columns of no use left out; what the reader should know goes to notes."""
-        seen = set(self.bins) if self.use_sensitive else set()
-        others = {self.target, *self.drop, *self.sensitive} - seen
-        features: dict[str, pd.Series] = {}
-        for name in (str(name) for name in frame.columns if name not in others):
-            column, reason = self.usable(frame, name)
-            if reason:
-                notes.left_out[name] = reason
-                continue
-            kind = column_kind(column)
-            if kind == "date":
-                features |= date_features(column, notes, set(map(str, frame.columns)))
-                continue
-            missing = int(column.isna().sum())
-            if kind == "category":
-                features[name] = notes.merged(self.named(column))
-                notes.without_category |= {name: missing} if missing else {}
-            else:
-                numbers = as_numbers(column)
-                features[name] = pd.Series(numbers, name=name) if missing else column
-                notes.without_number |= {name: missing} if missing else {}
-        if not features:
-            raise ValueError("no column is left as a feature")
-        return pd.DataFrame(features)
-
-    def usable(self, frame: pd.DataFrame, name: str, times: Times = None) -> tuple[pd.Series, str]:
-        """The column, and why it is of no use as a feature; empty if it is.
-
-        Args:
-            frame: the table.
-            name: of the column.
-            times: how many rows each row stands for, if it is a table of counts.
-        """
-        if frame[name].isna().all():
-            return frame[name], "no values"
-        if _NO_NAME.fullmatch(name):
-            return frame[name], "no name in the file"
-        column, reason = self._column(frame, name), ""
-        if name in self.keep:
-            return column, ""
-        n_rows = None if times is None else _n_known(column, times)
-        if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
-            reason = "one value only"
-        elif column_kind(column) == "category" and identifies_rows(column, n_rows):
-            reason = TEXTS_DIFFER
-        elif times is None and numbers_rows(column):
-            reason = "it numbers the rows"
-        elif name not in self.categorical and is_identifier(column, n_rows):
-            reason = IDENTIFIER
-        return column, reason
-
-    def named(self, column: pd.Series) -> pd.Series:
-        """A column that `_column` gave as named categories."""
-        return column if column.name in self.categorical else as_categories(column)
+        return self._named(column)
 
     def _column(self, frame: pd.DataFrame, name: str) -> pd.Series:
-        """The column, as categories where the user says so; refused if it mixes kinds."""
-        if name in self.categorical:
-            return as_categories(frame[name])
-        p = self.prefix
-        texts = texts_among_numbers(frame[name])
-        if texts:
-            raise ValueError(
-                f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
-                f"in {p}drop, or in {p}categorical if its values are mere names, or the text in "
-                f"{p}missing if it means a missing value"
-            )
-        used = ReadingReport.of(frame).decimal
-        if other_decimal(frame[name], used):
-            mark = {".": "point", ",": "comma"}
-            raise ValueError(
-                f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
-                f"with a decimal {mark[used]}; give {p}decimal, or name the column in "
-                f"{p}categorical if its values are mere names"
-            )
-        return frame[name]
+        return checked_column(frame, name, self.categorical, self.prefix)
+
+    def _named(self, column: pd.Series) -> pd.Series:
+        return named_column(column, self.categorical)
 
 
 def _n_known(column: pd.Series, times: Times) -> int:
@@ -443,98 +364,6 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     return f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
 
 
-@dataclass
-class FeatureNotes:
-    """What the reader should know about the features.
-
-    Attributes:
-        report: how the table was read.
-        left_out: columns that are no features, with the reason.
-        without_number: how many numbers are missing, by column.
-        without_category: how many categories are missing, by column.
-        many: sentences about columns of many values.
-        dates: which features are made of dates.
-    """
-
-    report: ReadingReport
-    left_out: dict[str, str] = field(default_factory=dict)
-    without_number: dict[str, int] = field(default_factory=dict)
-    without_category: dict[str, int] = field(default_factory=dict)
-    many: list[str] = field(default_factory=list)
-    dates: dict[str, DatePart] = field(default_factory=dict)
-
-    def merged(self, column: pd.Series, times: Times = None) -> pd.Series:
-        """A feature of categories, the rarest merged if there are many."""
-        n = len(column.cat.categories)
-        if n <= MOST_VALUES:
-            return column
-        self.many.append(f"{column.name}: {n:,} different values, the rarest merged into {OTHER}.")
-        return merge_rare(column, times)
-
-    def sentences(self) -> Iterator[str]:
-        """All of it, one sentence per kind."""
-        if self.left_out:
-            listed = "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items())
-            yield f"Left out as features: {listed}."
-        columns = dict.fromkeys(part.column for part in self.dates.values())
-        if columns:
-            yield (
-                f"Dates become year, month, weekday and age in days before the latest date: "
-                f"{', '.join(columns)}."
-            )
-        if self.without_number:
-            yield f"Missing numbers become the median, and are marked: {self._gaps('number')}."
-        if self.without_category:
-            yield f"Missing values are a category of their own: {self._gaps('category')}."
-        yield from self.many
-
-    def _gaps(self, kind: str) -> str:
-        counts = self.without_number if kind == "number" else self.without_category
-        return ", ".join(f"{name} {n:,}{self.report.gap_words(name)}" for name, n in counts.items())
-
-
-def date_features(
-    column: pd.Series, notes: FeatureNotes, taken: set[str], times: Times = None
-) -> dict[str, pd.Series]:
-    """Year, month, weekday and age of a column of dates; a part that never differs is left out.
-
-    Args:
-        column: the dates.
-        notes: what the reader should know goes there.
-        taken: names that features must not have.
-        times: how many rows each row stands for, if it is one of a table of counts.
-    """
-    name, days = str(column.name), as_days(column)
-    form = notes.report.forms.get(name, "")
-    latest = float(np.floor(np.nanmax(days)))
-    found = {}
-    for part in DATE_PARTS:
-        made = DatePart(name, part, form, latest)
-        values = made.values(days)
-        if values.nunique() < 2:
-            continue
-        title = f"{name} ({part})"
-        while title in taken:
-            title += "'"
-        is_named = part in {"month", "weekday"}
-        found[title] = (_in_order(values, part) if is_named else values).rename(title)
-        notes.dates[title] = made
-    missing = len(days) if times is None else int(times.sum())
-    missing -= _n_known(column, times)
-    notes.without_number |= {name: missing} if missing and found else {}
-    if not found:
-        notes.left_out[name] = "one value only"
-    return found
-
-
-def _in_order(values: pd.Series, part: str) -> pd.Series:
-    """Names of months or weekdays as categories, in the order of the calendar."""
-    names = calendar.month_name if part == "month" else calendar.day_name
-    seen = set(values.dropna())
-    order = [name for name in names if name in seen]
-    return pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
-
-
 def _same_but_for_case(column: pd.Series) -> Iterator[str]:
     alike: dict[str, list[str]] = {}
     for value in map(str, column.cat.categories):
@@ -565,19 +394,6 @@ def _is_cut(column: pd.Series, edges: Sequence[float]) -> bool:
     return is_text and set(map(str, column.dropna().unique())) <= set(cut_names(edges))
 
 
-def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
-    """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
-    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
-    return pd.Categorical.from_codes(codes, categories=pd.Index(cut_names(edges)))
-
-
-def cut_names(edges: Sequence[float]) -> list[str]:
-    """The names of the groups between edges, in their order."""
-    edges = [_short(edge) for edge in edges]
-    middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
-    return [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
-
-
 def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:
     if isinstance(bins, int):
         if bins < 2:
@@ -585,13 +401,8 @@ def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:
                 f"{argument} asks for {bins} groups of {column.name!r}; two are the least"
             )
         quantiles = column.dropna().quantile(np.arange(1, bins) / bins)
-        return list(dict.fromkeys(_short(edge) for edge in quantiles))
-    edges = [_short(edge) for edge in bins]
+        return list(dict.fromkeys(short_number(edge) for edge in quantiles))
+    edges = [short_number(edge) for edge in bins]
     if not edges or edges != sorted(set(edges)):
         raise ValueError(f"{argument} of {column.name!r} is {list(bins)}; rising edges are needed")
     return edges
-
-
-def _short(edge: float) -> float:
-    """A whole number without its decimal point, so that names read well."""
-    return int(edge) if float(edge).is_integer() else float(edge)

@@ -33,9 +33,8 @@ from fairgrad.tables.reading import (
     table_files,
     table_name,
 )
-from fairgrad.tables.roles import cut_names
 from fairgrad.tables.sql import INFINITE, LEAST, N_ROWS, SQUARES, CountQuery, quoted_text
-from fairgrad.tables.values import MISSING_TEXTS, counted, parse_numbers
+from fairgrad.tables.values import MISSING_TEXTS, counted, cut_names, parse_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

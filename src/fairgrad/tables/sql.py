@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairgrad.tables.roles import cut_names
+from fairgrad.tables.values import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

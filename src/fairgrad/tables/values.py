@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import itertools
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -373,3 +374,21 @@ def _natural(value: object) -> tuple[int, float, str]:
     if isinstance(value, int | float | np.number | np.bool_):
         return (0, float(value), "")
     return (1, 0.0, str(value))
+
+
+def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
+    """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
+    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(cut_names(edges)))
+
+
+def cut_names(edges: Sequence[float]) -> list[str]:
+    """The names of the groups between edges, in their order."""
+    edges = [short_number(edge) for edge in edges]
+    middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
+    return [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
+
+
+def short_number(edge: float) -> float:
+    """A whole number without its decimal point, so that names read well."""
+    return int(edge) if float(edge).is_integer() else float(edge)

@@ -1,0 +1,306 @@
+"""`TableEncoder`: a data frame as it is -> the numbers that a model sees."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fairgrad.columns import as_pandas
+from fairgrad.tables.features import (
+    MISSING,
+    FeatureChoice,
+    Oddities,
+    TableFeature,
+    check_columns,
+    read_features,
+)
+from fairgrad.tables.reading import READING, check_distinct, plain_frame, read_counted
+from fairgrad.tables.values import column_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+PIECE = 20_000
+"""Rows encoded at a time: copies on the way stay small."""
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
+    """Encodes data frames with columns of any kind: numbers, texts, dates, booleans.
+
+    Each column is read for what its values are. Numbers are scaled to [-1, 1]. Categories become
+    one 0/1 column per value, the rarest of more than 50 values together. Dates become year, month,
+    weekday and age in days. A missing number becomes the median, with a column that marks it, and
+    a missing category is one more 0/1 column. Columns that cannot help are left out: identifiers,
+    row numbers, texts that differ in most rows, and columns of one value.
+
+    Later tables are read as the table of `fit` was. Their columns may be in another order. A value
+    that `fit` has not seen counts as none of the known ones, or as one of the rare ones.
+
+    It is what ``fairgrad fit`` stores in a model, and a step for pipelines, `fairgrad.persistence`
+    and `fairgrad.onnx`.
+
+    Args:
+        categorical: columns of numbers that are mere codes.
+        keep: columns to encode although they look like identifiers or have a single value.
+        missing: texts or numbers that mean a missing value, such as "?" or "-99".
+
+    Attributes:
+        features_: what is known of each feature.
+        left_out_: the reason for each column that is not encoded.
+        notes_: what the reader should know about the columns, in sentences.
+        feature_names_in_: names of the columns of the table.
+        n_features_in_: how many there are.
+
+    Example:
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [20, 40, 60], "city": ["Rome", "Bonn", None]})
+        >>> TableEncoder().fit_transform(table)
+           city_Bonn  city_Rome  city_(missing)  age
+        0        0.0        1.0             0.0 -1.0
+        1        1.0        0.0             0.0  0.0
+        2        0.0        0.0             1.0  1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        missing: Sequence[str] = (),
+    ) -> None:
+        self.categorical = categorical
+        self.keep = keep
+        self.missing = missing
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:  # noqa: ARG002 - pipelines give it
+        """Finds out what each column holds.
+
+        Args:
+            X: a data frame of pandas, polars or Arrow.
+            y: not used.
+
+        Raises:
+            TypeError: if X is not a data frame.
+            ValueError: if a column mixes kinds, or none can be encoded.
+        """
+        self.fit_features(self._frame(X))
+        return self
+
+    def _frame(self, X: Any) -> pd.DataFrame:
+        """A frame read as files are: texts that are numbers or dates become these."""
+        frame = as_pandas(X)
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"X: expected a data frame, got {type(X).__name__}.")
+        check_distinct(frame.columns, "X")
+        if not len(frame):
+            raise ValueError("X: expected some rows, got none.")
+        frame = plain_frame(frame.reset_index(drop=True))
+        frame.columns = pd.Index([str(name) for name in frame.columns])
+        if READING in frame.attrs:
+            return frame
+        from fairgrad.tables.dialect import ReadingOptions  # noqa: PLC0415 - where it is needed
+
+        options = ReadingOptions(missing=tuple(map(str, self.missing)))
+        return read_counted(frame, np.ones(len(frame), dtype=np.int64), options=options)
+
+    def fit_features(self, frame: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
+        """Fits a table that `read_table` has read, and gives its features.
+
+        Args:
+            frame: the columns that may be features.
+            prefix: of the arguments' names in errors.
+
+        Returns:
+            Columns of numbers and of named categories.
+        """
+        choice = FeatureChoice(frame, tuple(self.categorical), tuple(self.keep), prefix)
+        features = choice.features()
+        self.left_out_: dict[str, str] = dict(choice.left_out)
+        self.notes_: tuple[str, ...] = tuple(choice.sentences())
+        self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.features_: list[TableFeature] = [
+            _described(features[name], frame, choice) for name in map(str, features)
+        ]
+        self.features_ = self._within(features, None)
+        return features
+
+    def narrowed(self, features: pd.DataFrame, rows: NDArray[Any]) -> TableEncoder:
+        """The same encoder, with medians and ranges of some rows alone.
+
+        Args:
+            features: as `fit_features` gave them.
+            rows: numbers of the rows.
+        """
+        found = copy.copy(self)
+        found.features_ = self._within(features, rows)
+        return found
+
+    def _within(self, features: pd.DataFrame, rows: NDArray[Any] | None) -> list[TableFeature]:
+        found = []
+        for feature in self.features_:
+            if feature.kind == "category":
+                found.append(feature)
+                continue
+            column = features[feature.name]
+            known = (column if rows is None else column.iloc[rows]).dropna()
+            known = known if len(known) else pd.Series([0.0])
+            median, low, high = (float(f()) for f in (known.median, known.min, known.max))
+            found.append(replace(feature, median=median, low=low, high=high))
+        return found
+
+    @property
+    def columns_(self) -> list[str]:
+        """The columns that `transform` needs."""
+        check_is_fitted(self, "features_")
+        return list(dict.fromkeys(feature.column for feature in self.features_))
+
+    @property
+    def date_columns_(self) -> list[str]:
+        """Those that hold dates, whose texts are to be left as they are."""
+        dates = [feature.column for feature in self.features_ if feature.date is not None]
+        return list(dict.fromkeys(dates))
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """The numbers of a table, one column per feature name.
+
+        Args:
+            X: a data frame with the columns of the table of `fit`, in any order.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: if the encoder is not fitted.
+            TypeError: if X is not a data frame.
+            ValueError: if a column is missing, or holds texts in place of numbers.
+        """
+        check_is_fitted(self, "features_")
+        frame = as_pandas(X)
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"X: expected a data frame, got {type(X).__name__}.")
+        features, _ = self.read(plain_frame(frame))
+        names = self.get_feature_names_out()
+        return pd.DataFrame(self.encode(features), index=frame.index, columns=names, copy=False)
+
+    def read(
+        self, frame: pd.DataFrame, missing: Sequence[str] = ()
+    ) -> tuple[pd.DataFrame, Oddities]:
+        """The features of a later table, and what was odd about it.
+
+        Args:
+            frame: the table.
+            missing: further texts that mean a missing value.
+
+        Raises:
+            ValueError: if a column is missing, or holds texts in place of numbers.
+        """
+        check_columns(frame.columns, self.features_)
+        return read_features(frame, self.features_, (*map(str, self.missing), *missing))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns that `transform` gives.
+
+        Args:
+            input_features: not used; the names are those of the table of `fit`.
+        """
+        check_is_fitted(self, "features_")
+        del input_features
+        return np.array([name for feature in self.blocks() for name in feature.names], object)
+
+    def blocks(self) -> list[FeatureBlock]:
+        """Which columns of the matrix belong to which feature, in their order."""
+        categories = [f for f in self.features_ if f.kind == "category"]
+        numbers = [f for f in self.features_ if f.kind != "category"]
+        gappy = [f for f in numbers if f.has_gaps]
+        return [
+            *(FeatureBlock.of(f, "category") for f in categories if not f.has_gaps),
+            *(FeatureBlock.of(f, "category") for f in categories if f.has_gaps),
+            *(FeatureBlock.of(f, "number") for f in numbers if not f.has_gaps),
+            *(FeatureBlock.of(f, "number") for f in gappy),
+            *(FeatureBlock.of(f, "missing") for f in gappy),
+        ]
+
+    @staticmethod
+    def scaling(feature: TableFeature) -> tuple[float, float]:
+        """What the numbers of a feature are multiplied by, and what is added to them."""
+        scale = 2.0 / ((feature.high - feature.low) or 1.0)
+        return scale, -1.0 - feature.low * scale
+
+    def encode(
+        self, features: pd.DataFrame, rows: NDArray[Any] | None = None
+    ) -> NDArray[np.float32]:
+        """(n, columns) the matrix of some rows of features, or of all.
+
+        Args:
+            features: of `fit_features`, or of `read`.
+            rows: numbers of the rows; None for all.
+        """
+        blocks, n = self.blocks(), len(features) if rows is None else len(rows)
+        matrix = np.empty((n, sum(len(block.names) for block in blocks)), dtype=np.float32)
+        for start in range(0, n, PIECE):
+            part = slice(start, start + PIECE)
+            piece = features.iloc[part if rows is None else rows[part]]
+            place = 0
+            for block in blocks:
+                width = len(block.names)
+                matrix[part, place : place + width] = block.encode(piece[block.feature.name])
+                place += width
+        return matrix
+
+
+def _described(column: pd.Series, frame: pd.DataFrame, choice: FeatureChoice) -> TableFeature:
+    """What is to be remembered of a feature, but for its range."""
+    name, has_gaps = str(column.name), bool(column.isna().any())
+    date = choice.dates.get(name)
+    kind = "number" if date is not None else column_kind(frame[name])
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return TableFeature(name, kind, has_gaps=has_gaps, date=date)
+    values = tuple(str(value) for value in column.cat.categories)
+    is_number = kind == "number"
+    return TableFeature(name, "category", values, numbers=is_number, has_gaps=has_gaps, date=date)
+
+
+class FeatureBlock(NamedTuple):
+    """Some columns of the matrix that belong to one feature.
+
+    Attributes:
+        feature: the feature.
+        kind: "category" for its values, "number", or "missing" for the mark of missing numbers.
+        names: of the columns.
+    """
+
+    feature: TableFeature
+    kind: str
+    names: list[str]
+
+    @classmethod
+    def of(cls, feature: TableFeature, kind: str) -> FeatureBlock:
+        """The columns of a feature."""
+        name, gap = feature.name, [MISSING] if feature.has_gaps else []
+        names = {
+            "category": [f"{name}_{value}" for value in (*feature.values, *gap)],
+            "number": [name],
+            "missing": [f"missingindicator_{name}"],
+        }
+        return cls(feature, kind, names[kind])
+
+    def encode(self, column: pd.Series) -> NDArray[Any]:
+        """(n, columns) of the feature's values."""
+        feature, width = self.feature, len(self.names)
+        if self.kind == "category":
+            found, n_known = column.cat.codes.to_numpy(dtype=np.int64), len(feature.values)
+            codes = np.where(found < 0, n_known if feature.has_gaps else width, found)
+            codes[found >= n_known] = width  # never seen: in none of the columns
+            return np.asarray(codes[:, None] == np.arange(width))
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if self.kind == "missing":
+            return np.where(np.isnan(numbers), 1.0, -1.0)[:, None]
+        scale, offset = TableEncoder.scaling(feature)
+        filled = np.where(np.isnan(numbers), feature.median, numbers)
+        return np.asarray(filled * scale + offset)[:, None]

@@ -1,0 +1,463 @@
+"""Which columns of a table are features, and how the same columns of later tables are read.
+
+At prediction time columns may stand in another order, and columns the model does not use are
+passed over. A category never seen in training counts as none of the known ones (as one of the
+merged rare ones, where there were such); a missing value as the training rows had it: a category
+of its own if some were missing there, else none of the known ones, and for numbers the median.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.tables.reading import ReadingReport
+from fairgrad.tables.values import (
+    DATE_PARTS,
+    MISSING_TEXTS,
+    MOST_VALUES,
+    OTHER,
+    DatePart,
+    as_categories,
+    as_days,
+    as_numbers,
+    column_kind,
+    counted,
+    cut_numbers,
+    identifies_rows,
+    is_identifier,
+    merge_rare,
+    numbers_rows,
+    other_decimal,
+    parse_numbers,
+    texts_among_numbers,
+    value_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+MISSING = "(missing)"
+"""The name of the 0/1 column that marks missing values."""
+
+UNSEEN = "(never seen)"
+"""Stands for values the encoder does not know; it gives them zeros."""
+
+_NO_NAME = re.compile(r"Unnamed: \d+")
+"""What pandas calls a column without a name."""
+
+
+@dataclass(frozen=True)
+class TableFeature:
+    """One feature as it was in training: what is needed to read a later table.
+
+    Attributes:
+        name: of the column.
+        kind: "number" or "category".
+        values: the categories.
+        numbers: whether the categories are numbers by nature.
+        median: of a column of numbers.
+        low: the smallest number.
+        high: the largest number.
+        has_gaps: whether values were missing in training.
+        date: the date it is made of, if it is.
+    """
+
+    name: str
+    kind: str
+    values: tuple[str, ...] = ()
+    numbers: bool = False
+    median: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    has_gaps: bool = False
+    date: DatePart | None = None
+
+    @property
+    def column(self) -> str:
+        """The column of the table that it is read from."""
+        return self.name if self.date is None else self.date.column
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TableFeature:
+        """The inverse of `dataclasses.asdict`, also after JSON."""
+        date = values.get("date")
+        return cls(
+            **{
+                **values,
+                "values": tuple(values["values"]),
+                "date": None if date is None else DatePart(**date),
+            }
+        )
+
+
+class FeatureChoice:
+    """Which columns of a table are features, and what the reader should know about them.
+
+    Args:
+        frame: the columns, as `read_table` reads them.
+        categorical: columns of numbers that are mere codes.
+        keep: features even if they look like identifiers or have a single value.
+        prefix: of the arguments' names in errors.
+
+    Attributes:
+        left_out: columns that are no features, with the reason.
+        dates: which features are made of dates.
+    """
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        categorical: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        prefix: str = "",
+    ) -> None:
+        self.frame, self.report = frame, ReadingReport.of(frame)
+        self.categorical, self.keep, self.prefix = categorical, keep, prefix
+        self.left_out: dict[str, str] = {}
+        self.dates: dict[str, DatePart] = {}
+        self._without_number: dict[str, int] = {}
+        self._without_category: dict[str, int] = {}
+        self._many: list[str] = []
+
+    def features(self) -> pd.DataFrame:
+        """Columns of numbers and of named categories.
+
+        Raises:
+            ValueError: if a column mixes kinds, or none is left.
+        """
+        found: dict[str, pd.Series] = {}
+        for name in map(str, self.frame.columns):
+            column, reason = self._usable(name)
+            if reason:
+                self.left_out[name] = reason
+                continue
+            kind = column_kind(column)
+            if kind == "date":
+                found |= self._date_features(column)
+                continue
+            missing = int(column.isna().sum())
+            if kind == "category":
+                found[name] = self._merged(named_column(column, self.categorical))
+                self._without_category |= {name: missing} if missing else {}
+            else:
+                numbers = as_numbers(column)
+                found[name] = pd.Series(numbers, name=name) if missing else column
+                self._without_number |= {name: missing} if missing else {}
+        if not found:
+            raise ValueError("no column is left as a feature")
+        return pd.DataFrame(found)
+
+    def _usable(self, name: str) -> tuple[pd.Series, str]:
+        """The column, and why it is of no use as a feature; empty if it is."""
+        if self.frame[name].isna().all():
+            return self.frame[name], "no values"
+        if _NO_NAME.fullmatch(name):
+            return self.frame[name], "no name in the file"
+        column = checked_column(self.frame, name, self.categorical, self.prefix)
+        reason = ""
+        if name in self.keep:
+            return column, ""
+        if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
+            reason = "one value only"
+        elif column_kind(column) == "category" and identifies_rows(column):
+            reason = "its texts differ in most rows"
+        elif numbers_rows(column):
+            reason = "it numbers the rows"
+        elif name not in self.categorical and is_identifier(column):
+            reason = "it looks like an identifier"
+        return column, reason
+
+    def _merged(self, column: pd.Series) -> pd.Series:
+        """A feature of categories, the rarest merged if there are many."""
+        n = len(column.cat.categories)
+        if n <= MOST_VALUES:
+            return column
+        self._many.append(f"{column.name}: {n:,} different values, the rarest merged into {OTHER}.")
+        return merge_rare(column)
+
+    def _date_features(self, column: pd.Series) -> dict[str, pd.Series]:
+        """Year, month, weekday and age of dates; a part that never differs is left out."""
+        name, days = str(column.name), as_days(column)
+        form = self.report.forms.get(name, "")
+        latest = float(np.floor(np.nanmax(days)))
+        found = {}
+        for part in DATE_PARTS:
+            made = DatePart(name, part, form, latest)
+            values = made.values(days)
+            if values.nunique() < 2:
+                continue
+            title = f"{name} ({part})"
+            while title in self.frame.columns:
+                title += "'"
+            is_named = part in {"month", "weekday"}
+            found[title] = (_in_order(values, part) if is_named else values).rename(title)
+            self.dates[title] = made
+        missing = int(column.isna().sum())
+        self._without_number |= {name: missing} if missing and found else {}
+        if not found:
+            self.left_out[name] = "one value only"
+        return found
+
+    def sentences(self) -> Iterator[str]:
+        """What the reader should know, one sentence per kind."""
+        if self.left_out:
+            listed = "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items())
+            yield f"Left out as features: {listed}."
+        columns = dict.fromkeys(part.column for part in self.dates.values())
+        if columns:
+            yield (
+                f"Dates become year, month, weekday and age in days before the latest date: "
+                f"{', '.join(columns)}."
+            )
+        if self._without_number:
+            listed = self._gaps(self._without_number)
+            yield f"Missing numbers become the median, and are marked: {listed}."
+        if self._without_category:
+            listed = self._gaps(self._without_category)
+            yield f"Missing values are a category of their own: {listed}."
+        yield from self._many
+
+    def _gaps(self, counts: Mapping[str, int]) -> str:
+        return ", ".join(f"{name} {n:,}{self.report.gap_words(name)}" for name, n in counts.items())
+
+
+def _in_order(values: pd.Series, part: str) -> pd.Series:
+    """Names of months or weekdays as categories, in the order of the calendar."""
+    names = calendar.month_name if part == "month" else calendar.day_name
+    seen = set(values.dropna())
+    order = [name for name in names if name in seen]
+    return pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
+
+
+def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Series:
+    """A column that `checked_column` gave, as named categories."""
+    return column if column.name in categorical else as_categories(column)
+
+
+def checked_column(
+    frame: pd.DataFrame, name: str, categorical: Sequence[str] = (), prefix: str = ""
+) -> pd.Series:
+    """A column, as categories where the user says so.
+
+    Raises:
+        ValueError: if it mixes numbers and texts, or has another decimal mark than the file.
+    """
+    if name in categorical:
+        return as_categories(frame[name])
+    texts = texts_among_numbers(frame[name])
+    if texts:
+        raise ValueError(
+            f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
+            f"in {prefix}drop, or in {prefix}categorical if its values are mere names, or the text "
+            f"in {prefix}missing if it means a missing value"
+        )
+    used = ReadingReport.of(frame).decimal
+    if other_decimal(frame[name], used):
+        mark = {".": "point", ",": "comma"}
+        raise ValueError(
+            f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
+            f"with a decimal {mark[used]}; give {prefix}decimal, or name the column in "
+            f"{prefix}categorical if its values are mere names"
+        )
+    return frame[name]
+
+
+def read_features(
+    frame: pd.DataFrame, features: Sequence[TableFeature], missing: Sequence[str] = ()
+) -> tuple[pd.DataFrame, Oddities]:
+    """A later table as the model's features, and what was odd about it.
+
+    Args:
+        frame: the table.
+        features: of the model.
+        missing: texts that mean a missing value, besides the usual ones.
+
+    Raises:
+        ValueError: if a column is missing, or holds texts in place of numbers.
+    """
+    check_columns(frame.columns, features)
+    reader = _LaterTable(frame, missing)
+    columns = {feature.name: reader.feature(feature) for feature in features}
+    return pd.DataFrame(columns), reader.odd
+
+
+def describe_groups(
+    groups: pd.DataFrame, original: pd.DataFrame, cut: Collection[str] = ()
+) -> list[TableFeature]:
+    """What an aware model remembers of the sensitive columns; those in `cut` are numbers."""
+    found = []
+    for name in map(str, groups):
+        values = tuple(str(value) for value in groups[name].cat.categories)
+        has_gaps, is_number = (
+            bool(groups[name].isna().any()),
+            column_kind(original[name]) == "number",
+        )
+        found.append(
+            TableFeature(name, "number", has_gaps=True)
+            if name in cut
+            else TableFeature(name, "category", values, numbers=is_number, has_gaps=has_gaps)
+        )
+    return found
+
+
+def read_groups(
+    frame: pd.DataFrame,
+    groups: Sequence[TableFeature],
+    bins: Mapping[str, Any],
+    missing: Sequence[str] = (),
+) -> tuple[pd.DataFrame, Oddities]:
+    """The sensitive values of a later table as an aware model takes them; strangers are missing.
+
+    Args:
+        frame: the table.
+        groups: what the model remembers of the sensitive columns.
+        bins: where columns of numbers are cut.
+        missing: texts that mean a missing value, besides the usual ones.
+
+    Raises:
+        ValueError: if a column is missing, or holds texts in place of numbers.
+    """
+    values, odd = read_features(frame, groups, missing)
+    for name in values:
+        if name in bins:
+            values[name] = cut_numbers(values[name].to_numpy(dtype=np.float64), bins[str(name)])
+        else:
+            values[name] = values[name].cat.remove_categories([UNSEEN])
+    return values, odd
+
+
+def check_columns(names: Iterable[Any], features: Sequence[TableFeature]) -> None:
+    """Refuses a table that lacks columns the model needs."""
+    known = {str(name) for name in names}
+    missing = dict.fromkeys(f.column for f in features if f.column not in known)
+    if missing:
+        word = "column" if len(missing) == 1 else "columns"
+        listed = ", ".join(repr(name) for name in missing)
+        raise ValueError(f"the table lacks the {word} {listed}, which the model needs to predict")
+
+
+class Oddities(Counter[tuple[str, str]]):
+    """How many values of a column were never seen, or missing where none were in training."""
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        return [f"{column}: {counted(n, 'value')} {what}." for (column, what), n in self.items()]
+
+
+class _LaterTable:
+    """A table whose columns are read as the model's features were."""
+
+    def __init__(self, frame: pd.DataFrame, missing: Sequence[str]) -> None:
+        self.columns = {str(name): frame[name] for name in frame}
+        self.decimal = str(frame.attrs.get("decimal", "."))
+        self.missing = tuple(missing)
+        self.gaps = MISSING_TEXTS | set(missing)
+        self.odd = Oddities()
+        self._days: dict[str, NDArray[np.float64]] = {}
+
+    def feature(self, feature: TableFeature) -> Any:
+        """The values of a feature."""
+        column = self.columns[feature.column]
+        if feature.date is not None:
+            column = feature.date.values(self._dates(column, feature.date.form))
+        if feature.kind == "category":
+            return self._category(column, feature)
+        numbers = self._numbers(column)
+        self._check_range(numbers, feature)
+        gaps = np.isnan(numbers)
+        if gaps.any() and not feature.has_gaps:
+            self._count(feature, "missing, taken as the median", gaps)
+            numbers = np.where(gaps, feature.median, numbers)
+        return numbers
+
+    def _count(self, feature: TableFeature, what: str, rows: NDArray[Any]) -> None:
+        """Of the parts of a date only one is counted: they are missing together."""
+        if feature.date is None or feature.date.part == "age in days":
+            self.odd[feature.column, what] += int(rows.sum())
+
+    def _check_range(self, numbers: NDArray[np.float64], feature: TableFeature) -> None:
+        """Counts numbers farther outside the training range than that range is wide."""
+        width = feature.high - feature.low
+        if width <= 0:
+            return
+        far = (numbers < feature.low - width) | (numbers > feature.high + width)
+        if far.any():
+            ends = f"{feature.low:,.6g} to {feature.high:,.6g}"
+            unit = "" if feature.date is None else " days of age"
+            what = f"far outside the range of the training rows ({ends}{unit})"
+            self._count(feature, what, far)
+
+    def _numbers(self, column: pd.Series) -> NDArray[np.float64]:
+        if column_kind(column) == "number":
+            numbers = as_numbers(column)
+            given, _ = parse_numbers(self.missing, self.decimal)
+            return np.where(np.isin(numbers, given[~np.isnan(given)]), np.nan, numbers)
+        codes, values = pd.factorize(column)
+        texts = [str(value).strip() for value in values]
+        numbers, _ = parse_numbers(texts, self.decimal)
+        for place in np.flatnonzero(np.isnan(numbers)).tolist():
+            if texts[place] not in self.gaps:
+                raise ValueError(
+                    f"the column {column.name!r} holds {values[place]!r}, but the model was fitted "
+                    "to numbers there"
+                )
+        numbers[[text in self.gaps for text in texts]] = np.nan
+        return as_numbers(pd.Series(np.append(numbers, np.nan)[codes], name=column.name))
+
+    def _dates(self, column: pd.Series, form: str) -> NDArray[np.float64]:
+        key = str(column.name)
+        if key not in self._days:
+            texts = column.astype(object)
+            if column_kind(column) != "date":
+                texts = texts.map(lambda value: value.strip() if isinstance(value, str) else value)
+                texts = texts.where(~texts.isin(self.gaps))
+            try:
+                self._days[key] = as_days(texts if column_kind(column) != "date" else column, form)
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"the column {key!r} holds values that are not dates as in training, but the "
+                    "model was fitted to dates there"
+                ) from error
+        return self._days[key]
+
+    def _category(self, column: pd.Series, feature: TableFeature) -> Any:
+        """Known values keep their name; looked up once per distinct value, not per row."""
+        codes, values = pd.factorize(column)
+        n_known = len(feature.values)
+        place = {name: code for code, name in enumerate(feature.values)}
+        found = [self._place(value, feature, place) for value in values]
+        rows = np.array([*found, -1], dtype=np.int64)[codes]
+        strangers = rows == n_known
+        what = "never seen in training, taken as none of the known"
+        if OTHER in place:
+            what = f"rare or never seen in training, taken as {OTHER}"
+        if strangers.any():
+            self.odd[feature.name, what] += int(strangers.sum())
+        rows[strangers] = place.get(OTHER, n_known)
+        if not feature.has_gaps and (rows < 0).any():
+            self._count(feature, "missing, taken as none of the known", rows < 0)
+        return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
+
+    def _place(self, value: Any, feature: TableFeature, place: Mapping[str, int]) -> int:
+        """The code of a value: -1 for a missing one, one more than the last for a stranger."""
+        if pd.isna(value) or value_name(value) in self.missing:
+            return -1
+        names = [str(value), value_name(value)]
+        if isinstance(value, str) and feature.numbers:
+            number = float(parse_numbers([value.strip()], self.decimal)[0][0])
+            names.append(value_name(number))
+        if set(feature.values) <= {"True", "False"}:
+            names.append(value_name(value).capitalize())
+        known = next((place[name] for name in names if name in place), None)
+        if known is not None:  # also "None", where it is the name of a category
+            return known
+        return -1 if value_name(value) in self.gaps else len(feature.values)
