@@ -25,9 +25,7 @@ def audits():
     yield Audit(
         words[y], words[pred], both, baseline=words[y], measures=[On("a", "accuracy_parity")]
     )
-    yield Audit(
-        y, pred, s, sample_weight=rng.random(300), tolerance={"demographic_parity": "four_fifths"}
-    )
+    yield Audit(y, pred, s, sample_weight=rng.random(300), tolerance={"demographic_parity": "80%"})
     yield Audit(y_pred=words[pred], sensitive_features=both)
     yield Audit(
         rng.integers(0, 4, 300), rng.integers(0, 4, 300), s, baseline=rng.integers(0, 4, 300)

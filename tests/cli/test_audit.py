@@ -65,7 +65,7 @@ def test_figures_equal_fairlearns(program, scored, tmp_path):
 def test_the_80_percent_rule(program, scored):
     found = program(
         "audit", scored, "--target", "truth", "--prediction", "fair", "--sensitive", "age group",
-        "--tolerance", "four_fifths", "--json",
+        "--tolerance", "80%", "--json",
     ).check().json  # fmt: skip
     verdicts = {v["measure"]: v for v in found["audit"]["verdicts"]}
     assert verdicts["demographic_parity"]["judged_by"] == "ratio"

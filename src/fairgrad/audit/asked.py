@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule
+from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule, tolerated_ratio
 from fairgrad.checks import is_number
 from fairgrad.constraints import Constraints
 from fairgrad.measures import ALIASES, MEASURES, On, as_measure, measure_name
@@ -35,7 +35,7 @@ class AskedMeasure:
         measure: a name, a function, `Constraints`, or a pair (c0, C).
         attributes: whose groups to compare, one tuple per comparison; empty for each attribute
             alone and all crossed.
-        tolerance: what is still fair, a number or "four_fifths".
+        tolerance: what is still fair: a number for levels, or a text such as "80%" for ratios.
         given: attributes within whose values groups are compared; none for everyone together.
     """
 
@@ -51,21 +51,22 @@ class AskedMeasure:
 
     def rule(self, comparison: Comparison) -> VerdictRule:
         """The rule of the verdict; measures with bounds of their own are judged by these."""
+        ratio = tolerated_ratio(self.tolerance)
         if self.name == "four_fifths_rule":
             if comparison.ratio_row is None:  # within strata: no rate is below 0.8 of another
                 return VerdictRule("bounds", 0.0)
-            return VerdictRule("ratio", 0.8 if isinstance(self.tolerance, str) else self.tolerance)
-        if isinstance(self.tolerance, str):
+            return VerdictRule("ratio", float(self.tolerance) if ratio is None else ratio)
+        if ratio is not None:
             if comparison.ratio_row is None:
                 raise ValueError(
-                    "tolerance: 'four_fifths' is a ratio of the selection rates of one desirable "
-                    f"label; it serves demographic_parity, not {self.name}. Name what it is for: "
-                    "tolerance={'demographic_parity': 'four_fifths'}."
+                    f"tolerance: {self.tolerance!r} is a ratio of the selection rates of one "
+                    f"desirable label; it serves demographic_parity, not {self.name}. Name what it "
+                    f"is for: tolerance={{'demographic_parity': {self.tolerance!r}}}."
                 )
-            return VerdictRule("ratio", 0.8)
+            return VerdictRule("ratio", ratio)
         if np.any(comparison.lower != 0) or np.any(comparison.upper != 0):
             return VerdictRule("bounds", 0.0)
-        return VerdictRule("level", self.tolerance)
+        return VerdictRule("level", float(self.tolerance))
 
 
 def asked_measures(
@@ -128,8 +129,10 @@ def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
     else:  # a common number is about levels, not ratios
         chosen = tolerance if own is None and default != FOUR_FIFTHS else own
     chosen = default if chosen is None else chosen
-    if chosen != FOUR_FIFTHS and not (is_number(chosen) and 0 <= chosen <= 1):
+    is_level = is_number(chosen) and 0 <= chosen <= 1
+    if not is_level and tolerated_ratio(chosen) is None:
         raise ValueError(
-            f"tolerance: expected a number from 0 to 1 or {FOUR_FIFTHS!r}, got {chosen!r}."
+            "tolerance: expected a number from 0 to 1, or a text such as '80%' for ratios of "
+            f"selection rates, got {chosen!r}."
         )
     return chosen if isinstance(chosen, str) else float(chosen)

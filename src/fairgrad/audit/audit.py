@@ -65,7 +65,7 @@ class Audit(text.ShownAndWritten):
             Default: demographic parity, equalized odds, equality of opportunity (if a desirable
             label is known), accuracy parity. Without true labels: demographic parity, and the
             four-fifths rule if one desirable label is known.
-        tolerance: the largest absolute level still called fair; "four_fifths" for the 80 % rule on
+        tolerance: the largest absolute level still called fair; "80%" for the four-fifths rule on
             demographic parity; or a mapping from measures to either. Measures with bounds of their
             own are judged by these.
         confidence: of every interval and verdict.
@@ -188,6 +188,7 @@ class Audit(text.ShownAndWritten):
             ("levelling_down", notices.levelling_down(self.changes, baseline_name)),
             ("unknown", notices.unknown_values(self.table, self.views)),
             ("empty", notices.empty_groups(columns, finest)),
+            ("tolerance", notices.wide_tolerance(self)),
             ("not_judged", notices.not_judged(self)),
             ("strata", notices.lonely_strata(self)),
             ("tiny", notices.few_rows(finest, self.judged(" x ".join(self.attributes)))),
@@ -378,7 +379,7 @@ class Audit(text.ShownAndWritten):
         view = self.views.get(" x ".join(both)) if table is None else None
         table = self.table if table is None else table
         view = table.view(*both) if view is None else view
-        view = view.take(judged_groups(view.size, self.min_group))
+        view = view.compared(judged_groups(view.size, self.min_group))
         if asked.given:
             name = f"{name} given {' x '.join(asked.given)}"
             everyone = table.view(*asked.given).groups.names
@@ -605,11 +606,14 @@ class Audit(text.ShownAndWritten):
 
     @cached_property
     def figures(self) -> dict[str, list[GroupGap]]:
-        """Differences and ratios by their known names, by attribute, of the groups judged."""
-        return {
-            name: group_gaps(view.take(self.judged(name)), self.shown_labels, self.alpha)
-            for name, view in self.views.items()
-        }
+        """Differences and ratios by their known names, by attribute, of all groups."""
+        found = {}
+        for name, view in self.views.items():
+            gaps = group_gaps(view, self.shown_labels, self.alpha)
+            judged = group_gaps(view.take(self.judged(name)), self.shown_labels, self.alpha)
+            pairs = zip(gaps, judged, strict=True)
+            found[name] = [every._replace(judged=own.value) for every, own in pairs]
+        return found
 
     @cached_property
     def scores(self) -> tuple[ScoreFigures, ...]:

@@ -315,7 +315,7 @@ def certify(
             the same rows, with this tolerance and confidence.
         fairness_measure: by default the models' own, or "equalized_odds".
         tolerance: what is still fair, as in `fairgrad.audit.Audit`: the largest |F|,
-            "four_fifths", or a mapping from measures to either.
+            "80%", or a mapping from measures to either.
         confidence: of the certificate.
         y_desirable: the desirable labels; by default the models' own.
         min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.

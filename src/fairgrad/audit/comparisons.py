@@ -27,36 +27,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GapToMean:
-    """``F_(l,r) = x_(l,r) - factor * sum_r' share_(l,r') x_(l,r')``, the library's own measures.
+    """``F_(l,r) = x_(l,r) - factor * mean_l``, the library's own measures.
+
+    The mean is that of all rows, ``sum_r' share_(l,r') x_(l,r') + outside_l``: groups that are not
+    compared, because they have few rows, count in it as well.
 
     Attributes:
         share: (R, G) the weight of each group in the mean of each row of rates; 0 for a group
             without rows, whose level is not defined.
         applies: (R,) whether a row is constrained; the levels of the others are 0.
         factor: 1, or 0.8 for the four-fifths rule.
+        outside: (R, 1) what groups that are not compared add to the mean.
+        outside_variance: (R, 1) the variance of that.
+        n_rows: (R, 1) rows of all groups: shares of groups are estimates, too.
     """
 
     share: Floats
     applies: NDArray[np.bool_]
     factor: float = 1.0
+    outside: Floats | float = 0.0
+    outside_variance: Floats | float = 0.0
+    n_rows: Floats | float = np.inf
 
     def levels(self, rate: Floats) -> Floats:
         """(..., R * G) the levels of these rates; NaN where they are not defined."""
         return self._defined(self._gap(self._read(rate)))
 
-    def combine(self, rate: Floats, ends: Interval) -> Interval:
+    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them.
 
         A group's own rate is also in the mean, so it counts once, with what is left of it:
-        ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``.
+        ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``. What the shares of
+        the groups and the groups outside add to the variance of the mean reaches z times its root.
         """
         x, low, high = (self._read(part) for part in (rate, *ends))
         weight, gap = self.factor * self.share, self._gap(x)
+        around = (self.share * (x - self._mean(x)) ** 2).sum(axis=-1, keepdims=True)
+        more = (z * self.factor) ** 2 * (around / self.n_rows + self.outside_variance)
 
         def reach(own: Floats, others: Floats) -> Floats:
             squares = (weight * others) ** 2
             rest = squares.sum(axis=-1, keepdims=True) - squares
-            far: Floats = np.sqrt(((1 - weight) * own) ** 2 + np.maximum(rest, 0.0))
+            far: Floats = np.sqrt(((1 - weight) * own) ** 2 + np.maximum(rest, 0.0) + more)
             return far
 
         return Interval(
@@ -67,9 +79,9 @@ class GapToMean:
     @property
     def range(self) -> Interval:
         """(R * G,) the least and the greatest level that any rates have."""
-        weight = self.factor * self.share
+        weight, fixed = self.factor * self.share, self.factor * self.outside
         others = weight.sum(axis=1, keepdims=True) - weight
-        return Interval(self._defined(-others), self._defined(1 - weight))
+        return Interval(self._defined(-others - fixed), self._defined(1 - weight - fixed))
 
     @property
     def spread(self) -> Floats:
@@ -82,8 +94,8 @@ class GapToMean:
     def grown(self, growth: Floats) -> GapToMean:
         """The same where each cell, (R * G,), has so many times its rows."""
         mass = self.share * growth.reshape(self.share.shape)
-        total = mass.sum(axis=1, keepdims=True)
-        return replace(self, share=mass / np.where(total > 0, total, 1.0))
+        before, total = (part.sum(axis=1, keepdims=True) for part in (self.share, mass))
+        return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
 
     def _read(self, rate: Floats) -> Floats:
         """(..., R, G) rates, 0 where there are none."""
@@ -91,8 +103,11 @@ class GapToMean:
         return np.where(self.share > 0, shaped, 0.0)
 
     def _gap(self, x: Floats) -> Floats:
-        gap: Floats = x - self.factor * (self.share * x).sum(axis=-1, keepdims=True)
-        return gap
+        return x - self.factor * self._mean(x)
+
+    def _mean(self, x: Floats) -> Floats:
+        mean: Floats = (self.share * x).sum(axis=-1, keepdims=True) + self.outside
+        return mean
 
     def _defined(self, gap: Floats) -> Floats:
         gap = np.where(self.share > 0, gap, np.nan)
@@ -117,8 +132,9 @@ class MatrixMap:
         levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
-    def combine(self, rate: Floats, ends: Interval) -> Interval:
+    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them."""
+        del z  # a user's coefficients are no estimates
         x = np.nan_to_num(rate)
         rising, falling = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
         down, up = (x - ends.low) ** 2, (ends.high - x) ** 2
@@ -197,10 +213,10 @@ class JoinedMap:
         """(..., J) the levels."""
         return np.concatenate([own.levels(part) for own, part in self._split(rate)], axis=-1)
 
-    def combine(self, rate: Floats, ends: Interval) -> Interval:
+    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them."""
         parts = zip(*(self._split(part) for part in (rate, *ends)), strict=True)
-        found = [own.combine(x, Interval(low, high)) for (own, x), (_, low), (_, high) in parts]
+        found = [own.combine(x, Interval(low, high), z) for (own, x), (_, low), (_, high) in parts]
         return Interval(*(np.concatenate(side, axis=-1) for side in zip(*found, strict=True)))
 
     @property
@@ -531,6 +547,16 @@ def _between_groups(
     total = np.atleast_2d(cells.total)
     n_rows, n_groups = total.shape
     everyone = total.sum(axis=1, keepdims=True)
+    size = np.atleast_2d(cells.squares).sum(axis=1, keepdims=True)
+    outside: Floats | float = 0.0
+    variance: Floats | float = 0.0
+    if table.others is not None:
+        rest = Proportion(*(np.atleast_2d(part) for part in source.of(table.others)))
+        everyone, size = everyone + rest.total, size + rest.squares
+        weight = rest.total / np.where(everyone > 0, everyone, 1.0)
+        x = np.nan_to_num(rest.value)
+        outside = weight * x
+        variance = weight**2 * x * (1 - x) / np.where(rest.total > 0, rest.trials, 1.0)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     row = good[0] if good is not None and len(good) == 1 else None
@@ -544,7 +570,14 @@ def _between_groups(
         cell_group=np.tile(np.arange(n_groups), n_rows),
         n_free=n_free or int((total[applied] > 0).sum()),
         tested=_tested(total, applied, by_itself=n_free is None, one_bound=np.isinf(upper)).ravel(),
-        map=GapToMean(total / np.where(everyone > 0, everyone, 1.0), applied, factor),
+        map=GapToMean(
+            total / np.where(everyone > 0, everyone, 1.0),
+            applied,
+            factor,
+            outside,
+            variance,
+            np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0),
+        ),
         lower=np.zeros(n_rows * n_groups),
         upper=np.full(n_rows * n_groups, upper),
         good=np.repeat(is_good, n_groups).astype(np.float64),

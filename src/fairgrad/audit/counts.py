@@ -142,6 +142,7 @@ class CountTable:
         has_labels: whether true labels are known; if not, they are filled in with the predicted
             ones, and only what looks at predictions alone is computed.
         clusters: rows that are not independent of each other; None if all are.
+        others: rows of groups that are not compared, as one group; they count in overall rates.
     """
 
     groups: Groups
@@ -150,6 +151,7 @@ class CountTable:
     squares: Floats
     has_labels: bool = True
     clusters: ClusterCells | None = None
+    others: CountTable | None = None
 
     @classmethod
     def from_rows(
@@ -218,6 +220,13 @@ class CountTable:
         rows, mass, squares = (part[chosen] for part in (self.rows, self.mass, self.squares))
         units = self._regrouped(np.where(chosen, np.cumsum(chosen) - 1, -1))
         return CountTable(own, rows, mass, squares, self.has_labels, units)
+
+    def compared(self, chosen: NDArray[np.bool_]) -> CountTable:
+        """The table of the groups to compare, (G,); the others still count in overall rates."""
+        rest = ~chosen & (self.size > 0)
+        if not rest.any():
+            return self.take(chosen)
+        return replace(self.take(chosen), others=self.take(rest).together())
 
     def together(self) -> CountTable:
         """The same rows as one single group, for the overall rates."""
@@ -401,6 +410,7 @@ class GroupGap(NamedTuple):
         value: NaN if fewer than two groups have the rate.
         low: lower end of the interval.
         high: upper end.
+        judged: its value among the groups that have enough rows to be judged.
     """
 
     name: str
@@ -408,6 +418,7 @@ class GroupGap(NamedTuple):
     value: float
     low: float
     high: float
+    judged: float = float("nan")
 
 
 def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[GroupGap]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats
 
 
+FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
+
+
 def verdicts_frame(audit: Audit) -> pd.DataFrame:
     """One row per measure and attribute: unfairness, extremes, verdict."""
     return pd.DataFrame([_verdict(finding) for finding in audit.findings])
@@ -63,11 +66,11 @@ def levels_frame(audit: Audit) -> pd.DataFrame:
 def figures_frame(audit: Audit) -> pd.DataFrame:
     """Differences and ratios by their known names, with intervals."""
     rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
-    frame = pd.DataFrame(rows, columns=["attribute", "figure", "label", "value", "low", "high"])
+    frame = pd.DataFrame(rows, columns=FIGURES)
     labels = [audit.label_value(index) for index in frame["label"]]
     # Labels as they are: pandas would turn integers beside None into floats.
     frame["label"] = pd.Series(labels, dtype=object)
-    return frame[["attribute", "label", "figure", "value", "low", "high"]]
+    return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
 
 
 def changes_frame(audit: Audit) -> pd.DataFrame:

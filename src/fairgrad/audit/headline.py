@@ -248,7 +248,9 @@ def _verdict_sentence(finding: Finding, rates: ComparedRates) -> str:
     of = f"the overall rate, {percent(rates.reference)}"
     tolerated = f"{points(limit)} points"
     if verdict == FAIR:
-        return f"{every} are within {tolerated} of {of}, {so}"
+        ratio = float(np.nanmin(impact_ratios(rates.rate.value), initial=1.0))
+        but = f"The lowest rate is {ratio:.2f} times the highest, but " if ratio < 0.8 else ""
+        return f"{but}{every.lower() if but else every} are within {tolerated} of {of}, {so}"
     side = "below" if gap < 0 else "above"
     between = f" (interval {points(low)} to {points(high)})" if verdict not in JUDGED else ""
     return (

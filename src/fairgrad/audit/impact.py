@@ -20,6 +20,7 @@ from scipy.special import ndtr
 from fairgrad.audit import text, words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.intervals import (
+    Interval,
     Proportion,
     impact_ratios,
     ratio_high,
@@ -34,6 +35,8 @@ from fairgrad.groups import least_rows
 
 if TYPE_CHECKING:
     import os
+
+    from numpy.typing import NDArray
 
     from fairgrad.audit.counts import CountTable
 
@@ -63,14 +66,17 @@ COLUMNS = (
 LEAST_P = 0.0005
 """Smaller ones would be shown as 0.000."""
 RATIOS = (
-    "The impact ratio is the {rate} divided by that of the most selected category, its interval "
-    "MOVER's (Donner and Zou 2012) from Clopper-Pearson limits, at {level} for each by itself."
+    "The impact ratio is the {rate} divided by that of the most selected category. Its interval "
+    "holds for the ratio to the category that is most selected in truth, with {level} (MOVER, "
+    "Donner and Zou 2012, from Clopper-Pearson limits; upper limits share the error among all "
+    "pairs of categories)."
 )
 TESTS = (
     "SD: by how many standard deviations the category's rate differs from that of the most "
     "selected one if both were the same in truth; courts have looked at differences of more than "
     "two or three (Hazelwood v. United States, 1977). p: Fisher's exact test of the same, on both "
-    "sides."
+    "sides, times the number of pairs of categories in the table: if all categories are alike in "
+    "truth, some p is below 0.05 in at most 5 % of tables."
 )
 CARE = (
     "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). None "
@@ -347,7 +353,7 @@ def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[di
         if not np.isnan(ratios[g]):
             row["impact_ratio"] = float(ratios[g])
             row["below_four_fifths"] = bool(ratios[g] < FOUR_FIFTHS_RATIO)
-            row |= {} if g == best else _against_best(own, g, best, audit.alpha)
+            row |= {} if g == best else _against_best(own, g, judged, best, audit)
         found.append({column: row[column] for column in COLUMNS})
     unknown = audit.table.n_rows - view.n_rows
     if unknown:
@@ -362,12 +368,26 @@ def _reason(view: CountTable, min_group: float) -> str:
     return f"fewer than {words.n_of(least_rows(view.n_rows, min_group), 'person')}"
 
 
-def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str, Any]:
-    """The interval of a category's impact ratio, and both tests."""
+def _against_best(
+    own: Proportion, g: int, judged: NDArray[np.bool_], best: int, audit: Audit
+) -> dict[str, Any]:
+    """The interval of a category's impact ratio, and both tests.
+
+    Which category is selected most often is itself observed. The ratio to the truly most selected
+    one is the least of the ratios to all others, so its lower limit is the least of their lower
+    limits; their upper limits share the error, as does Fisher's test, among all pairs of
+    categories and all ways of grouping.
+    """
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
 
-    x, (low, high) = own.value, own.ends_in_sums(alpha / 2)
-    low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+    others = np.flatnonzero(judged & (np.arange(len(judged)) != g))
+    n_judged = len(others) + 1
+    n_tests = n_judged * (n_judged - 1) // 2 * len(audit.views)
+    x = own.value
+    wide, shared = (own.ends_in_sums(audit.alpha / 2 / n) for n in (1, n_tests))
+    wide, shared = (Interval(*(np.clip(end, 0.0, 1.0) for end in ends)) for ends in (wide, shared))
+    low = ratio_low(x[g], wide.low[g], x[others], wide.high[others])
+    high = ratio_high(x[g], shared.high[g], x[others], shared.low[others])
     n, m, hits, most = own.total[g], own.total[best], own.hits[g], own.hits[best]
     pooled = (hits + most) / (n + m)
     deviation = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
@@ -377,8 +397,8 @@ def _against_best(own: Proportion, g: int, best: int, alpha: float) -> dict[str,
     is_small = float(table.sum()) ** 2 < 2.0**62
     fisher_p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
     return {
-        "ratio_low": float(ratio_low(x[g], low[g], x[best], high[best])),
-        "ratio_high": float(ratio_high(x[g], high[g], x[best], low[best])),
+        "ratio_low": float(min(low.min(), 1.0)),
+        "ratio_high": float(min(high.min(), 1.0)),
         "standard_deviations": z,
-        "fisher_p": float(fisher_p),
+        "fisher_p": float(min(fisher_p * n_tests, 1.0)),
     }

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairgrad.audit.counts import CountTable, margins
 from fairgrad.audit.scores import switch
+from fairgrad.audit.verdicts import FOUR_FIFTHS
 from fairgrad.audit.words import conjoined, in_the_middle, listed, n_of, people_of, title
 from fairgrad.groups import MIN_GROUP
 
@@ -123,6 +124,23 @@ def not_judged(audit: Audit) -> str:
         if found
         else ""
     )
+
+
+def wide_tolerance(audit: Audit) -> str:
+    """Tolerances of levels that are large beside the selection rates they are for."""
+    for finding in audit.asked:
+        comparison, rule = finding.comparison, finding.tolerance
+        if rule.kind != "level" or comparison.ratio_row is None:
+            continue
+        rates = comparison.cells.value[comparison.ratio_row]
+        lowest = float(np.nanmin(rates, initial=1.0))
+        if rule.value > lowest / 2 and np.nanmax(rates, initial=0.0) > 0:
+            return (
+                f"The tolerance of {100 * rule.value:.3g} points is more than half of the lowest "
+                f"selection rate, {100 * lowest:.1f} %: rates that differ by a large factor are "
+                f"within it. A tolerance of '{FOUR_FIFTHS}' compares the ratio of the rates."
+            )
+    return ""
 
 
 def unknown_values(table: CountTable, views: Mapping[str, CountTable]) -> str:

@@ -320,8 +320,10 @@ def _named_figures(audit: Audit) -> Block:
     for gaps in audit.figures.values():
         for gap in gaps:
             label = f" ({audit.label_value(gap.label)})" if several and gap.label >= 0 else ""
-            value, low, high = (number(figure) for figure in gap[2:])
-            rows.setdefault((gap.name, label), []).append(f"{value} ({low} to {high})")
+            value, low, high, judged = (number(figure) for figure in gap[2:])
+            of_judged = "" if judged == value else f"; groups judged: {judged}"
+            cell = f"{value} ({low} to {high}){of_judged}"
+            rows.setdefault((gap.name, label), []).append(cell)
     cells = [[f"{name}{label}", *c, words.FIGURES[name]] for (name, label), c in rows.items()]
     columns = ("figure", *(f"by {view}" for view in audit.views), "what it is")
     title = "Differences and ratios by their usual names"

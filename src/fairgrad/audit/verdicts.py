@@ -4,17 +4,19 @@ Levels are sums of independent rates, and get intervals by MOVER from Clopper-Pe
 at the confidence asked for. "Fair" says that every level is within the tolerance: an
 intersection-union test (Berger, Technometrics 24, 1982), in which each level is tested at the full
 error and no correction is needed. "Unfair" says that some level is beyond it: each gets its share
-of the error (Holm, Scandinavian Journal of Statistics 6, 1979). How frequent each cell is, is taken
-as given: the intervals are about the model's rates, not about the mix.
+of the error (Holm, Scandinavian Journal of Statistics 6, 1979). The reference of a level is the
+rate of all rows. The shares of groups in it are estimates, and their variance is part of intervals.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from fairgrad.audit.forecast import rows_needed
 from fairgrad.audit.intervals import Interval, Proportion, impact_ratios, narrowed, smallest_ratio
@@ -30,12 +32,21 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats
 
 FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
-FOUR_FIFTHS = "four_fifths"
+FOUR_FIFTHS = "80%"
+"""The tolerance of the four-fifths rule: selection rates of at least 80 % of the highest."""
 FAIR_SHARE = 0.98
 """Of the error allowed, what a verdict may spend on the side where it can be wrong. The rest is
 that of the other end of an interval close to the tolerance (`intervals.narrowed`)."""
 LEAST_P = 1e-12
 """Smaller p-values are not told apart."""
+
+
+def tolerated_ratio(tolerance: Any) -> float | None:
+    """The ratio that a tolerance such as "80%" stands for; None if it is no such text."""
+    if not isinstance(tolerance, str) or not re.fullmatch(r"\d+(\.\d*)?\s*%", tolerance.strip()):
+        return None
+    ratio = float(tolerance.strip().removesuffix("%")) / 100
+    return ratio if ratio <= 1 else None
 
 
 def gravest(verdicts: Iterable[str]) -> str:
@@ -161,7 +172,8 @@ def errors(alpha: float) -> tuple[float, float, float]:
 def level_limits(comparison: Comparison, error: float) -> Interval:
     """(J,) limits of the levels, each of which is wrong at most `error` of the time."""
     cells, (least, most) = comparison.cells, comparison.map.range
-    low, high = comparison.map.combine(cells.value, cells.ends_in_sums(error))
+    z = float(-ndtri(error))
+    low, high = comparison.map.combine(cells.value, cells.ends_in_sums(error), z)
     return Interval(np.maximum(low, least), np.minimum(high, most))
 
 

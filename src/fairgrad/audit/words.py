@@ -28,7 +28,7 @@ BOUND = (
 OWN_MEASURE = "A measure of your own: levels are c0 + C e, where e are the cells' error rates."
 
 LEVELS = (
-    "Levels compare each group with everyone (the overall rate), not with the best-off group: "
+    "Levels compare each group with all rows of known group, not with the best-off group: "
     "above 0 a group is better off than average, below 0 worse off. Unfairness is the mean of |F|, "
     "or, for a measure with one bound only, of what breaks that bound. The verdict looks at the "
     "largest |F|, or at the figure named beside it."
@@ -73,7 +73,8 @@ POINTWISE_WEIGHTED = (
 LEVEL_INTERVALS = (
     "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
     "Donner and Zou 2012), made of Clopper-Pearson limits of the rates{weighted}; that of a level "
-    "holds by itself with {level}. They take the sizes of groups and labels as given."
+    "holds by itself with {level}. The shares of the groups in the overall rate are estimates, "
+    "too."
 )
 VERDICTS = (
     "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "

@@ -124,15 +124,19 @@ def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def parse_tolerance(value: str | float) -> float | str:
-    """A number from 0 to 1, or the 80 % rule."""
-    if str(value).lower() == "four_fifths":
-        return "four_fifths"
+    """A number from 0 to 1, or a share such as "80%" of the highest selection rate."""
+    from fairgrad.audit.verdicts import tolerated_ratio  # noqa: PLC0415 - keeps --help quick
+
+    if tolerated_ratio(str(value)) is not None:
+        return str(value)
     try:
         number = float(value)
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise click.BadParameter(f"{value!r} is neither a number from 0 to 1 nor four_fifths")
+        raise click.BadParameter(
+            f"{value!r} is neither a number from 0 to 1 nor a share such as 80%"
+        )
     return number
 
 
@@ -360,11 +364,11 @@ bound_options = together(
 tolerance_option = click.option(
     "--tolerance",
     type=parse_tolerance,
-    metavar="NUMBER|four_fifths",
+    metavar="NUMBER|80%",
     default="0.05",
     show_default=True,
-    help="Largest |F| that counts as fair; four_fifths applies the 80 % rule to demographic "
-    "parity.",
+    help="Largest gap to the overall rate that counts as fair; 80% judges the ratio of selection "
+    "rates (the four-fifths rule).",
 )
 fail_on_option = click.option(
     "--fail-on",

@@ -134,7 +134,7 @@ class ModelSettings:
 
     Attributes:
         measures: the names of the fairness measures; all of them are enforced.
-        tolerance: the largest |F| that is judged fair, or "four_fifths" for the 80 % rule.
+        tolerance: the largest |F| that is judged fair, or "80%" for the four-fifths rule.
         exact: train for exact fairness, in place of the most accurate model within the tolerance.
         certify: choose the model that is likeliest to be certified.
         max_unfairness: choose the most accurate model with at most this unfairness.
@@ -260,8 +260,8 @@ class ModelSettings:
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
         tolerance = (
-            "the four-fifths rule"
-            if self.tolerance == "four_fifths"
+            f"{self.tolerance} of the highest selection rate"
+            if isinstance(self.tolerance, str)
             else f"a tolerance of {self.tolerance:g}"
         )
         judged = "certified" if self.certify else "judged"
@@ -413,7 +413,7 @@ class AuditRequest:
         counts: each row of the table stands for as many rows as its column n_rows says.
         measure: the fairness measures that the verdict is about.
         within: sensitive columns within whose values groups are compared.
-        tolerance: the largest |F| that is judged fair, or "four_fifths".
+        tolerance: the largest |F| that is judged fair, or "80%".
         min_group: groups of fewer rows are shown, but not judged.
         confidence: of the intervals and the verdict.
         time: column of dates.
@@ -559,7 +559,7 @@ def is_large(table: TableSource) -> bool:
 
 def audit_tolerance(tolerance: float | str) -> Any:
     """As the audit takes it: the four-fifths rule is about demographic parity alone."""
-    return {"demographic_parity": tolerance} if tolerance == "four_fifths" else tolerance
+    return {"demographic_parity": tolerance} if isinstance(tolerance, str) else tolerance
 
 
 def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:

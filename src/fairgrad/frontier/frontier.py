@@ -316,7 +316,7 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
 
         Args:
             tolerance: what is still fair, as in `fairgrad.audit.Audit`: the largest |F|,
-                "four_fifths", or a mapping from measures to either.
+                "80%", or a mapping from measures to either.
             confidence: of the certificate.
             fresh: (X, y, sensitive_features) that nothing has looked at, in place of those held
                 out by `certify_fraction`.
