@@ -145,10 +145,8 @@ def fit_ours(problem: FittingProblem, model: Any) -> FittedMethod:
     rows = problem.train
     model.fit(rows.X, rows.y, sensitive_features=rows.s)
     values = (lambda own: {"sensitive_features": own.s}) if problem.aware else (lambda _: {})
-    levels = getattr(model, "levels_cross_fitted_", None)  # what trees are to keep epsilon on
-    levels = model.levels_ if levels is None else levels
     return FittedMethod(
-        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(levels)))
+        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(model.levels_)))
     )
 
 

@@ -283,10 +283,8 @@ def use_trees(data: Any) -> list[Any]:
     model = FairGradLGBMClassifier(
         odd.measure(data),
         epsilon=odd.number(data),
-        validation_fraction=odd.pick(data, [0.0] * 8 + [0.3, 1.5]),
         use_sensitive=data.draw(st.booleans()),
         cost_matrix=odd.costs(data),
-        n_folds=odd.pick(data, ["auto", "auto", 0, 2, 1, "x"]),
         n_estimators=2,
         min_child_samples=2,
         n_jobs=1,

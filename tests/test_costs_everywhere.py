@@ -99,7 +99,7 @@ def test_certificates_go_to_the_cheapest_that_is_likely_to_pass():
 
 @pytest.mark.parametrize("kind", [FairGradLGBMClassifier, FairGradXGBClassifier])
 def test_rounds_of_boosting_are_chosen_by_cost(kind):
-    settings = {"n_estimators": 5, "out_of_bag": 0, "n_jobs": 1}
+    settings = {"n_estimators": 5, "n_jobs": 1}
     settings |= {"verbose": -1} if kind is FairGradLGBMClassifier else {}
     with pytest.raises(ValueError, match=r"cost_matrix: .* epsilon=float\('inf'\)"):
         kind(None, cost_matrix=COSTS, **settings).fit(X, CODES)

@@ -91,7 +91,7 @@ def test_boosted_trees(kind, measure, plain):
     quiet = {"verbose": -1} if kind is FairGradLGBMClassifier else {"verbosity": 0}
     quiet["n_jobs"] = 1
     codes = np.searchsorted(["low", "mid", "top"], Y)
-    model = kind(measure, y_desirable=2, n_estimators=40, max_depth=2, out_of_bag=0, **quiet)
+    model = kind(measure, y_desirable=2, n_estimators=40, max_depth=2, **quiet)
     model.fit(X, codes, sensitive_features=PEOPLE)
     assert len(model.cell_names_) == len(model.cell_weights_)
     levels = fairness_levels(codes, model.predict(X), PEOPLE, measure, y_desirable=2)
@@ -136,7 +136,7 @@ def test_costs_are_followed(kind):
             None, "demographic_parity", 0.1, tune_on="training", **more
         ),
         "lightgbm": lambda **more: FairGradLGBMClassifier(
-            "demographic_parity", epsilon=0.1, n_estimators=30, verbose=-1, out_of_bag=0, n_jobs=1,
+            "demographic_parity", epsilon=0.1, n_estimators=30, verbose=-1, n_jobs=1,
             **more,
         ),
     }[kind]  # fmt: skip

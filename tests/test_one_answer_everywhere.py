@@ -57,7 +57,7 @@ class TestDesirableLabel:
         scorer = make_fairness_scorer(MEASURE)
         levels = fairness_levels(y, model.predict(X), SEX, MEASURE)
         assert scorer(model, X, y, sensitive_features=SEX) == pytest.approx(-levels.unfairness)
-        settings = {"n_estimators": 2, "n_folds": 0, "verbose": -1}
+        settings = {"n_estimators": 2, "epsilon": 0.0, "verbose": -1}
         trees = FairGradLGBMClassifier(fairness_measure=MEASURE, **settings)
         trees.fit(X, y, sensitive_features=SEX)
         assert trees.desirable_ == (names[1],)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lightgbm import Booster, Dataset, LGBMClassifier, train
+from lightgbm import Booster, LGBMClassifier
 from lightgbm.basic import LightGBMError
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
-    MOST_ROUNDS,
     FairBoostingMixin,
     fairness_file,
     read_model,
-    uneven_weights,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -26,17 +24,17 @@ from fairgrad.boosting.evaluation import (
     fitted_features,
     list_metrics,
 )
-from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.boosting.objective import BoostingObjective, probabilities
+from fairgrad.boosting.rounds import predicted_labels
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
     from pathlib import Path
     from typing import Self
 
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats
 
 __all__ = ["FairGradLGBMClassifier", "LightGBMObjective", "load", "save"]
 
@@ -48,20 +46,6 @@ METRICS = {
     **{name: name for name in FAIRNESS_METRICS},
 }
 """Metrics computed here, as LightGBM cannot tell that the scores of our objective are logits."""
-
-EXACT_TREES: dict[str, Any] = {
-    "learning_rate": 1.0,
-    "lambda_l1": 0.0,
-    "lambda_l2": 0.0,
-    "min_data_in_leaf": 1,
-    "min_data_in_bin": 1,
-    "min_sum_hessian_in_leaf": 0.0,
-    "feature_pre_filter": False,
-    "boost_from_average": False,
-    "num_threads": 1,
-    "verbosity": -1,
-}
-"""With which a tree tells few rows apart, and fits them as they are."""
 
 RANKING_METRICS = ("auc", "average_precision", "auc_mu")
 """LightGBM's own metrics that look at the order of the scores only."""
@@ -195,85 +179,39 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
         if self.fairness_measure is None:
             self._refuse_costs()
-            evaluation: dict[str, Any] = {
+            options = {
+                "eval_metric": eval_metric,
                 "eval_X": tuple(eval_features) or None,
                 "eval_y": tuple(labels) or None,
+                **fit_options,
             }
-            options = {"eval_metric": eval_metric, **evaluation, **fit_options}
             with naming_rows("X"):
                 super().fit(features, y, sample_weight, **options)
             self._set_fitted(None, encoder, X)
             return self
 
-        def make(parts: int | None, **changed: Any) -> LightGBMObjective:
-            arguments = (y, sensitive_features, sample_weight, init_model, parts)
-            objective: LightGBMObjective = self._make_objective(*arguments, **changed)
-            return objective
-
-        def fit(objective: LightGBMObjective) -> None:
-            sets = EvalSets(self, objective, labels, eval_sensitive_features)
-            evaluation: dict[str, Any] = {
-                "eval_X": tuple(eval_features) or None,
-                "eval_y": tuple(sets.label) or None,  # LightGBM does not encode them itself
-                "eval_metric": self._metrics(eval_metric, sets),
-            }
-            self._fair_objective = objective
-            try:
-                with naming_rows("X"):
-                    super(FairGradLGBMClassifier, self).fit(
-                        features, y, sample_weight, **evaluation, **fit_options
-                    )
-            except LightGBMError as error:
-                raise _explain(error) from error
-            finally:
-                del self._fair_objective
-
-        alone = ("init_model", "callbacks", "init_score")  # with these there is one fit only
-        again = all(fit_options.get(name) is None for name in alone)
-        others = {name: value for name, value in fit_options.items() if name not in alone}
-        folded = self._folded(X, y, sensitive_features, sample_weight, others)
-        objective, kept = self._fit_fairly(
-            make, fit, folded, encoder, start=init_model, again=again, watched=bool(pairs)
-        )
+        self._check_rows(X, y)
+        objective = self._make_objective(y, sensitive_features, sample_weight, init_model)
+        sets = EvalSets(self, objective, labels, eval_sensitive_features)
+        evaluation: dict[str, Any] = {
+            "eval_X": tuple(eval_features) or None,
+            "eval_y": tuple(sets.label) or None,  # LightGBM does not encode them itself
+            "eval_metric": self._metrics(eval_metric, sets),
+        }
+        self._fair_objective = objective
+        try:
+            with naming_rows("X"):
+                super().fit(features, y, sample_weight, **evaluation, **fit_options)
+        except LightGBMError as error:
+            raise _explain(error) from error
+        finally:
+            del self._fair_objective
         self._objective = "binary" if self._n_classes == 2 else "multiclass"
-        self._Booster = _name_objective(self.booster_, self._n_classes, kept)
-        self._shift_groups(objective, encoder, X)
+        self._Booster = _name_objective(self.booster_, self._n_classes)
         self._set_fitted(objective, encoder, X)
         is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
         self._warn_of_fault(objective, features if is_whole else None)
         return self
-
-    def _n_rounds(self) -> int:
-        return int(self.booster_.current_iteration())
-
-    def _staged_scores(self, X: Any, values: Any, stages: Ints) -> Iterator[Floats]:
-        """(n,) margins or (n, L) scores by the first rounds, for each number of rounds."""
-        features = self._features(X, values if self.use_sensitive else None)
-        scores: Any = 0.0
-        before, last = 0, self._n_rounds()
-        for n_rounds in np.minimum(stages, last).tolist():
-            if n_rounds > before:  # LightGBM takes 0 rounds for all of them
-                window = {"start_iteration": before, "num_iteration": n_rounds - before}
-                scores += super(FairBoostingMixin, self).predict_proba(
-                    features, raw_score=True, **window
-                )
-            before = n_rounds
-            yield np.array(scores)
-
-    def _add_rounds(self, features: Any, scores: Floats) -> None:
-        """Adds rounds of trees that give some rows these scores, (n,) or (n, L)."""
-        n_labels = 1 if scores.ndim == 1 else scores.shape[1]
-        weight = uneven_weights(scores)
-
-        def objective(found: Any, _: Any) -> tuple[Floats, Floats]:
-            return weight * (found - scores), weight
-
-        fitting = {**EXACT_TREES, "num_leaves": max(2, len(scores)), "num_class": n_labels}
-        rows = Dataset(features, label=np.zeros(len(scores)), free_raw_data=False)
-        booster = train(
-            {**fitting, "objective": objective}, rows, MOST_ROUNDS, init_model=self.booster_
-        )
-        self._Booster = _name_objective(booster, self._n_classes)
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's parameters: without ours, and in a fair fit with our objective."""
@@ -363,15 +301,14 @@ def _explain(error: LightGBMError) -> Exception:
     )
 
 
-def _name_objective(booster: Booster, n_classes: int, n_rounds: int | None = None) -> Booster:
+def _name_objective(booster: Booster, n_classes: int) -> Booster:
     """The same trees in a booster that knows its objective, so that it predicts probabilities.
 
     LightGBM forgets what the scores mean when gradients come from a function. The name of the
-    objective in its text format says it again, to any program that reads the file. With `n_rounds`
-    only so many rounds are kept.
+    objective in its text format says it again, to any program that reads the file.
     """
     objective = "binary sigmoid:1" if n_classes == 2 else f"multiclass num_class:{n_classes}"
-    text = booster.model_to_string(num_iteration=-1 if n_rounds is None else n_rounds)
+    text = booster.model_to_string(num_iteration=-1)
     head, names, rest = text.partition("\nfeature_names=")
     named = Booster(model_str=f"{head}\nobjective={objective}{names}{rest}")
     named.best_iteration, named.best_score = booster.best_iteration, booster.best_score

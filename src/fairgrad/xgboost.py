@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from xgboost import DMatrix, XGBClassifier, collective, train
+from xgboost import XGBClassifier, collective
 
 from fairgrad.boosting.estimator import (
     FAIRNESS_PARAMETERS,
-    MOST_ROUNDS,
     FairBoostingMixin,
     fairness_file,
     read_model,
-    uneven_weights,
     write_model,
 )
 from fairgrad.boosting.evaluation import (
@@ -30,12 +28,9 @@ from fairgrad.boosting.objective import (
     FAIRNESS_RATE,
     PROPORTIONAL_RATE,
     BoostingObjective,
-    log_loss_gradients,
-    predicted_labels,
-    soft_gradients,
-    weigh,
+    weighted_gradients,
 )
-from fairgrad.boosting.rounds import Rounds
+from fairgrad.boosting.rounds import Rounds, predicted_labels
 from fairgrad.checks import check_number, naming_rows
 from fairgrad.columns import as_column, as_pandas
 from fairgrad.measures import check_several_groups, constraints_of
@@ -45,26 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
 
 __all__ = ["FairGradXGBClassifier", "SharedXGBoostObjective", "XGBoostObjective", "load", "save"]
-
-EXACT_TREES: dict[str, Any] = {
-    "learning_rate": 1.0,
-    "reg_alpha": 0.0,
-    "reg_lambda": 0.0,
-    "gamma": 0.0,
-    "min_child_weight": 0.0,
-    "max_delta_step": 0.0,
-    "max_leaves": 0,
-    "subsample": 1.0,
-    "colsample_bytree": 1.0,
-    "colsample_bylevel": 1.0,
-    "colsample_bynode": 1.0,
-    "num_parallel_tree": 1,
-    "tree_method": "hist",
-}
-"""With which a tree tells few rows apart, and fits them as they are."""
 
 
 class XGBoostObjective(BoostingObjective):
@@ -173,18 +151,12 @@ class SharedXGBoostObjective:
         cell = label * self.groups.n_groups + group if self._by_label else group
         weight = matrix.get_weight()
         own = weight.astype(np.float64) if len(weight) else None
-        n_outcomes, predicted = self.rounds.constants.n_outcomes, predicted_labels(scores)
-        outcome = predicted != label if n_outcomes == 1 else 1 + predicted
-        counts = self.rounds.count(cell, outcome, own)
+        counts = self.rounds.count_scores(scores, label, cell, own)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
         weights = self.rounds.take(summed.reshape(counts.shape))
-        if n_outcomes > 1:
-            targets = weights.astype(scores.dtype).reshape(n_outcomes, -1).T[cell]
-            return soft_gradients(scores, targets, 1.0 if own is None else weight)
-        row_weights = weights.astype(scores.dtype)[cell]
-        is_opposed = row_weights < 0 if weights.min() < 0 else None
-        found = log_loss_gradients(scores, label, is_opposed)
-        return weigh(*found, row_weights, 1.0 if own is None else weight)
+        n_outcomes = self.rounds.constants.n_outcomes
+        loss_weight = None if own is None else weight
+        return weighted_gradients(scores, label, cell, weights, n_outcomes, loss_weight)
 
     def _rows(self, matrix: Any) -> tuple[Any, Any]:
         """Labels and groups of this worker's rows, as integers."""
@@ -298,57 +270,15 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             self._set_fitted(None, encoder, X)
             return self
 
-        def make(parts: int | None, **changed: Any) -> XGBoostObjective:
-            arguments = (y, sensitive_features, sample_weight, xgb_model, parts)
-            objective: XGBoostObjective = self._make_objective(*arguments, **changed)
-            return objective
-
-        def fit(objective: XGBoostObjective) -> None:
-            sets = EvalSets(self, objective, labels, eval_sensitive_features)
-            with self._fair_training(objective, *self._metrics(sets)), naming_rows("X"):
-                super(FairGradXGBClassifier, self).fit(features, y, **options)
-
-        of_rows = fit_options.get("base_margin") is not None  # there is one fit only then
-        again = xgb_model is None and not self.callbacks and not of_rows
-        others = {name: value for name, value in fit_options.items() if name != "base_margin"}
-        folded = self._folded(X, y, sensitive_features, options["sample_weight"], others)
-        objective, kept = self._fit_fairly(
-            make, fit, folded, encoder, start=xgb_model, again=again, watched=bool(pairs)
-        )
-        if kept is not None:
-            self._Booster = self.get_booster()[:kept]
-        self._shift_groups(objective, encoder, X)
+        self._check_rows(X, y)
+        objective = self._make_objective(y, sensitive_features, sample_weight, xgb_model)
+        sets = EvalSets(self, objective, labels, eval_sensitive_features)
+        with self._fair_training(objective, *self._metrics(sets)), naming_rows("X"):
+            super().fit(features, y, **options)
         self._set_fitted(objective, encoder, X)
-        self._warn_of_fault(objective, None if of_rows else features)
+        is_whole = fit_options.get("base_margin") is None  # it is no part of what trees predict
+        self._warn_of_fault(objective, features if is_whole else None)
         return self
-
-    def _n_rounds(self) -> int:
-        return int(self.get_booster().num_boosted_rounds())
-
-    def _staged_scores(self, X: Any, values: Any, stages: Ints) -> Iterator[Floats]:
-        """(n,) margins or (n, L) scores by the first rounds, for each number of rounds."""
-        features, last = self._features(X, values if self.use_sensitive else None), self._n_rounds()
-        for n_rounds in np.minimum(stages, last).tolist():
-            yield super(FairBoostingMixin, self).predict(
-                features, output_margin=True, iteration_range=(0, n_rounds)
-            )
-
-    def _add_rounds(self, features: Any, scores: Floats) -> None:
-        """Adds rounds of trees that give some rows these scores, (n,) or (n, L)."""
-        weight = uneven_weights(scores)
-
-        def objective(found: Any, _: Any) -> tuple[Floats, Floats]:
-            return weight * (found.reshape(scores.shape) - scores), weight
-
-        rows = DMatrix(
-            features,
-            label=np.zeros(len(scores)),
-            missing=self.missing,
-            enable_categorical=self.enable_categorical,
-        )
-        fitting = {**EXACT_TREES, "max_depth": max(2, len(scores))}
-        booster = self.get_booster()
-        self._Booster = train(fitting, rows, MOST_ROUNDS, xgb_model=booster, obj=objective)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that XGBoost's own code does not know."""

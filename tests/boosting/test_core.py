@@ -163,42 +163,6 @@ def test_rows_of_unknown_groups_have_weight_one_and_are_in_no_level():
     np.testing.assert_allclose(objective.rounds.levels, known.values, atol=1e-7)
 
 
-def test_rows_held_out_are_judged_and_not_learnt_from():
-    rng = np.random.default_rng(1)
-    y, s = rng.integers(2, size=1000), rng.integers(2, size=1000)
-    scores = rng.normal(size=1000)
-    objective = BoostingObjective(
-        y, s, "accuracy_parity", validation_fraction=0.3, fairness_rate=1.0
-    )
-    gradient, hessian = objective.gradients(scores)
-    held = objective.is_held_out
-    assert abs(held.sum() - 300) <= 2
-    assert (gradient[held] == 0).all()
-    assert (hessian[held] == 0).all()
-    assert (hessian[~held] > 0).all()
-    wrong = (scores > 0) != y
-    errors = [wrong[held & (s == k)].mean() for k in (0, 1)]
-    np.testing.assert_allclose(objective.rounds.errors, errors, atol=1e-7)
-
-
-@pytest.mark.parametrize("seed", [0, 7])
-def test_each_cell_gives_its_share_of_rows_chosen_by_the_seed(seed):
-    rng = np.random.default_rng(5)
-    y, s = rng.integers(2, size=83), rng.integers(3, size=83)
-    y[0], s[0] = 1, 3  # alone in its cell
-    objective = BoostingObjective(
-        y, s, "accuracy_parity", validation_fraction=0.3, random_state=seed
-    )
-    held = np.flatnonzero(objective.is_held_out)
-    shuffled = np.random.default_rng(seed).permutation(83)
-    expected = []
-    for cell in {*zip(y, s, strict=True)}:
-        rows = [row for row in shuffled if (y[row], s[row]) == cell]
-        expected += rows[: min(round(0.3 * len(rows)), len(rows) - 1)]
-    assert held.tolist() == sorted(expected)
-    assert 0 not in held
-
-
 @pytest.mark.parametrize("labels", [(1, 2), ("no", "yes")])
 @pytest.mark.parametrize("measure", ["equality_of_opportunity", "four_fifths_rule"])
 def test_the_desirable_label_is_the_second_of_two(measure, labels):
@@ -251,11 +215,6 @@ def test_ten_thousand_groups():
         ({"fairness_rate": -1}, "fairness_rate: expected a finite number of at least 0, got -1"),
         ({"fairness_rate": "fast"}, "fairness_rate: expected a finite number"),
         ({"proportional_rate": np.nan}, "proportional_rate: expected a finite number"),
-        (
-            {"validation_fraction": 1.0},
-            "validation_fraction: expected a finite number of at least 0 and below 1, got 1.0",
-        ),
-        ({"validation_fraction": 0.1}, "validation_fraction: 0.1 of 4 rows holds out none"),
         ({"error_memory": True}, "error_memory: expected a finite number"),
         ({"epsilon": -0.1}, "epsilon: expected at least 0"),
         (

@@ -13,7 +13,7 @@ SMALL = {"n_jobs": 1, "verbose": -1, "random_state": 0, "n_estimators": 20, "num
 
 
 def fit(hiring, y="decision", measure="equalized_odds", **options):
-    model = FairGradLGBMClassifier(measure, n_folds=0, **SMALL)
+    model = FairGradLGBMClassifier(measure, epsilon=0.0, **SMALL)
     return model.fit(hiring.X, getattr(hiring, y), sensitive_features=hiring.sex, **options)
 
 

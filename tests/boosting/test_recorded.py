@@ -27,12 +27,11 @@ def problem(n):
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_fit_is_as_recorded(name):
-    estimator, measure, fraction = name.split()
+    estimator, measure = name.split()
     X, y, s = problem(1500)
     model = CLASSES[estimator](
         measure,
-        validation_fraction=float(fraction),
-        n_folds=0,
+        epsilon=0.0,
         n_estimators=30,
         random_state=0,
         n_jobs=1,

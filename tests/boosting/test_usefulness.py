@@ -10,7 +10,7 @@ from fairgrad.evaluate import fairness_levels
 
 from .conftest import fitted
 
-SETTINGS = {"n_estimators": 20, "n_folds": 0}
+SETTINGS = {"n_estimators": 20, "epsilon": 0.0}
 """Of the models that `make` makes here."""
 
 
@@ -29,15 +29,6 @@ def test_small_groups_are_in_no_constraint(make, hiring, tmp_path):
     assert not said
     with pytest.raises(ValueError, match="min_group"):
         make(min_group=-1).fit(hiring.X, hiring.y, sensitive_features=s)
-
-
-def test_folds_set_the_same_groups_aside_as_the_whole_table(make, hiring):
-    s = hiring.sex.astype(object)
-    s[:36], s[36:40] = "A", "X"  # two thirds of 36 are fewer than 30
-    model, _ = fitted(make(n_folds=3), hiring.X, hiring.y, s)
-    assert model.set_aside_ == {"s=X": 4}
-    assert any("s=A" in name for name in model.constraint_names_)
-    assert len(model.levels_cross_fitted_) == len(model.constraint_names_)
 
 
 def test_eval_sets_are_judged_by_the_same_groups(make, hiring):
@@ -79,26 +70,9 @@ def test_missed_bounds_are_said_with_what_was_reached(make, hiring):
     assert fitted(wide, hiring.X, hiring.y, hiring.sex)[1] == []
 
 
-def test_held_out_rows_are_those_that_bounds_are_for(make, hiring):
-    model = make("equalized_odds", validation_fraction=0.3)
-    _, said = fitted(model, hiring.X, hiring.y, hiring.sex)
-    assert "on the held-out rows" in said[0]
-
-
 def test_trees_that_say_nothing_are_said_to_be_of_no_use(make):
     rng = np.random.default_rng(0)
     X, s = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
     y = (rng.random(2000) < 0.05).astype(int)
     _, said = fitted(make(n_estimators=2, max_depth=1), X, y, s)
     assert said[0].startswith("Every training row is predicted as 0.")
-
-
-def test_much_lost_against_the_plain_trees_of_the_folds_is_said(make):
-    rng = np.random.default_rng(1)
-    s = rng.integers(0, 2, 3000)
-    X = np.column_stack([s + 0.3 * rng.normal(size=3000), rng.normal(size=3000)])
-    y = (s + 0.3 * X[:, 1] + 0.5 * rng.normal(size=3000) > 0.5).astype(int)
-    model, said = fitted(make(n_folds=2, n_estimators=60), X, y, s)
-    assert "points of accuracy here" in said[0]
-    assert "on the cross-fitted rows" in said[0]
-    assert not hasattr(model, "_chosen")

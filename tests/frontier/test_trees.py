@@ -45,7 +45,6 @@ def test_each_model_is_the_one_that_a_fit_by_itself_gives(hiring):
         alone = FairGradLGBMClassifier(
             "equalized_odds",
             epsilon=point["epsilon"],
-            n_folds=0,
             **{**TREES, "random_state": int(point["seed"])},
         )
         alone.fit(hiring.X[~held], hiring.y[~held], sensitive_features=hiring.sex[~held])

@@ -1,6 +1,7 @@
 """Fair decisions around any classifier."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairgrad import fairness_levels, persistence
+from fairgrad import FairnessWarning, fairness_levels, persistence
 from fairgrad.datasets import load
 from fairgrad.measures import MEASURES, On
 from fairgrad.sklearn import FairDecisionClassifier
@@ -245,6 +246,11 @@ class TestLottery:
             tune_on="training",
             random_state=0,
         ).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+
+    def test_a_lottery_that_keeps_the_bounds_is_no_warning(self, model, hiring):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FairnessWarning)
+            clone(model).fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
 
     def test_the_same_row_gets_the_same_answer(self, model, hiring):
         assert model.lottery_

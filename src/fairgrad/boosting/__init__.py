@@ -2,8 +2,7 @@
 
 `fairgrad.lightgbm` and `fairgrad.xgboost` are leaves on top of this: they hand over the scores of
 a round and take its gradients (`objective`), and their estimators share arguments, fitted
-attributes and files (`estimator`), the choice of a model in folds (`choice`, `judged`), what is
-said of it (`faults`) and the metrics of eval sets (`evaluation`).
+attributes and files (`estimator`) and the metrics of eval sets (`evaluation`).
 """
 
 from fairgrad.boosting.objective import BoostingObjective

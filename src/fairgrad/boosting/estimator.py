@@ -12,28 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.aware import AwareRouting, SensitiveEncoder, hide_some, with_values
-from fairgrad.boosting.choice import (
-    BY_HEART,
-    FOLDS,
-    MOST_ROWS,
-    PARTS,
-    PLAIN,
-    FoldedRows,
-    can_fold,
-    rounds_to_try,
-)
 from fairgrad.boosting.docstrings import with_shared_parts
 from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
-from fairgrad.boosting.faults import warn_by_heart, warn_of_choice
-from fairgrad.boosting.judged import JudgedRounds, by_margin
 from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
-from fairgrad.checks import check_count, naming_rows
-from fairgrad.columns import UNKNOWN, as_column, as_pandas, encode, sensitive_columns
+from fairgrad.checks import naming_rows
+from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP, group_rows
@@ -42,13 +29,11 @@ from fairgrad.usefulness import (
     FEWER,
     REACHED,
     FairnessWarning,
-    ModelFigures,
     Suggestions,
     constant_figures,
     find_fault,
     model_figures,
     warn_of_small,
-    worst_of,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +41,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.boosting.judged import OtherDecisions
     from fairgrad.groups import Groups
 
 BLIND_VERSION, FORMAT_VERSION = 1, 2
@@ -69,19 +53,14 @@ FITTED_NOTES = (
     "net_multipliers",
     "cells",
     "levels_unknown",
-    "levels_cross_fitted",
     "set_aside",
 )
 """What the fairness file says of the fitted attributes."""
 
-ADDITIVE = (None, "gbdt", "goss", "gbtree")
-"""Ways of boosting in which a tree, once grown, stays as it is."""
-
 MAX_SEED = 2**31 - 1
 
-MOST_ROUNDS, SHIFTED = 5, 1e-3
-"""Rounds that shift the scores of groups, and how far from what was asked these may be after them.
-One is enough unless groups are told apart by several attributes that only together matter."""
+MEMORIZED = 0.98
+"""Accuracy on the training rows from which trees are said to have memorized them."""
 
 
 class FairBoostingMixin(AwareRouting):
@@ -106,13 +85,10 @@ class FairBoostingMixin(AwareRouting):
         self,
         fairness_measure: Any = "equalized_odds",
         *,
-        epsilon: Any = 0.0,
+        epsilon: Any = 0.05,
         fairness_rate: float = FAIRNESS_RATE,
         proportional_rate: float = PROPORTIONAL_RATE,
         error_memory: float = 0.0,
-        validation_fraction: float = 0.0,
-        out_of_bag: int | str = "auto",
-        n_folds: int | str = "auto",
         use_sensitive: bool = False,
         y_desirable: Any = None,
         min_group: float = MIN_GROUP,
@@ -120,17 +96,12 @@ class FairBoostingMixin(AwareRouting):
         cost_matrix: Any = None,
         **kwargs: Any,
     ) -> None:
-        if "held_out" in kwargs:  # the library would take it for a parameter of its own
-            raise TypeError("held_out is now called validation_fraction; rename the argument.")
         super().__init__(**kwargs)
         self.fairness_measure = fairness_measure
         self.epsilon = epsilon
         self.fairness_rate = fairness_rate
         self.proportional_rate = proportional_rate
         self.error_memory = error_memory
-        self.validation_fraction = validation_fraction
-        self.out_of_bag = out_of_bag
-        self.n_folds = n_folds
         self.use_sensitive = use_sensitive
         self.y_desirable = y_desirable
         self.min_group = min_group
@@ -143,8 +114,6 @@ class FairBoostingMixin(AwareRouting):
         sensitive_features: Any,
         sample_weight: Any,
         start: Any,
-        parts: int | None = None,
-        **changed: Any,
     ) -> Any:
         """The objective of a fair fit on these rows.
 
@@ -154,8 +123,6 @@ class FairBoostingMixin(AwareRouting):
             sample_weight: (n,) non-negative weights, or None.
             start: the model or file that training continues from, or None; its multipliers
                 continue as well, if there are any.
-            parts: that trees leave out in turn; None for what `out_of_bag` says.
-            **changed: parameters that have other values here.
 
         Raises:
             ValueError: if sensitive values or classes are missing, a parameter would have no
@@ -182,11 +149,8 @@ class FairBoostingMixin(AwareRouting):
         objective = self.objective_class(
             label,
             sensitive_columns(sensitive_features, len(label)),
-            **{name: getattr(self, name) for name in FAIRNESS_PARAMETERS if name not in OF_FIT}
-            | changed,
-            out_of_bag=self._parts() if parts is None else parts,
+            **{name: getattr(self, name) for name in FAIRNESS_PARAMETERS if name not in OF_FIT},
             sample_weight=sample_weight,
-            random_state=_seed(self.random_state),  # type: ignore[attr-defined]  # as above
         )
         state = getattr(start, "fairness_state_", None)
         if isinstance(start, (str, os.PathLike)) and fairness_file(start).exists():
@@ -195,204 +159,9 @@ class FairBoostingMixin(AwareRouting):
             objective.rounds.load_state(state)
         return objective
 
-    def _parts(self) -> int:
-        """Parts of the rows that trees leave out in turn, in the first fit."""
-        asked: Any = self.out_of_bag
-        if isinstance(asked, str) and asked != "auto":
-            raise ValueError(f"out_of_bag: expected a whole number or 'auto', got {asked!r}.")
-        if asked == "auto":
-            return 0
-        if asked and self._way() not in ADDITIVE:
-            raise ValueError(
-                f"out_of_bag: expected 0 with {self._way()!r}, which changes earlier trees."
-            )
-        return int(asked) if isinstance(asked, np.integer) else asked
-
-    def _way(self) -> Any:
-        """How the library boosts."""
-        params: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]  # of the other base
-        named = (params.get(name) for name in ("boosting", "boosting_type", "booster"))
-        return next((way for way in named if way is not None), None)
-
-    def _folds(self, objective: BoostingObjective, *, again: bool, watched: bool) -> int:
-        """In how many folds the model is tried before it is fitted.
-
-        Raises:
-            ValueError: if `n_folds` is not allowed, or not with the other arguments.
-        """
-        asked: Any = self.n_folds
-        is_free = again and not watched and self._way() in ADDITIVE
-        if isinstance(asked, str):
-            if asked != "auto":
-                raise ValueError(f"n_folds: expected a whole number or 'auto', got {asked!r}.")
-            is_asked = self.out_of_bag == "auto" and not objective.is_judged_apart
-            is_asked &= bool(self.fairness_rate or self.proportional_rate)
-            constraints = objective.rounds.constraints
-            is_bounded = np.isfinite([constraints.lower, constraints.upper]).any()
-            fits = len(objective.rows) <= MOST_ROWS and can_fold(objective.rows, FOLDS)
-            return FOLDS if is_free and is_asked and is_bounded and fits else 0
-        n_folds = check_count("n_folds", asked, least=0)
-        if n_folds == 0:
-            return 0
-        if n_folds == 1:
-            raise ValueError("n_folds: expected 0, or 2 and more folds, got 1.")
-        if not is_free:
-            raise ValueError(
-                "n_folds: not together with eval sets, callbacks, scores to start from, a model to "
-                "continue from, or trees that change later on; set n_folds=0."
-            )
-        if not can_fold(objective.rows, n_folds):
-            raise ValueError(
-                f"n_folds: expected at least {2 * n_folds} rows of every label and of two groups, "
-                f"for {n_folds} folds; use fewer, or n_folds=0."
-            )
-        return n_folds
-
-    def _fit_fairly(
-        self,
-        make: Any,
-        fit: Any,
-        folded: FoldedRows,
-        encoder: SensitiveEncoder | None,
-        *,
-        start: Any,
-        again: bool,
-        watched: bool,
-    ) -> tuple[Any, int | None]:
-        """Fits the model, after it was tried in folds if it is to be.
-
-        Args:
-            make: gives an objective, for a number of parts or None, and changed parameters.
-            fit: fits the model with an objective.
-            folded: the rows.
-            encoder: of an aware model.
-            start: the model that training continues from, or None: all its rounds are kept.
-            again: whether further fits are possible.
-            watched: whether there are eval sets, which show how the model does on other rows.
-
-        Returns:
-            The objective of the fit that counts, and how many of its rounds to keep; None for all.
-        """
-        self.levels_cross_fitted_ = self._chosen = None
-        objective = make(None)
-        n_folds = self._folds(objective, again=again, watched=watched)
-        if not n_folds:
-            return self._fit_at_once(
-                make, fit, objective, start=start, again=again, watched=watched
-            )
-        self.sensitive_encoder_ = encoder  # so that it can predict
-        chosen, refused, objective = self._fit_as_in_folds(make, fit, folded, objective, n_folds)
-        self.levels_cross_fitted_, self._chosen = chosen.levels, chosen
-        warn_of_choice(chosen, refused, objective)
-        return objective, self._kept(objective, chosen.n_rounds)
-
-    def _fit_as_in_folds(
-        self, make: Any, fit: Any, folded: FoldedRows, objective: Any, n_folds: int
-    ) -> tuple[JudgedRounds, list[OtherDecisions], Any]:
-        """Fits the best model of the folds that decides for all rows as it did there.
-
-        Models with the same weights have the same trees, so that there are two fits at most.
-
-        Returns:
-            What was chosen, what is wrong with those before it, and the objective of its fit.
-        """
-        asked = (0 if objective.bag is None else objective.bag.n_parts), False
-        fits: dict[tuple[int, bool], tuple[Any, dict[str, Any]]] = {}
-        refused: list[OtherDecisions] = []
-        seed = _seed(self.random_state)  # type: ignore[attr-defined]  # of the other base
-        for found in rounds_to_try(self, folded, objective, n_folds, seed):
-            kind = found.parts, found.is_plain
-            if kind not in fits:
-                own = objective
-                if kind != asked:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # they were given with the first
-                        own = make(found.parts, **(PLAIN if found.is_plain else {}))
-                fit(own)
-                fits[kind] = own, dict(vars(self))
-            vars(self).clear()
-            vars(self).update(fits[kind][1])
-            chosen, other = found, None
-            if found.shares is not None:
-                stages = np.array([found.n_rounds])
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of values that were hidden from the trees
-                    (scores,) = self._staged_scores(folded.X, folded.sensitive, stages)  # type: ignore[attr-defined]  # of the leaves
-                chosen = found.moved(objective.rows, scores)
-                other = chosen.decided_otherwise(objective.rows, scores)
-            if other is None:
-                break
-            refused.append(other)
-        return chosen, refused, fits[kind][0]
-
-    def _shift_groups(
-        self, objective: BoostingObjective, encoder: SensitiveEncoder | None, X: Any
-    ) -> None:
-        """Adds the trees that shift the scores of groups, if that was chosen.
-
-        Trees of a model that knows the groups can do it, so that whoever reads its trees has it.
-        One row stands for each group: the columns of the group alone differ, so nothing else can
-        be split. Where all values are unknown, scores stay as they are.
-
-        Raises:
-            RuntimeError: if the scores do not come out as they should.
-        """
-        chosen: JudgedRounds | None = self._chosen
-        if chosen is None or chosen.shifts is None or encoder is None:
-            return
-        groups = objective.groups
-        places = np.append(np.arange(groups.n_groups), -1)  # the last stands for nothing known
-        values = {}
-        for a, name in enumerate(groups.attributes):
-            column = np.asarray(groups.column(a), dtype=object)
-            nothing: Any = UNKNOWN if groups.column(a).dtype.kind == "i" else None
-            values[name] = np.append(column, nothing)
-        features = fitted_features(
-            encoder, _safe_indexing(X, np.zeros(len(places), dtype=np.int64)), values
-        )
-        shifts = by_margin(chosen.shifts)
-        shifts = np.concatenate([shifts, np.zeros_like(shifts[:1])])
-        (before,) = self._staged_scores(features, None, np.array([MAX_SEED]))  # type: ignore[attr-defined]  # of the leaves
-        self._add_rounds(features, before + shifts)  # type: ignore[attr-defined]  # as above
-        (after,) = self._staged_scores(features, None, np.array([MAX_SEED]))  # type: ignore[attr-defined]  # as above
-        if np.abs(after - before - shifts).max() > SHIFTED:
-            raise RuntimeError(
-                "n_folds: the scores of groups could not be shifted by trees; use n_folds=0."
-            )
-
-    def _fit_at_once(
-        self, make: Any, fit: Any, objective: Any, *, start: Any, again: bool, watched: bool
-    ) -> tuple[Any, int | None]:
-        """The same without folds; once more with trees that leave out rows, if all are learnt."""
-        fit(objective)
-        records = objective.rounds.records
-        self._learnt = records[-1].accuracy if records else 0.0
-        if objective.is_judged_apart and not watched:
-            best = objective.rounds.best() if start is None else None
-            return objective, self._kept(objective, best)
-        if objective.is_judged_apart or watched or self._learnt < BY_HEART:
-            return objective, None
-        if not again or self.out_of_bag != "auto" or self._way() not in ADDITIVE:
-            warn_by_heart(self._learnt)
-            return objective, None
-        first = dict(vars(self))
-        apart = make(PARTS)
-        fit(apart)
-        if apart.rounds.records[-1].accuracy < BY_HEART:
-            return apart, self._kept(apart, apart.rounds.best())
-        vars(self).clear()  # new rows are as easy: the first one saw more of them
-        vars(self).update(first)
-        return objective, None
-
-    def _folded(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: Any
-    ) -> FoldedRows:
-        """The rows as folds take them; features that have no shape become an array."""
-        label = _labels(y)
-        if sensitive_features is None:
-            self._lack_values(f"fairness_measure is {self.fairness_measure!r}")
-        values = sensitive_columns(sensitive_features, len(label))
-        X = as_table(X)
+    def _check_rows(self, X: Any, y: Any) -> None:
+        """Refuses features that are no table, have other rows than y, or names that repeat."""
+        label, X = _labels(y), as_table(X)
         if X.shape[0] != len(label):
             raise ValueError(
                 f"X: expected one row per label of y ({len(label)}), got {X.shape[0]} rows."
@@ -401,14 +170,6 @@ class FairBoostingMixin(AwareRouting):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"X: expected columns of different names, got {twice!r} twice.")
-        return FoldedRows(X, label, values, sample_weight, options)
-
-    def _kept(self, objective: BoostingObjective, n_rounds: int | None) -> int | None:
-        """How many rounds to keep, if these are not all; the state goes back to them."""
-        if n_rounds is None or n_rounds >= len(objective.rounds.records):
-            return None
-        objective.rounds.go_back(n_rounds)
-        return n_rounds
 
     def _refuse_costs(self) -> None:
         """A plain model is trained by the library itself, which knows no costs."""
@@ -513,55 +274,36 @@ class FairBoostingMixin(AwareRouting):
             rounds = objective.rounds
             cells = rounds.constraints.weight_names(objective.groups)
             unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
-            levels = rounds.levels
-            chosen: JudgedRounds | None = self._chosen
-            if encoder is not None and chosen is not None and chosen.shifts is not None:
-                rows = objective.rows
-                names = rows.groups.attributes
-                values = {name: rows.groups.column(a)[rows.group] for a, name in enumerate(names)}
-                levels = self._levels_with(objective, fitted_features(encoder, X, values))
-            of_rounds = (rounds.state(), levels, rounds.net_multipliers)
+            of_rounds = (rounds.state(), rounds.levels, rounds.net_multipliers)
             measure = objective.measure
             small = measure.set_aside() if isinstance(measure, LargeGroups) else {}
-            found = (*of_rounds, cells, unknown, self.levels_cross_fitted_, small)
+            found = (*of_rounds, cells, unknown, small)
             notes = dict(zip(FITTED_NOTES, found, strict=True))
         self._restore_fitted(notes, None if objective is None else objective.groups)
 
     def _warn_of_fault(self, objective: BoostingObjective, features: Any) -> None:
-        """Says so if the model is of no use, does not keep epsilon, or costs much.
-
-        If it was tried in folds, bounds are to be kept on rows that its trees have not learnt from,
-        where it is compared with the plain model of the folds, too; else on the rows that levels
-        are measured on.
+        """Warns if the model is of no use, does not keep epsilon, or has memorized its rows.
 
         Args:
             objective: of the fit that has ended.
             features: of the training rows, as the trees know them; None if the trees alone do not
                 make up the scores.
         """
-        if getattr(self, "_is_trial", False):
-            return
         warn_of_small(self.set_aside_)
-        chosen: JudgedRounds | None = self._chosen
-        del self._chosen
-        if features is None or (chosen is not None and chosen.plain is None):
-            return  # that it is plain has been said
-        rows, kind, constraints = objective.rows, "training", objective.rounds.constraints
-        if objective.is_held_out.any():
-            held_out = np.flatnonzero(objective.is_held_out)
-            rows, kind = rows.take(held_out), "held-out"
-            features = _safe_indexing(features, held_out)
-        constants = constant_figures(constraints, rows, self.cost_matrix)
-        plain: ModelFigures | None = None
-        if chosen is not None and chosen.plain is not None and self.cost_matrix is None:
-            own, plain = (
-                ModelFigures(one.accuracy, *worst_of(constraints, one.levels))
-                for one in (chosen, chosen.plain)
+        if features is None:
+            return
+        rows, constraints = objective.rows, objective.rounds.constraints
+        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
+        own = model_figures(constraints, rows, predicted, self.cost_matrix)
+        accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
+        if accuracy >= MEMORIZED and np.isfinite([constraints.lower, constraints.upper]).any():
+            warnings.warn(
+                f"The trees have memorized the training rows (accuracy {accuracy:.4f}). Levels of "
+                "fairness there say little about new rows. Use "
+                "fairgrad.sklearn.FairDecisionClassifier around a plain model, or smaller trees.",
+                FairnessWarning,
+                stacklevel=3,
             )
-            kind = "cross-fitted"
-        else:
-            predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
-            own = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             aware="" if self.use_sensitive else "use_sensitive=True",
@@ -569,7 +311,8 @@ class FairBoostingMixin(AwareRouting):
             enough=own.worst if own.beyond > REACHED else None,
         )
         labels = objective.groups.labels.tolist()
-        fault = find_fault(own, constants, plain, labels, suggestions, kind)
+        constants = constant_figures(constraints, rows, self.cost_matrix)
+        fault = find_fault(own, constants, None, labels, suggestions)
         if fault:
             warnings.warn(fault, FairnessWarning, stacklevel=3)
 
@@ -577,26 +320,21 @@ class FairBoostingMixin(AwareRouting):
         self, objective: BoostingObjective, encoder: SensitiveEncoder, X: Any
     ) -> Any:
         """(J,) the levels on the training rows if no sensitive value were known."""
-        return self._levels_with(objective, fitted_features(encoder, X, None))
-
-    def _levels_with(self, objective: BoostingObjective, features: Any) -> Any:
-        """(J,) the levels of the training rows with these features, sensitive values included."""
         constraints, rows = objective.rounds.constraints, objective.rows
-        predicted = self.predict(features)
+        predicted = self.predict(fitted_features(encoder, X, None))
         rates = cell_rates(constraints, rows, predicted_index(rows, predicted))
         return levels_of(constraints, rates).values
 
     def _restore_fitted(self, notes: Mapping[str, Any], groups: Groups | None = None) -> None:
         """Sets these attributes from what a fairness file holds; it does not hold the groups."""
         found = (notes.get(name) for name in FITTED_NOTES)
-        state, levels, multipliers, cells, unknown, new, small = found
+        state, levels, multipliers, cells, unknown, small = found
         if "sensitive" in notes:
             self.sensitive_encoder_ = SensitiveEncoder.from_dict(notes["sensitive"])
         self.groups_ = groups
         self.set_aside_ = dict(small or {})
         self.fairness_state_ = state
         self.levels_unknown_ = None if unknown is None else np.asarray(unknown)
-        self.levels_cross_fitted_ = None if new is None else np.asarray(new)
         self.levels_ = None if levels is None else np.asarray(levels)
         self.multipliers_ = None if multipliers is None else np.asarray(multipliers)
         self.cell_weights_ = None if state is None else np.asarray(state["weights"])
@@ -607,7 +345,7 @@ class FairBoostingMixin(AwareRouting):
 FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1]
 """Parameters of the estimators that the boosting libraries do not know."""
 
-OF_FIT = ("out_of_bag", "n_folds", "use_sensitive")
+OF_FIT = ("use_sensitive",)
 """Those that the objective does not take as they are."""
 
 
@@ -625,15 +363,6 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(copy.deepcopy(random_state).randint(MAX_SEED))
     return 0 if random_state is None else int(random_state)
-
-
-def uneven_weights(scores: Any) -> Any:
-    """Weights of rows that are to have these scores, with which no two splits are equally good.
-
-    If they were, as where two attributes matter only together, a tree would split nothing.
-    """
-    chance = np.random.default_rng(0).uniform(0.5, 1.5, len(scores))
-    return chance if scores.ndim == 1 else np.repeat(chance[:, None], scores.shape[1], axis=1)
 
 
 NO_STATE = "expected the fairness state of a saved model, in JSON, as it was written"
@@ -666,8 +395,6 @@ def write_model(
         "cells": None if model.cell_names_ is None else list(model.cell_names_),
         "state": model.fairness_state_,
     }
-    if model.levels_cross_fitted_ is not None:
-        shared["levels_cross_fitted"] = model.levels_cross_fitted_.tolist()
     if model.set_aside_:
         shared["set_aside"] = model.set_aside_
     if model.sensitive_encoder_ is not None:

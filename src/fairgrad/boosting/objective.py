@@ -8,11 +8,10 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from fairgrad.boosting.rounds import Rounds
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_number
 from fairgrad.constraints import on_outcomes
 from fairgrad.groups import group_rows
 from fairgrad.measures import among_large, check_several_groups, constraints_of
-from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,25 +46,16 @@ class BoostingObjective:
         negative_weights: whether weights may be negative; if not they are clipped at 0.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake.
-        validation_fraction: share of the rows of each (label, group) cell that is held out for the
-            multipliers. No tree learns from them, so their errors are those of new rows; with 0
-            the errors are those of the training rows.
-        out_of_bag: number of parts that the rows are divided into, of which each tree leaves one
-            out in turn; 0 for none. Errors are then those of scores that add up, for every row, the
-            trees that left it out, times the number of parts: rows learnt by heart do not hide
-            unfairness. Such scores are more noisy than those of a new row.
         min_group: groups with fewer rows are in no constraint; below 1 a share of all rows.
         steady: whether the rates of constraints are lowered where groups are small or levels swing,
             and the multipliers bounded so that none changes a weight by more than 10.
         sample_weight: (n,) non-negative weights.
-        random_state: seed of the choice of the rows held out or left out.
 
     Attributes:
         groups: labels, groups and frequencies of the rows.
         measure: the measure, among the groups of enough rows.
         label: (n,) indices of the labels.
         rounds: multipliers, weights and error estimates.
-        is_held_out: (n,) which rows are held out.
 
     Raises:
         ValueError: if an argument is not allowed.
@@ -93,12 +83,9 @@ class BoostingObjective:
         error_memory: float = 0.0,
         negative_weights: bool = True,
         cost_matrix: Any = None,
-        validation_fraction: float = 0.0,
-        out_of_bag: int = 0,
         min_group: float = 0,
         steady: bool = True,
         sample_weight: Any = None,
-        random_state: Any = 0,
     ) -> None:
         arguments = ("y", "sensitive_features", "sample_weight")
         rows = group_rows(y, sensitive_features, sample_weight, arguments=arguments)
@@ -122,22 +109,8 @@ class BoostingObjective:
             steady=steady,
         )
         self.rows = rows
-        self.bag = OutOfBag.of(rows.cell(), out_of_bag, random_state)
-        if self.bag is not None and validation_fraction:
-            raise ValueError(
-                "out_of_bag: not together with validation_fraction, which holds rows out for good; "
-                "set one of them to 0."
-            )
-        _, held_out = hold_out(rows.cell(), validation_fraction, random_state)
-        self.is_held_out: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
-        self.is_held_out[held_out] = True
         self._weight = rows.weight
         self._cell = rows.cell(constraints.by_label)
-        # A factor that keeps held-out rows from the trees, and the rows that levels are read from.
-        self._learns = (~self.is_held_out).astype(np.float64) if len(held_out) else None
-        self._judged: Any = held_out if len(held_out) else slice(None)
-        self._judged_cell = self._cell[self._judged]
-        self._judged_weight = None if self._weight is None else self._weight[self._judged]
         self._has_checked_labels = False
 
     def gradients(self, scores: Any, loss_weight: Any = None) -> tuple[Floats, Floats]:
@@ -149,38 +122,16 @@ class BoostingObjective:
                 Class weights belong here: they change the loss, not the frequencies of the cells.
 
         Returns:
-            Gradients and hessians, of the shape of the scores; 0 for rows held out.
+            Gradients and hessians, of the shape of the scores.
 
         Raises:
             ValueError: if there are not as many scores as rows and classes.
         """
         scores = self._check_scores(np.asarray(scores))
-        judged = scores if self.bag is None else self.bag.scores(scores)
-        n_outcomes = self.rounds.constants.n_outcomes
-        predicted = predicted_labels(judged)
-        outcome = predicted != self.label if n_outcomes == 1 else 1 + predicted
-        cell_weights = self.rounds.step(
-            self._judged_cell, outcome[self._judged], self._judged_weight
-        ).astype(scores.dtype)
+        counts = self.rounds.count_scores(scores, self.label, self._cell, self._weight)
         loss_weight = self._weight if loss_weight is None else loss_weight
-        learns = self._learns if self.bag is None else self.bag.learns
-        if learns is not None:
-            loss_weight = learns if loss_weight is None else loss_weight * learns
-        if n_outcomes > 1:
-            targets = cell_weights.reshape(n_outcomes, -1).T[self._cell]
-            return soft_gradients(scores, targets, 1.0 if loss_weight is None else loss_weight)
-        weights = cell_weights[self._cell]
-        is_opposed = weights < 0 if cell_weights.min() < 0 else None
-        return weigh(
-            *log_loss_gradients(scores, self.label, is_opposed),
-            weights,
-            1.0 if loss_weight is None else loss_weight,
-        )
-
-    @property
-    def is_judged_apart(self) -> bool:
-        """Whether levels are measured on rows that the trees have not learnt from."""
-        return self.bag is not None or bool(self.is_held_out.any())
+        weights, n_outcomes = self.rounds.take(counts), self.rounds.constants.n_outcomes
+        return weighted_gradients(scores, self.label, self._cell, weights, n_outcomes, loss_weight)
 
     def check_labels(self, label: Any) -> None:
         """Makes sure, once, that the library's data set has the labels this was made for.
@@ -212,68 +163,36 @@ class BoostingObjective:
         return scores
 
 
-class OutOfBag:
-    """Scores of rows by the trees that left them out.
-
-    The part that a tree leaves out goes round. What a tree adds to a row is the difference of the
-    scores before and after it, so nothing but the scores of the rounds is needed.
+def weighted_gradients(
+    scores: Floats,
+    label: Ints,
+    cell: Ints,
+    cell_weights: Floats,
+    n_outcomes: int,
+    loss_weight: Any = None,
+) -> tuple[Floats, Floats]:
+    """Gradients and hessians of rows, multiplied by the weights of their cells.
 
     Args:
-        part: (n,) the part of each row.
-        n_parts: how many there are.
-
-    Attributes:
-        learns: (n,) 1 for rows that the next tree learns from, 0 for those it leaves out.
+        scores: (n,) margins of the second of two classes, or (n, L).
+        label: (n,) indices of the classes.
+        cell: (n,) the cell of each row.
+        cell_weights: (K,), or (L * K,) of each label for measures of what is predicted.
+        n_outcomes: 1, or L for measures of what is predicted.
+        loss_weight: (n,) non-negative weights of the rows themselves, or None for ones.
     """
-
-    def __init__(self, part: Ints, n_parts: int) -> None:
-        self.part, self.n_parts = part, n_parts
-        self.learns: Floats = np.ones(len(part))
-        self._round = 0
-        self._before: Any = None
-        self._summed: Any = None
-
-    @classmethod
-    def of(cls, cell: Ints, n_parts: Any, random_state: Any) -> OutOfBag | None:
-        """Parts with the same share of every cell; None if there are to be none.
-
-        Raises:
-            ValueError: if the number is not allowed.
-        """
-        n_parts = check_count("out_of_bag", n_parts, least=0)
-        if n_parts == 0:
-            return None
-        if n_parts == 1:
-            raise ValueError("out_of_bag: expected 0, or 2 and more parts, got 1.")
-        order = np.random.default_rng(random_state).permutation(len(cell))
-        order = order[np.argsort(cell[order], kind="stable")]
-        part = np.empty(len(cell), dtype=np.int64)
-        part[order] = np.arange(len(cell)) % n_parts
-        return cls(part, n_parts)
-
-    def scores(self, scores: Any) -> Any:
-        """Takes the scores of all rows before a round, gives those by trees that left them out."""
-        if self._summed is None:
-            self._summed = scores.astype(np.float64)
-        else:
-            left_out = self.learns == 0
-            change = np.subtract(scores[left_out], self._before[left_out], dtype=np.float64)
-            self._summed[left_out] += self.n_parts * change
-        self._before = scores.copy()
-        self.learns = (self.part != self._round % self.n_parts).astype(np.float64)
-        self._round += 1
-        return self._summed
+    cell_weights = cell_weights.astype(scores.dtype)
+    own_weight = 1.0 if loss_weight is None else loss_weight
+    if n_outcomes > 1:
+        return soft_gradients(scores, cell_weights.reshape(n_outcomes, -1).T[cell], own_weight)
+    weights = cell_weights[cell]
+    is_opposed = weights < 0 if cell_weights.min() < 0 else None
+    return weigh(*log_loss_gradients(scores, label, is_opposed), weights, own_weight)
 
 
 def probabilities(scores: Floats) -> Floats:
     """(n,) of the second class from (n,) margins, or (n, L) from (n, L) scores."""
     found: Floats = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
-    return found
-
-
-def predicted_labels(scores: Floats) -> Ints:
-    """(n,) the index of the class with the highest score."""
-    found: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
     return found
 
 

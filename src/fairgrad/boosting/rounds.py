@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairgrad import dual
-from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,23 +31,6 @@ MOST_WEIGHT = 10.0
 """By how much the multiplier of one constraint may change the weight of a cell. Where the level
 does not answer, as there is nothing to learn that would change it, it would grow for ever."""
 
-TOLERATED_LOSS, FIRST_ROUND, SMOOTHED = 0.03, 5, 5
-"""What rounds may lose in accuracy against the best before the fairest of the others is taken; the
-first to be looked at; over how many the figures are averaged."""
-
-
-class RoundRecord(NamedTuple):
-    """What was known before a round: how good the model was, and the state of the method.
-
-    Rounds are chosen by the merit: the accuracy, or what costs make of it (`dual.cost_shares`).
-    """
-
-    accuracy: float
-    merit: float
-    unfairness: float
-    dual_state: dual.State
-    weights: Floats
-
 
 class Rounds:
     """Error estimates, multipliers and cell weights, moved on by one step per boosting round.
@@ -66,7 +48,6 @@ class Rounds:
         weights: (K,) of the cells, in the last round; (L * K,) of each label for measures of what
             is predicted.
         n_rounds: rounds so far.
-        records: of each round since this was made.
     """
 
     def __init__(
@@ -77,82 +58,36 @@ class Rounds:
         self.dual_state = dual.start(self.constants, len(groups.labels))
         self.weights: Floats = dual.net_weights(self.constants, np.zeros(len(constraints.c0)))
         self.n_rounds = 0
-        self.records: list[RoundRecord] = []
-        self._share = groups.cell_mass(constraints.by_label) / groups.mass.sum()
-        self._cost_shares = None
-        if self.constants.n_outcomes > 1:  # [l, (y, r)], as the rates of predicted labels
-            shares = dual.cost_shares(settings.get("cost_matrix"), len(groups.labels))
-            self._cost_shares = np.repeat(shares.T, groups.n_groups, axis=1)
+        self._n_cells = len(groups.cell_mass(constraints.by_label))
         self._steady = _Steady(self.constants) if steady else None
 
-    def step(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
-        """Takes in the predictions of all rows before a round, gives the weights of the cells.
-
-        Args:
-            cell: (n,) the cell of each row.
-            wrong: (n,) whether its prediction is wrong; for measures of what is predicted, 1 + the
-                index of the label predicted.
-            sample_weight: (n,), or None for ones.
-        """
-        return self.take(self.count(cell, wrong, sample_weight))
-
-    def count(self, cell: Ints, wrong: Any, sample_weight: Floats | None = None) -> Floats:
-        """(2, K) rows of each cell that are predicted rightly and wrongly; as in `step`.
+    def count_scores(
+        self, scores: Floats, label: Ints, cell: Ints, sample_weight: Floats | None = None
+    ) -> Floats:
+        """(2, K) rows of each cell that scores predict rightly and wrongly.
 
         For measures of what is predicted: (1 + L, K) rows of each predicted label, after none.
+
+        Args:
+            scores: (n,) margins of the second of two classes, or (n, L).
+            label: (n,) indices of the classes.
+            cell: (n,) the cell of each row.
+            sample_weight: (n,), or None for ones.
         """
-        n_cells, n_counted = len(self._share), 1 + self.constants.n_outcomes
-        counts = np.bincount(cell + n_cells * wrong, sample_weight, minlength=n_counted * n_cells)
+        predicted, n_outcomes = predicted_labels(scores), self.constants.n_outcomes
+        outcome = predicted != label if n_outcomes == 1 else 1 + predicted
+        n_cells, n_counted = self._n_cells, 1 + n_outcomes
+        counts = np.bincount(cell + n_cells * outcome, sample_weight, minlength=n_counted * n_cells)
         return counts.astype(np.float64).reshape(n_counted, n_cells)
 
     def take(self, outcomes: Floats) -> Floats:
-        """Takes in the counts of all rows, which several processes may have summed; as `step`."""
+        """Takes in the counts of all rows before a round, and gives the weights of the cells."""
         if self._steady is None:
             self.dual_state, self.weights = dual.step(self.constants, self.dual_state, outcomes)
         else:
             self.dual_state, self.weights = self._steady.step(self.dual_state, outcomes)
         self.n_rounds += 1
-        accuracy = 1.0 - float(self._share @ self._cell_errors())
-        unfair = float(unfairness(self.constraints.gaps(self.levels)))
-        merit = accuracy
-        if self._cost_shares is not None:
-            by_outcome = self.errors.reshape(len(self._cost_shares), -1)
-            merit = 1.0 - float(self._share @ (self._cost_shares * by_outcome).sum(0))
-        self.records.append(RoundRecord(accuracy, merit, unfair, self.dual_state, self.weights))
         return self.weights
-
-    def best(self) -> int | None:
-        """How many of the rounds to keep; None for all of them.
-
-        All, if the last ones are within 3 points of the best accuracy: fairness is then at hand at
-        a fair price. Else the fairest of those that are, so that no model comes out that fairness
-        has made useless. Figures are means over 5 rounds, on the rows that levels are measured on.
-        """
-        n = len(self.records) - FIRST_ROUND - SMOOTHED + 1
-        if n < 1:
-            return None
-        figures = np.array([(one.merit, one.unfairness) for one in self.records])[FIRST_ROUND:]
-        means = np.cumsum(np.vstack([np.zeros(2), figures]), axis=0)
-        merit, unfair = ((means[SMOOTHED:] - means[:-SMOOTHED]) / SMOOTHED).T
-        within = merit >= merit.max() - TOLERATED_LOSS
-        if within[-1]:
-            return None
-        return int(np.where(within, unfair, np.inf).argmin()) + FIRST_ROUND + SMOOTHED // 2
-
-    def go_back(self, n_kept: int) -> None:
-        """The state as it was when there were so many rounds since this was made."""
-        record = self.records[n_kept]
-        self.n_rounds -= len(self.records) - n_kept
-        self.dual_state, self.weights = record.dual_state, record.weights
-
-    def _cell_errors(self) -> Floats:
-        """(K,) the error rates of the cells, of outcomes by ``e_k = 1 - q[k, y_k]``."""
-        n_labels = self.constants.n_outcomes
-        if n_labels == 1:
-            return self.errors
-        by_label = self.errors.reshape(n_labels, n_labels, -1)
-        own: Floats = 1.0 - by_label[np.arange(n_labels), np.arange(n_labels)].ravel()
-        return own
 
     @property
     def errors(self) -> Floats:
@@ -213,6 +148,12 @@ class Rounds:
             shape = multipliers.shape
             self._steady.calm = np.asarray(state["calm"], dtype=np.float64).reshape(shape)
             self._steady.before = np.asarray(state["violations"], dtype=np.float64).reshape(shape)
+
+
+def predicted_labels(scores: Floats) -> Ints:
+    """(n,) the index of the class with the highest score."""
+    found: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+    return found
 
 
 class _Steady:

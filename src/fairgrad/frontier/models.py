@@ -194,8 +194,6 @@ class EstimatorTemplate:
     def _variant(self, measure: Any, epsilon: float, seed: int) -> Any:
         """A copy with other parameters of the last step; those it does not have are left out."""
         changed: dict[str, Any] = {"random_state": int(seed), "fairness_measure": measure}
-        if self.settings.get("n_folds") == "auto":  # validation rows say how models compare
-            changed["n_folds"] = 0
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
         return clone(self.estimator).set_params(**known, **{self.parameter: float(epsilon)})
 

@@ -404,6 +404,13 @@ def _fault(
         decided = np.full(n, decision.constant)
     names = [name for part in problem.parts for name in part.constraints.names]
     fair = _figures(problem, decided)
+    if decision.lottery:
+        fair = fair._replace(
+            accuracy=1.0 - decision.error if problem.costs is None else fair.accuracy,
+            worst=float(np.abs(decision.levels).max()),
+            beyond=decision.beyond,
+            only_label=None,
+        )
     suggestions = Suggestions(
         asked=None if np.ndim(model.epsilon) else float(model.epsilon),
         aware="" if model.use_sensitive else "use_sensitive=True",

@@ -57,7 +57,7 @@ def train_estimators(
 
 def _estimator(task: MethodTask, seed: int, settings: Combination) -> Any:
     if task.model == "lightgbm":
-        return boosted_trees(task.measure, seed, **USUAL_TREES, **settings, n_folds="auto")
+        return boosted_trees(task.measure, seed, **USUAL_TREES, **settings)
     hidden = HIDDEN if task.model == "nonlinear" else ()
     return FairGradClassifier(
         task.measure, hidden_layer_sizes=hidden, random_state=seed, **settings

@@ -232,8 +232,9 @@ def boosted_trees(measure: str | None, seed: int, **settings: Any) -> Any:
     """An unfitted boosted classifier; without a measure it is LightGBM's own."""
     from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - slow to import
 
-    # no folds: validation rows choose among the models, by the paper's rule
-    return FairGradLGBMClassifier(measure, random_state=seed, **{"n_folds": 0, **TREES, **settings})
+    return FairGradLGBMClassifier(
+        measure, random_state=seed, **{"epsilon": 0.0, **TREES, **settings}
+    )
 
 
 def learner(model: str, seed: int, epochs: int) -> Any:
