@@ -60,13 +60,16 @@ def _estimator(task: MethodTask, seed: int, settings: Combination) -> Any:
         return boosted_trees(task.measure, seed, **USUAL_TREES, **settings)
     hidden = HIDDEN if task.model == "nonlinear" else ()
     return FairGradClassifier(
-        task.measure, hidden_layer_sizes=hidden, random_state=seed, **settings
+        task.measure,
+        **{"epsilon": 0.0, **settings},
+        hidden_layer_sizes=hidden,
+        random_state=seed,
     )
 
 
 METHOD = Method(
     name="fairgrad_stable",
-    version=2,
+    version=3,
     description="FairGrad's estimator asked for exact fairness: one model, no selection.",
     unsupported=unfit_measure,
     settings=nothing_to_set,
