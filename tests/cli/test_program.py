@@ -181,6 +181,17 @@ def test_a_closed_output_is_an_error():
     assert "standard output is closed" in done.stderr
 
 
+def test_file_reading_options_have_their_own_heading(here):
+    for command in ("fit", "audit", "frontier", "certify", "predict"):
+        shown = here(command, "--help").check().out.partition("\nOptions:\n")[2]
+        others, _, reading = shown.partition("\nFile-reading options:\n")
+        assert "--encoding" in reading
+        assert "--encoding" not in others
+        names = re.findall(r"^  (?:-\w, )?(-\S+|[A-Z.]+)", others, flags=re.MULTILINE)
+        assert all(name.startswith("-") for name in names)
+        assert len(names) <= 25  # 24 and --help
+
+
 def test_the_help_shows_values_that_can_be_typed(here):
     """Every word of a choice in the help is accepted as it stands there."""
     shown = re.search(r"--tolerance NUMBER\|(\S+)", here("audit", "--help").check().out)

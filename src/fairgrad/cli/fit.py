@@ -41,7 +41,11 @@ Next:
 @options.people_options()
 @options.training_options
 @options.tolerance_option
-@click.option("--exact", is_flag=True, help="Train for exact fairness (epsilon 0).")
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Train for exact fairness (epsilon 0), whatever it costs in accuracy.",
+)
 @options.min_group_option
 @options.test_options
 @options.folds_option

@@ -59,7 +59,7 @@ def option_sections(
     sections: dict[str, list[tuple[str, str]]] = {"Options": [], "File-reading options": []}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and isinstance(parameter, click.Option):
             is_about_files = isinstance(parameter, FileOption)
             sections["File-reading options" if is_about_files else "Options"].append(record)
     return {heading: records for heading, records in sections.items() if records}
@@ -185,8 +185,7 @@ prediction_options = together(
     column_option("--prediction", "Column of predictions, if TABLE has one."),
     column_option(
         "--score",
-        "Column of scores of the desirable value: shown by group and for other thresholds; with "
-        "--threshold in place of predictions.",
+        "Column of scores of the desirable value. With --threshold they replace the predictions.",
     ),
     number_option(
         "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
@@ -257,7 +256,9 @@ def reading_options(*columns: str) -> Callable[[F], F]:
 
 
 test_options = together(
-    click.option("--test", metavar="FILE", help="Table to audit the model on; no row is held out."),
+    click.option(
+        "--test", metavar="FILE", help="Table to audit the model on; then no rows are held out."
+    ),
     number_option(
         "--test-size",
         "Share of the rows to hold out for the audit [default: 0.2].",
@@ -268,8 +269,8 @@ test_options = together(
 
 folds_option = number_option(
     "--folds",
-    "Audit by cross-validation: predict every row by a model that was not trained on it; 0 for "
-    "none [default: 5 for tables under 2,000 rows, else 0].",
+    "Audit by cross-validation with this number of models; 0 for none [default: 5 for tables under "
+    "2,000 rows, else 0].",
     click.IntRange(0, 100),
 )
 within_option = column_option(
@@ -377,8 +378,8 @@ fail_on_option = click.option(
 )
 min_group_option = number_option(
     "--min-group",
-    "Groups with fewer rows are shown, but not judged; below 1 a share of the rows, 0 to judge "
-    "all.",
+    "Groups with fewer rows are shown, but not judged. A number below 1 is a share of the rows; 0 "
+    "judges all groups.",
     click.FloatRange(0),
     default=30,
     show_default=True,
