@@ -23,8 +23,22 @@ forest = RandomForestClassifier(40, min_samples_leaf=5, random_state=0).fit(X_tr
 audit = Audit(y_test, forest.predict(X_test), {"sex": sex_test}, tolerance=0.05)
 
 # %%
-# Verdicts first
+# The conclusion
 # --------------
+# A few sentences say who is treated how, what is tolerated, and how certain that is.
+
+print(audit.conclusion)
+
+# %%
+# The report opens with the rates that these sentences are about. The band shows which rates are
+# judged fair.
+
+report = Report(audit, title="A random forest on the census")
+report.figures[0]
+
+# %%
+# Verdict by measure
+# ------------------
 # Each measure is judged by its worst level. *Unfair* and *fair within tolerance* are said only
 # where the whole interval lies on one side of the tolerance; otherwise the verdict is *undecided*,
 # and ``more_rows`` says how many more people per group would settle it.
@@ -37,21 +51,15 @@ audit.to_frame("verdicts")[["measure", "verdict", "judged", "judged_low", "judge
 # Every rate comes with an exact (Clopper-Pearson) interval. The true positive rate is the share of
 # those who do earn much that is recognised.
 
-report = Report(audit, title="A random forest on the census")
-next(
-    figure
-    for figure in report.figures
-    if "true_positive" in figure.id or "true-positive" in figure.id
-)
+next(figure for figure in report.figures if "true_positive" in figure.id)
 
 # %%
 # Levels
 # ------
-# A level is the distance of a group's rate from the mean over all groups. The bars are intervals,
-# each with 95 % confidence; the band is the tolerance. Where all bars lie in it, the verdict is
-# fair.
+# A level is the distance of a group's rate from the rate of all rows. The bars are intervals, each
+# with 95 % confidence; the band is the tolerance. Where all bars lie in it, the verdict is fair.
 
-report.figures[1]
+next(figure for figure in report.figures if figure.id.startswith("level"))
 
 # %%
 # Figures other tools report

@@ -126,6 +126,21 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     assert found["audit"]["desirable"] == [str(low)]
 
 
+def test_rows_of_one_person_are_not_independent(program, tmp_path):
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(400), 5)
+    group = np.where(person % 2, "f", "m")
+    chosen = np.where(np.repeat(rng.random(400) < 0.4, 5), "yes", "no")
+    frame = pd.DataFrame({"person": person, "s": group, "h": chosen})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["audit", tmp_path / "rows.csv", "--prediction", "h", "--sensitive", "s", "--json"]
+    alone = program(*asked).check().json["audit"]["rates"][0]
+    together = program(*asked, "--cluster", "person").check().json["audit"]["rates"][0]
+    assert alone["value"] == together["value"]
+    assert alone["trials"] == pytest.approx(5 * together["trials"])
+    program(*asked, "--cluster", "h2").refused("h2")
+
+
 def test_decisions_without_a_target(program, scored, tmp_path):
     out = tmp_path / "audit.json"
     named = ["--prediction", "biased", "--sensitive", "age group"]

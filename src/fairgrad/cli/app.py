@@ -45,6 +45,7 @@ OPTIONS = {
     "y_score": "--score",
     "y_desirable": "--desirable",
     "sample_weight": "--weight",
+    "cluster": "--cluster",
     "baseline": "--baseline",
     "y_pred": "--prediction",
     "y_true": "--target",

@@ -58,6 +58,10 @@ class AuditedSubject(NamedTuple):
     help="Audit the model on the rows of TABLE that were held out when it was trained.",
 )
 @options.column_option(
+    "--cluster",
+    "Column whose value is the same in rows that are not independent, such as a person's number.",
+)
+@options.column_option(
     "--search",
     "Column to search for the worst subgroups with, beside the sensitive ones (repeatable).",
     multiple=True,
@@ -367,6 +371,8 @@ def _per_row(people: AuditedPeople, request: AuditRequest) -> dict[str, Any]:
         further["y_score"] = people.numbers(request.score, "--score")
     if request.weight and people.counts is None:
         further["sample_weight"] = people.numbers(request.weight, "--weight")
+    if request.cluster:
+        further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
     return further
 
 

@@ -152,7 +152,8 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
         answer = _read_counts(table, request.columns, request.further, request.reading)
         return _gather(answer, request, table_name(table))
     notes: list[str] = []
-    if is_scanned(table) and not request.search:  # a search needs the rows themselves
+    # A search and clusters need the rows themselves.
+    if is_scanned(table) and not request.search and not request.cluster:
         try:
             return _count_people(request)
         except ScanError as reason:
@@ -284,7 +285,8 @@ def counts_predictions(request: AuditRequest, model: SavedModel) -> bool:
     Raises:
         ValueError: if they must be, and an option needs the rows.
     """
-    needs = [name for name in ("score", "weight", "time", "search") if getattr(request, name)]
+    per_row = ("score", "weight", "cluster", "time", "search")
+    needs = [name for name in per_row if getattr(request, name)]
     if request.held_out and model.held_out:
         if needs:
             raise ValueError(

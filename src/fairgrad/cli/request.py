@@ -407,6 +407,7 @@ class AuditRequest:
         score: column of scores.
         threshold: scores of at least this predict the desirable value.
         weight: column of sample weights.
+        cluster: column that says which rows belong together.
         value_map: what predicted values stand for.
         search: columns to search subgroups with.
         held_out: audit the rows that were held out when the model was trained.
@@ -435,6 +436,7 @@ class AuditRequest:
     score: str | None = None
     threshold: float | None = None
     weight: str | None = None
+    cluster: str | None = None
     value_map: tuple[Mapping[str, str], ...] = ()
     search: tuple[str, ...] = ()
     held_out: bool = False
@@ -503,7 +505,9 @@ class AuditRequest:
         if self.as_json:
             refuse_idle(options, ["explain"], "with --json, which contains everything")
         if self.counts:
-            refuse_idle(options, ["search"], "with --counts: a search needs the rows themselves")
+            refuse_idle(
+                options, ["search", "cluster"], "with --counts: it needs the rows themselves"
+            )
         for name in ("target", "prediction", "score", "baseline"):
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in self.search:
@@ -528,6 +532,7 @@ class AuditRequest:
             "baseline": self.baseline,
             "score": self.score,
             "weight": self.weight,
+            "cluster": self.cluster,
             "time": self.time,
         }
         return {option: column for option, column in named.items() if column}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import AuditRequest
     from fairgrad.tables.reading import TableSource
 
-PER_ROW = ("baseline", "y_score", "sample_weight")
+PER_ROW = ("baseline", "y_score", "sample_weight", "cluster")
 """Options of an audit that have one value per row."""
 
 
