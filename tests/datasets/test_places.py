@@ -1,17 +1,15 @@
-"""Where bytes come from: the order of the places, verification, the binary cache."""
+"""Where bytes come from: the order of the places, verification."""
 
 import gzip
 import hashlib
 import lzma
 from dataclasses import replace
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from fairgrad.datasets import DataNotFoundError, load
 from fairgrad.datasets.loading import find_schema, from_schema, parse, read_raw
-from fairgrad.datasets.places import package_folder, recorded_hash, restore_table, store_table
+from fairgrad.datasets.places import package_folder, recorded_hash
 from fairgrad.datasets.schema import DataFile
 from fairgrad.files import write_whole
 
@@ -91,57 +89,11 @@ def test_all_reasons_and_the_way_out_are_named(monkeypatch):
         load("utkface")
 
 
-def test_second_load_comes_from_the_binary_cache(folders, german_bytes, elsewhere, monkeypatch):
-    write_whole(folders[0] / "other.csv", german_bytes)
-    first = read_raw(elsewhere)
-    monkeypatch.setattr("fairgrad.datasets.loading.parse", None)
-    second = read_raw(elsewhere)
-    pd.testing.assert_frame_equal(first.frame, second.frame)
-    assert first.file == second.file
-
-
-def test_changed_file_is_not_served_from_the_cache(folders, german_bytes, elsewhere):
-    path = folders[0] / "other.csv"
-    write_whole(path, german_bytes)
-    read_raw(elsewhere)
-    write_whole(path, german_bytes + b"\n")
-    with pytest.raises(DataNotFoundError):
-        read_raw(elsewhere)
-
-
-def test_damaged_cache_entry_is_made_anew(folders, german_bytes, elsewhere):
-    write_whole(folders[0] / "other.csv", german_bytes)
-    expected = read_raw(elsewhere).frame
-    (entry,) = (folders[1] / "tables").iterdir()
-    sound = entry.read_bytes()
-    for damaged in (b"", b"PK\x03\x04nonsense", sound[: len(sound) // 2]):
-        entry.write_bytes(damaged)
-        pd.testing.assert_frame_equal(read_raw(elsewhere).frame, expected)
-        assert len(entry.read_bytes()) == len(sound)
-
-
 def test_unwritable_cache_is_no_obstacle(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("a file where the cache folder should be")
     monkeypatch.setenv("FAIRGRAD_CACHE", str(blocked))
     assert len(load("german")) == 1000
-
-
-def test_binary_cache_keeps_every_type(tmp_path):
-    table = pd.DataFrame(
-        {
-            "small": np.array([-1, 127, 3]),
-            "large": np.array([-(2**40), 2**62, 0]),
-            "above int8": np.array([-1, 200, 0]),
-            "real": [0.1, np.nan, -np.inf],
-            "text": pd.Categorical(["é", None, "a,b"]),
-        }
-    )
-    store_table(tmp_path / "entry.npz", table, "origin")
-    restored, origin = restore_table(tmp_path / "entry.npz")
-    assert origin == "origin"
-    pd.testing.assert_frame_equal(restored, table, check_categorical=False)
-    assert (restored.dtypes[:4] == table.dtypes[:4]).all()
 
 
 def test_missing_texts_and_columns_when_parsing():
@@ -164,8 +116,6 @@ def test_personal_columns_of_an_original_file_are_never_read(folders, shared):
     schema = replace(find_schema("compas"), files=(file,))
     assert not {"name", "dob"} & set(read_raw(schema).frame)
     assert len(from_schema(schema, read_raw(schema))) == 6172
-    (entry,) = (folders[1] / "tables").iterdir()
-    assert b"jane doe" not in entry.read_bytes()
 
 
 def test_file_without_a_published_hash_needs_a_recorded_one(folders, german_bytes, elsewhere):

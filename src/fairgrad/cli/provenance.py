@@ -29,7 +29,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
-class DataFile:
+class TableFile:
     """A file that was read.
 
     Attributes:
@@ -44,7 +44,7 @@ class DataFile:
     sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> DataFile:
+    def of(cls, path: Path) -> TableFile:
         """Reads the file once."""
         digest = hashlib.sha256()
         with path.open("rb") as file:
@@ -65,8 +65,8 @@ class Provenance:
         versions: of Python and the packages.
     """
 
-    data: tuple[DataFile, ...]
-    test: tuple[DataFile, ...]
+    data: tuple[TableFile, ...]
+    test: tuple[TableFile, ...]
     command: str
     date: str
     versions: Mapping[str, str]
@@ -90,7 +90,7 @@ class Provenance:
         return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
 
 
-def _in_words(files: Sequence[DataFile]) -> str:
+def _in_words(files: Sequence[TableFile]) -> str:
     said = [
         f"{one.name}, SHA-256 {one.sha256}" if one.sha256 else f"{one.name}, {one.bytes:,} bytes"
         for one in files[:MOST_NAMED]
@@ -128,20 +128,20 @@ def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
     return any(one.sha256 in hashes or (one.name, one.bytes) in names for one in _hashed(table))
 
 
-def _hashed(table: TableSource) -> tuple[DataFile, ...]:
+def _hashed(table: TableSource) -> tuple[TableFile, ...]:
     database = database_table(table) if table else None
     if database is not None:
         path, name = database
         size = path.stat().st_size if path.is_file() else 0
-        return (DataFile("::".join(part for part in (path.name, name) if part), size, ""),)
+        return (TableFile("::".join(part for part in (path.name, name) if part), size, ""),)
     found = []
     for path in table_files(table):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         found += [file for file in inside if file.is_file()]
     sizes = [file.stat().st_size for file in found]
     if sum(sizes) > MUCH:
-        return tuple(DataFile(f.name, size, "") for f, size in zip(found, sizes, strict=True))
-    return tuple(DataFile.of(file) for file in found)
+        return tuple(TableFile(f.name, size, "") for f, size in zip(found, sizes, strict=True))
+    return tuple(TableFile.of(file) for file in found)
 
 
 def _command() -> str:

@@ -112,16 +112,8 @@ def read_raw(schema: Schema) -> RawTable:
 
 
 def _read(path: Path, place: str, schema: Schema) -> RawTable:
-    packed, columns = path.read_bytes(), schema.columns
-    entry = places.cached_path(packed, f"{columns}|{schema.missing}")
-    stored = places.restore_table(entry)
-    by_hash = {file.sha256: file for file in schema.files}
-    if stored is not None and stored[1] in by_hash:
-        return RawTable(stored[0], by_hash[stored[1]], place)
-    file, content = places.verified(path, packed, schema.files)
-    frame = parse(content, columns, schema.missing)
-    places.store_table(entry, frame, file.sha256)
-    return RawTable(frame, file, place)
+    file, content = places.verified(path, path.read_bytes(), schema.files)
+    return RawTable(parse(content, schema.columns, schema.missing), file, place)
 
 
 def parse(content: bytes, columns: list[str], missing: tuple[str, ...]) -> pd.DataFrame:
