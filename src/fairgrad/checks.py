@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,16 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 def is_number(value: Any) -> bool:
     """Whether this is a real number; a bool is not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+@contextmanager
+def keeping_random_state() -> Iterator[None]:
+    """Gives Python's own random numbers back the state that they had before."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)
 
 
 @contextmanager

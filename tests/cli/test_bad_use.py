@@ -1,5 +1,8 @@
 """Mistakes are answered by one sentence and exit code 2, and leave nothing behind."""
 
+import subprocess
+import sys
+
 import pytest
 
 BROKEN = {
@@ -10,6 +13,7 @@ BROKEN = {
     "notes.docx": ("a,b,c\n1,2,3\n", "can be read"),
     "packed.csv.gz": ("not packed", "cannot be read as a table"),
     "binary.csv": (b"a,b,c\n\0\xff\xfe,1,2\n", "name its encoding (--encoding)"),
+    "nul.csv": (b"a,b,c\n1,2\0,3\n", "contains NUL bytes"),
     "false.parquet": ("a,b,c\n", "Parquet"),
     "open.csv": ('a,b,c\n"1,2,3\n', "a quote opened in row 1 is never closed"),
 }
@@ -23,6 +27,30 @@ def test_broken_files(program, tmp_path, name):
     named = ["--target", "c", "--sensitive", "b"]
     program("fit", path, *named, "--out", tmp_path / "model").refused(name, reason)
     assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_nul_bytes_in_names(here):
+    said = here("audit", "a\0b.csv", "--target", "c", "--prediction", "b", "--sensitive", "a")
+    said.refused("NUL byte")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE")
+@pytest.mark.parametrize("flags", [[], ["-u"]], ids=["buffered", "unbuffered"])
+def test_a_reader_that_closes_the_pipe_early(tmp_path, monkeypatch, flags):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    rows = [f"{i % 2},{i // 2 % 2},group {i % 40}" for i in range(8000)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,h,s", *rows]))
+    asked = ["audit", "t.csv", "--target", "y", "--prediction", "h", "--sensitive", "s", "--json"]
+    code = f"from fairgrad.cli import main; main({asked!r})"
+    command = [sys.executable, *flags, "-c", code]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as running:
+        assert running.stdout.read(1) == b"{"  # more than a pipe holds is yet to come
+        running.stdout.close()
+        said = running.stderr.read()
+        assert running.wait() == 141
+    assert said == b""
 
 
 COLUMN_MISTAKES = {

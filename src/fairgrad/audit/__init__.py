@@ -1,5 +1,10 @@
 """Checks how fair the predictions of any classifier are, and how sure that is. No PyTorch."""
 
+from fairgrad.checks import keeping_random_state
+
+with keeping_random_state():  # rich draws numbers when it is imported
+    import rich.console as _console  # noqa: F401 - the modules below import it
+
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest
 from fairgrad.audit.changes import Change

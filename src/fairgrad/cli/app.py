@@ -208,6 +208,8 @@ def _explain(error: Exception) -> NoReturn:
     expected = (ValueError, TypeError, OSError, ImportError, MemoryError)
     if isinstance(error, ModuleNotFoundError) and error.name in OF_MODELS:
         _fail(f"This command {fairgrad.NO_TORCH}")
+    if str(error).startswith("embedded null"):
+        _fail("A file name or an option contains a NUL byte. Remove it.")
     if isinstance(error, MemoryError):
         _fail("Out of memory; use fewer rows, or fewer columns (--drop).")
     if isinstance(error, expected) and str(error):

@@ -340,7 +340,7 @@ def _read_mark(path: Path) -> dict[str, Any]:
     try:
         known = read_sealed(path.read_text(encoding="utf-8"))
         schema, number = known["schema"], int(known["schema_version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"{path} is damaged ({' '.join(str(error).split())})") from error
     if schema != SCHEMA:
         raise ValueError(f"{path.parent} does not contain a model ({schema})")

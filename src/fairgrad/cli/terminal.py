@@ -41,7 +41,9 @@ def show_json(found: dict[str, Any]) -> None:
     """Prints plain values as JSON; in ASCII where the output cannot hold every letter."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     text = json.dumps(found, ensure_ascii=not is_unicode, indent=2, allow_nan=False)
-    sys.stdout.write(text + "\n")
+    # An unbuffered stream loses the rest of a long text without an error if its reader is gone.
+    # At most 4096 bytes are written whole or not at all.
+    sys.stdout.writelines(f"{text}\n"[i : i + 1024] for i in range(0, len(text) + 1, 1024))
 
 
 def is_quiet() -> bool:

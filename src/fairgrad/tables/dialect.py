@@ -203,6 +203,11 @@ def _encoding(path: Path, options: ReadingOptions) -> str:
     for name in [marked] if marked else ["utf-8", "cp1252"]:
         if _first_fault(path, name) is None and (marked or b"\0" not in start):
             return name
+    if b"\0" in start:
+        raise ValueError(
+            f"{path.name} cannot be read as a table: it contains NUL bytes. Export it again as CSV "
+            f"or Parquet, or name its encoding ({options.prefix}encoding)"
+        )
     raise ValueError(
         f"{path.name} cannot be read as a table: it is neither UTF-8 nor UTF-16 nor cp1252 text; "
         f"name its encoding ({options.prefix}encoding), or save it as UTF-8"
