@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairgrad.datasets import from_table
 from fairgrad.tables.features import TableFeature, read_features, read_groups
-from fairgrad.tables.hints import auc
+from fairgrad.tables.hints import auc, rank_auc
 from fairgrad.tables.reading import read_table
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import as_days, date_format, is_identifier
@@ -171,3 +171,20 @@ def test_a_category_named_none_is_known_when_predicting():
     read, odd = read_features(frame, [feature])
     assert read["religion"].astype(object).tolist() == ["None", np.nan, np.nan, "Jewish"]
     assert not odd
+
+
+def test_a_number_that_gives_the_target_away_is_told():
+    """Its AUC is 1, although its parts of equal size mix the labels at the border."""
+    rng = np.random.default_rng(0)
+    y = rng.random(3_000) < 0.3
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=3_000), "leak": np.where(y, 1, -1) * rng.random(3_000)}
+    )
+    frame = frame.assign(y=np.where(y, "yes", "no"), sex=rng.choice(["F", "M"], 3_000))
+    table = ColumnRoles("y", ("sex",)).apply(frame)
+    assert any("leak (AUC 1.00)" in note for note in table.notes)
+    assert not any("x (AUC" in note for note in table.notes)
+    scores = np.round(rng.normal(size=500), 1)
+    is_one = rng.random(500) < 0.4
+    exact = roc_auc_score(is_one, scores)
+    assert rank_auc(scores, is_one) == pytest.approx(max(exact, 1 - exact))

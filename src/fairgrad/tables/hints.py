@@ -4,16 +4,18 @@ Each feature is asked how well it alone tells two kinds of rows apart, by the ar
 curve (AUC): the chance that a row of one kind gets a higher score than one of the other, 0.5 for a
 feature that tells nothing. The score of a row is the share of the one kind among rows with the same
 value (of numbers: in the same of 32 parts of equal size), counted in the other half of the table,
-so that a feature gains nothing from values that stand in few rows.
+so that a feature gains nothing from values that stand in few rows. Numbers are also scores
+themselves, the higher AUC counts.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from fairgrad.tables.values import as_numbers
 
@@ -52,7 +54,7 @@ def hints(
         drop: what the option that leaves a column out is called.
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(label))[:MOST_ROWS])
-    codes = {str(name): _parts(features[name].iloc[rows]) for name in features}
+    codes = {str(name): _Values.of(features[name].iloc[rows]) for name in features}
     said = []
     target = _kinds(label.iloc[rows])
     leaks = _revealing(codes, target, LEAK, min, sources)
@@ -91,6 +93,39 @@ def auc(codes: NDArray[Any], is_one: NDArray[Any]) -> float:
     return float((n_ones * below).sum() / (n_ones.sum() * n_zeros.sum()))
 
 
+def rank_auc(numbers: NDArray[Any], is_one: NDArray[Any]) -> float:
+    """The exact AUC of numbers as scores, in the better direction; missing ones come first."""
+    rank = rankdata(np.where(np.isnan(numbers), -np.inf, numbers))
+    n_ones = int(is_one.sum())
+    pairs = n_ones * (len(is_one) - n_ones)
+    found = (float(rank[is_one].sum()) - n_ones * (n_ones + 1) / 2) / pairs
+    return max(found, 1 - found)
+
+
+class _Values(NamedTuple):
+    """The values of a feature.
+
+    Attributes:
+        codes: (n,) whole numbers from 0, equal where the values are alike.
+        numbers: (n,) the numbers; None if they are categories.
+    """
+
+    codes: NDArray[Any]
+    numbers: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, column: pd.Series) -> _Values:
+        is_named = isinstance(column.dtype, pd.CategoricalDtype)
+        return cls(_parts(column), None if is_named else as_numbers(column))
+
+    def auc(self, rows: NDArray[Any], is_one: NDArray[Any]) -> float:
+        """How well they tell two kinds of some rows apart."""
+        found = auc(self.codes[rows], is_one)
+        if self.numbers is None:
+            return found
+        return max(found, rank_auc(self.numbers[rows], is_one))
+
+
 @lru_cache(maxsize=8)
 def _halves(n: int) -> NDArray[Any]:
     """0 for one half of the rows, 1 for the other, at random."""
@@ -125,7 +160,7 @@ def _kinds(column: pd.Series) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
 
 
 def _revealing(
-    codes: Mapping[str, NDArray[Any]],
+    codes: Mapping[str, _Values],
     kinds: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
     least: float,
     choose: Any,
@@ -134,7 +169,7 @@ def _revealing(
     """AUC of the features that reach the least, by `choose` of the values; the highest first."""
     found: dict[str, float] = {}
     for name, own in codes.items():
-        figures = [auc(own[rows], is_one) for rows, is_one in kinds.values()]
+        figures = [own.auc(rows, is_one) for rows, is_one in kinds.values()]
         if figures and choose(figures) >= least:
             column = sources.get(name, name)
             found[column] = max(choose(figures), found.get(column, 0.0))
