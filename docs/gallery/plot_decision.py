@@ -90,7 +90,7 @@ pd.DataFrame(
 # digest of each row decides which rule applies, so the same row always gets the same answer. The
 # mixture keeps the bounds on the rows of the fit.
 
-drawn = FairDecisionClassifier(model, MEASURE, 0.0, lottery=True, random_state=0)
+drawn = FairDecisionClassifier(model, MEASURE, 0.0, prefit=True, lottery=True, random_state=0)
 drawn.fit(X_train, y_train, sensitive_features=sex_train)
 pd.DataFrame([judged("drawn by lot", drawn.predict(X_test))]).round(4)
 
