@@ -28,7 +28,7 @@ class CompiledStep(BuildHookInterface):
         if built is not None:
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-            build_data["tag"] = f"cp310-abi3-{platform}"
+            build_data["tag"] = f"cp311-abi3-{platform}"
             build_data["artifacts"].append(str(built.relative_to(self.root)))
 
     def _build(self) -> Path | None:
