@@ -34,7 +34,7 @@ from fairgrad.audit.counts import (
 from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
 from fairgrad.audit.thresholds import ThresholdSweep
-from fairgrad.audit.verdicts import Finding, gravest, holm_shares
+from fairgrad.audit.verdicts import UNFAIR, Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
@@ -740,7 +740,11 @@ def _shared_error(findings: list[Finding]) -> list[Finding]:
     asked = [finding for finding in findings if finding.is_asked]
     if len(asked) < 2:
         return findings
-    shares = iter(holm_shares([one.p_values[1] for one in asked], asked[0].alpha))
+    # A finding that is not unfair by itself is not unfair among others, whatever its p-value.
+    p = [one.p_values[1] if one.verdict == UNFAIR else 1.0 for one in asked]
+    if UNFAIR not in {one.verdict for one in asked}:
+        return findings
+    shares = iter(holm_shares(p, asked[0].alpha))
     return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]
 
 
