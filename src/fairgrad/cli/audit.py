@@ -67,19 +67,13 @@ class AuditedSubject(NamedTuple):
     multiple=True,
 )
 @options.audited_options
-@click.option(
-    "--counts",
-    is_flag=True,
-    help="TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row stands "
-    "for as many rows as its column n_rows says.",
-)
 @options.time_options
 @options.out_option("FILE", "JSON file to write the audit to.")
 @options.force_option
 @options.fail_on_option
 @options.json_option
 @click.option("--explain", is_flag=True, help="Show all measures, intervals, scores and methods.")
-@options.reading_options("bins", "map")
+@options.reading_options("bins", "map", "counts")
 def audit(**params: Any) -> int:
     """Audit a model on a table, or a table that contains the predictions of any system.
 

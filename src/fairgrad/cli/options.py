@@ -243,6 +243,11 @@ COLUMN_OPTIONS = {
         "help": "Which value of the target each predicted value stands for, such as "
         "1=Passed,0=Failed (repeatable).",
     },
+    "counts": {
+        "is_flag": True,
+        "help": "TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row "
+        "stands for as many rows as its column n_rows says.",
+    },
 }
 """How columns are read."""
 
