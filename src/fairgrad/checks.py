@@ -26,7 +26,10 @@ def naming_rows(argument: str = "X, y") -> Iterator[None]:
         if isinstance(wrong, AttributeError) or re.search(r"\b[Xy]\b", str(wrong)):
             raise
         kind = TypeError if isinstance(wrong, TypeError) else ValueError
-        raise kind(f"{argument}: {wrong}") from wrong
+        hint = ""
+        if str(wrong).startswith("could not convert string to float"):
+            hint = ". Encode texts first: make_pipeline(fairgrad.TableEncoder(), model)"
+        raise kind(f"{argument}: {wrong}{hint}") from wrong
 
 
 def check_number(

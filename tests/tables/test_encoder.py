@@ -18,7 +18,7 @@ import fairgrad
 from fairgrad import persistence
 from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.onnx import to_onnx
-from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables import TableEncoder
 
 CITIES = ["Bonn", "Lyon", "Rome"]
@@ -204,6 +204,14 @@ def test_dates_are_no_input_of_a_graph():
     model.fit(frame, np.arange(200) % 2)
     with pytest.raises(ValueError, match="'day' holds dates"):
         to_onnx(model)
+
+
+@pytest.mark.parametrize("model", [FairGradClassifier(), FairDecisionClassifier()])
+def test_estimators_name_the_encoder_if_they_get_texts(model):
+    frame = people().dropna()
+    half = np.arange(len(frame)) % 2
+    with pytest.raises(ValueError, match=r"X.*'(a|b|Bonn|Lyon|Rome)'.*fairgrad\.TableEncoder\(\)"):
+        model.fit(frame, half, sensitive_features=half)
 
 
 VALUES = st.one_of(
