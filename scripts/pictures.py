@@ -1,9 +1,8 @@
-"""Makes the README's pictures from the report of the demo: ``python scripts/pictures.py [report]``.
+"""Takes pictures of the demo's report: ``python scripts/pictures.py [report]``.
 
 Without a report it runs the demo first, in a temporary folder. It needs playwright and a Chromium;
 the environment variable FAIRGRAD_BROWSER names the executable if it is not /usr/bin/chromium.
-Writes docs/pictures/report.png (the top of the page: verdicts and groups) and
-docs/pictures/frontier.png (the frontier, with the chosen model's rates).
+Writes the first screen to docs/pictures: report.png, for the README, and report_phone.png.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 BROWSER = os.environ.get("FAIRGRAD_BROWSER", "/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-WIDTH, TOP = 1080, 1000
+SCREENS = {"report.png": (1180, 570), "report_phone.png": (390, 844)}
 READY = "document.documentElement.dataset.charts === 'ready'"
 
 
@@ -34,19 +33,21 @@ def demo_report(folder: Path) -> Path:
 
 
 def take(report: Path) -> list[Path]:
-    """Opens the report and takes both pictures."""
+    """Opens the report on each screen and takes the pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, headless=True, args=FLAGS)
-        page = browser.new_page(
-            viewport={"width": WIDTH, "height": TOP}, device_scale_factor=1.5, color_scheme="light"
-        )
-        page.goto(report.absolute().as_uri())
-        wait_for_charts(page)
-        page.screenshot(path=PICTURES / "report.png")
-        page.locator("#trade-off").screenshot(path=PICTURES / "frontier.png")
+        for name, (width, height) in SCREENS.items():
+            page = browser.new_page(
+                viewport={"width": width, "height": height},
+                device_scale_factor=1.5,
+                color_scheme="light",
+            )
+            page.goto(report.absolute().as_uri())
+            wait_for_charts(page)
+            page.screenshot(path=PICTURES / name)
         browser.close()
-    return [PICTURES / "report.png", PICTURES / "frontier.png"]
+    return [PICTURES / name for name in SCREENS]
 
 
 def wait_for_charts(page: Page) -> None:
@@ -58,10 +59,10 @@ def wait_for_charts(page: Page) -> None:
     raise RuntimeError("The charts of the report were not drawn within 20 seconds.")
 
 
-def main(given: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Takes the pictures and says where they are."""
-    if given:
-        written = take(Path(given[0]))
+    if arguments:
+        written = take(Path(arguments[0]))
     else:
         with tempfile.TemporaryDirectory() as folder:
             written = take(demo_report(Path(folder)))
