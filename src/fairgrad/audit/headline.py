@@ -241,17 +241,18 @@ def _verdict_sentence(finding: Finding, rates: ComparedRates) -> str:
     every = "Both" if (~np.isnan(rates.rate.value)).sum() == 2 else "All"
     who = words.in_sentence(rates.groups[rates.worst])
     gap = float(rates.rate.value[rates.worst] - rates.reference)
+    side = "below" if gap < 0 else "above"
     if kind == "bounds":
+        bound = f"the bound of {percent(rates.reference)}"
         if verdict == FAIR:
-            return f"{every} keep the bound of {percent(rates.reference)}, {so}"
-        return f"{who} is {points(abs(gap))} points beside {percent(rates.reference)}, {so}"
+            return f"{every} keep {bound}, {so}"
+        return f"{who} is {points(abs(gap))} points {side} {bound}, {so}"
     of = f"the overall rate, {percent(rates.reference)}"
     tolerated = f"{points(limit)} points"
     if verdict == FAIR:
         ratio = float(np.nanmin(impact_ratios(rates.rate.value), initial=1.0))
         but = f"The lowest rate is {ratio:.2f} times the highest, but " if ratio < 0.8 else ""
         return f"{but}{every.lower() if but else every} are within {tolerated} of {of}, {so}"
-    side = "below" if gap < 0 else "above"
     between = f" (interval {points(low)} to {points(high)})" if verdict not in JUDGED else ""
     return (
         f"{who} is {points(abs(gap))} points{between} {side} {of}; up to {limit_said(limit)}, {so}"
