@@ -15,9 +15,7 @@ from fairgrad.cli.app import app
 from fairgrad.dual import cost_shares
 from fairgrad.finetune import finetune
 from fairgrad.frontier import non_dominated
-from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, make_fairness_scorer
-from fairgrad.xgboost import FairGradXGBClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 RNG = np.random.default_rng(0)
@@ -95,28 +93,6 @@ def test_certificates_go_to_the_cheapest_that_is_likely_to_pass():
     assert likeliest(audits, 500, order).position == int(np.argmin(paid))
     with pytest.raises(ValueError, match="cheaper than predicting 2 for everybody"):
         likeliest(audits[:1], 500, [[0, 1, 0.001], [0.001, 0, 0.001], [1, 1, 0]])
-
-
-@pytest.mark.parametrize("kind", [FairGradLGBMClassifier, FairGradXGBClassifier])
-def test_rounds_of_boosting_are_chosen_by_cost(kind):
-    settings = {"n_estimators": 5, "n_jobs": 1}
-    settings |= {"verbose": -1} if kind is FairGradLGBMClassifier else {}
-    with pytest.raises(ValueError, match=r"cost_matrix: .* epsilon=float\('inf'\)"):
-        kind(None, cost_matrix=COSTS, **settings).fit(X, CODES)
-    made = []
-
-    class Watched(kind):
-        def _make_objective(self, *arguments):
-            made.append(super()._make_objective(*arguments))
-            return made[-1]
-
-    model = Watched(MEASURE, cost_matrix=COSTS, y_desirable=2, **settings)
-    model.fit(X, CODES, sensitive_features=SEX)
-    before_last = model.predict(X, **({"num_iteration": 4} if "LGBM" in kind.__name__ else
-                                      {"iteration_range": (0, 4)}))  # fmt: skip
-    record = made[-1].rounds.records[-1]
-    assert record.merit == pytest.approx(1 - SHARES[CODES, before_last].mean())
-    assert record.accuracy == pytest.approx(np.mean(before_last == CODES))
 
 
 def test_fine_tuning_knows_costs():

@@ -21,7 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairgrad import FairnessWarning, fairness_levels, persistence
 from fairgrad.datasets import load
-from fairgrad.measures import MEASURES, On
+from fairgrad.groups import group_rows
+from fairgrad.measures import MEASURES, On, constraints_of
 from fairgrad.sklearn import FairDecisionClassifier
 from fairgrad.sklearn.cell_models import FoldMean, given_groups, last_step
 from fairgrad.sklearn.lottery import draw_lots
@@ -52,10 +53,10 @@ def unfairness(model, hiring, s, measure, **aware):
 @pytest.mark.parametrize("measure", sorted(MEASURES))
 @pytest.mark.parametrize("cells", ["joint", "factored"])
 def test_it_is_fair_on_the_rows_it_was_tuned_on(measure, cells, hiring):
-    model = FairDecisionClassifier(regression(), measure, 0.01, cells=cells, tune_on="training")
+    model = FairDecisionClassifier(regression(), measure, 0.04, cells=cells, tune_on="training")
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert model.violation_ == 0
-    assert unfairness(model, hiring, hiring.sex, measure) <= 0.01 + 1e-9
+    assert unfairness(model, hiring, hiring.sex, measure) <= 0.04 + 1e-9
     assert model.score(hiring.X, hiring.y) > 0.6
     assert len(model.levels_) == len(model.multipliers_) == len(model.constraint_names_)
     assert len(model.cell_weights_) == len(model.cell_names_)
@@ -309,15 +310,26 @@ def test_three_labels_and_three_groups(hiring):
 def test_attributes_apart_need_no_crossing(cells, hiring):
     s = pd.DataFrame({"sex": hiring.sex, "race": hiring.race})
     both = [On("sex", "demographic_parity"), On("race", "demographic_parity", 0.02)]
-    model = FairDecisionClassifier(regression(), both, 0.01, cells=cells, tune_on="training")
+    model = FairDecisionClassifier(regression(), both, 0.04, cells=cells, tune_on="training")
     model.fit(hiring.X, hiring.y, sensitive_features=s)
     assert model.violation_ == 0
     predicted = model.predict(hiring.X)
-    for column, allowed in {"sex": 0.01, "race": 0.03}.items():
+    for column, allowed in {"sex": 0.04, "race": 0.06}.items():
         levels = fairness_levels(hiring.y, predicted, s[column], "demographic_parity")
         assert levels.gaps.max() <= allowed + 1e-9
     assert [groups.n_groups for groups in model.cell_groups_] == [2, 3]
     assert len(model.cell_weights_) == 2 * 6
+
+
+def test_levels_of_few_rows_may_be_a_standard_error_away(hiring):
+    arguments = {"fairness_measure": "demographic_parity", "tune_on": "training"}
+    model = FairDecisionClassifier(regression(), epsilon=0.001, **arguments)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    rows = group_rows(hiring.y, hiring.sex)
+    parity = constraints_of("demographic_parity", rows.groups)
+    allowed = parity.slacken_for(rows, 0.001).slack
+    assert (np.abs(model.levels_) <= allowed + 1e-9).all()
+    assert np.abs(model.levels_).max() > 0.001
 
 
 def test_a_slack_for_each_constraint(hiring):
@@ -331,23 +343,23 @@ def test_a_slack_for_each_constraint(hiring):
 
 def test_own_matrices(hiring):
     C = [[0.0, 0.0, 1.0, -1.0]]
-    model = FairDecisionClassifier(regression(), ([0.0], C), 0.01, tune_on="training").fit(
+    model = FairDecisionClassifier(regression(), ([0.0], C), 0.05, tune_on="training").fit(
         hiring.X, hiring.y, sensitive_features=hiring.sex
     )
     wrong = model.predict(hiring.X) != hiring.y
     rates = wrong[hiring.y == "refused"].groupby(hiring.sex).mean()
-    assert abs(rates["F"] - rates["M"]) <= 0.01 + 1e-9
+    assert abs(rates["F"] - rates["M"]) <= 0.05 + 1e-9
     assert model.levels_ == pytest.approx([rates["F"] - rates["M"]])
 
 
 def test_unknown_values_are_in_no_constraint(hiring):
     sex = hiring.sex.mask(np.arange(1500) % 5 == 0)
     model = FairDecisionClassifier(
-        regression(), "demographic_parity", 0.01, tune_on="training"
+        regression(), "demographic_parity", 0.04, tune_on="training"
     ).fit(hiring.X, hiring.y, sensitive_features=sex)
     weights = dict(zip(model.cell_names_, model.cell_weights_, strict=True))
     assert weights["decision=hired, sex=?"] == weights["decision=refused, sex=?"] == 1
-    assert unfairness(model, hiring, sex, "demographic_parity") <= 0.01 + 1e-9
+    assert unfairness(model, hiring, sex, "demographic_parity") <= 0.04 + 1e-9
 
 
 def test_sample_weights_are_used(hiring):

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from fairgrad import dual
 from fairgrad.constraints import warn_of_undefined
+from fairgrad.groups import GroupedRows
 from fairgrad.measures import LargeGroups, On, constraints_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.groups import Floats, Groups, Ints
 
 TOLERANCE = 1e-3
 """Exact fairness, on rows that can be counted, is a level of at most this; or of one row, where one
@@ -46,7 +47,12 @@ class MeasuredAttributes:
 
 
 def measured_apart(
-    measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = None
+    measure: Any,
+    groups: Groups,
+    *,
+    epsilon: Any = 0.0,
+    y_desirable: Any = None,
+    rows: GroupedRows | None = None,
 ) -> list[MeasuredAttributes]:
     """Each of one or several measures with the constraints on the cells of its own attributes.
 
@@ -59,6 +65,8 @@ def measured_apart(
         groups: of all attributes.
         epsilon: slack of all constraints, or one per constraint.
         y_desirable: the desirable labels, for measures that ask for them.
+        rows: whose levels are constrained. If given, a level of few rows gets the slack that its
+            sampling error explains (`fairgrad.constraints.Constraints.slacken_for`).
 
     Raises:
         ValueError: if the measure is not known or does not fit the groups.
@@ -92,10 +100,17 @@ def measured_apart(
         )
     slacks = np.split(np.broadcast_to(slack, (ends[-1],)), ends[:-1])
     warn_of_undefined(everything)
-    return [
-        MeasuredAttributes(attributes, own, constraints.slacken(one).select(constraints.is_defined))
-        for (attributes, own, constraints), one in zip(found, slacks, strict=True)
-    ]
+    measured = []
+    for (attributes, own, constraints), one in zip(found, slacks, strict=True):
+        if rows is None:
+            slackened = constraints.slacken(one)
+        else:
+            group = groups.parents(*attributes)[rows.group]
+            people = GroupedRows(own, rows.label, group, rows.weight)
+            slackened = constraints.slacken_for(people, one)
+        kept = slackened.select(constraints.is_defined)
+        measured.append(MeasuredAttributes(attributes, own, kept))
+    return measured
 
 
 def _flat(measure: Any) -> Iterator[Any]:

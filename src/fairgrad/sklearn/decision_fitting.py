@@ -317,6 +317,7 @@ class CellFit:
             tuned.rows.groups,
             epsilon=model.epsilon,
             y_desirable=model.y_desirable,
+            rows=tuned.rows,
         )
         cells = []
         for part in measured:
