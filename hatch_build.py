@@ -44,7 +44,9 @@ class CompiledStep(BuildHookInterface):
         extension = Extension(
             "_step", [str(source)], define_macros=[built_from], py_limited_api=True
         )
-        if sys.platform != "win32":
+        if sys.platform == "win32":
+            extension.extra_compile_args = ["/O2", "/std:c11"]
+        else:
             # The last two let loops with conditions be vectorised; results stay the same.
             extension.extra_compile_args = ["-O3", "-fno-math-errno", "-fno-trapping-math"]
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fairgrad import Groups, On, fairness_levels
-from fairgrad.torch import CrossEntropyLoss, FairnessLoss
+from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss, FairnessLoss
 
 Y = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
 S = torch.tensor([0, 0, 1, 1, 0, 0, 1, 1])
@@ -266,3 +266,47 @@ def test_importing_the_losses_loads_torch_and_numpy_only():
 @pytest.mark.parametrize("measure", ["accuracy_parity", "demographic_parity", "four_fifths_rule"])
 def test_repr_is_readable(measure):
     assert "groups=['s=0', 's=1']" in repr(make(measure))
+
+
+def test_the_rate_may_be_set_between_steps():
+    criterion, twin = make(fairness_rate=0.1), make(fairness_rate=0.5)
+    criterion.fairness_rate = 0.5
+    for own in (criterion, twin):
+        own(logits(), Y, S)
+    assert criterion.fairness_rate == 0.5
+    assert torch.equal(criterion.multipliers, twin.multipliers)
+    with pytest.raises(ValueError, match="fairness_rate: expected"):
+        criterion.fairness_rate = -1.0
+    with pytest.raises(ValueError, match="automatic rate"):
+        make(fairness_rate="auto").fairness_rate = 0.1
+
+
+def test_values_of_a_column_are_a_column():
+    """As PyTorch's: one value per entry of the input."""
+    y = Y.float()[:, None]
+    criterion = BCEWithLogitsLoss(Y, S, "equalized_odds", fairness_rate=0.0, reduction="none")
+    scores = torch.randn(len(Y), 1, requires_grad=True)
+    expected = nn.functional.binary_cross_entropy_with_logits(scores, y, reduction="none")
+    torch.testing.assert_close(criterion(scores, y, S), expected)
+    criterion.eval()
+    torch.testing.assert_close(criterion(scores, y), expected)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_scale_of_sample_weights_does_not_matter(compiled):
+    criteria = [make(fairness_rate=0.5) for _ in range(2)]
+    for criterion, scale in zip(criteria, (1.0, 1e-6), strict=True):
+        criterion.state.is_compiled &= compiled
+        for step in range(5):
+            generator = torch.Generator().manual_seed(step)
+            weight = scale * torch.rand(len(Y), generator=generator, dtype=torch.float64)
+            criterion(logits(), Y, S, sample_weight=weight)
+    torch.testing.assert_close(criteria[0].multipliers, criteria[1].multipliers)
+
+
+def test_a_plain_checkpoint_loads_into_a_module_with_a_fair_loss():
+    """The multipliers start from 0 then."""
+    plain = nn.ModuleDict({"net": nn.Linear(2, 2), "loss": nn.CrossEntropyLoss()})
+    fair = nn.ModuleDict({"net": nn.Linear(2, 2), "loss": make()})
+    fair.load_state_dict(plain.state_dict())
+    assert torch.equal(fair["net"].weight, plain["net"].weight)

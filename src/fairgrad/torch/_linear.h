@@ -5,18 +5,11 @@
    output of the current models and then of the averaged ones. A plane holds for every row of a batch
    all models side by side, of which one vector takes several. */
 
-#define LANES (32 / (int)sizeof(NUMBER))
-#define Vector OF(Vector)
-#if defined(__GNUC__)
+#if defined(HAS_GNU)
 typedef NUMBER Vector __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
-#define ADD_TIMES(sum, v, number) ((sum) += (v) * (number))
 #else
 typedef struct { NUMBER at[LANES]; } Vector;
-#define ADD_TIMES(sum, v, number) \
-    do { for (int u_ = 0; u_ < LANES; u_++) (sum).at[u_] += (v).at[u_] * (number); } while (0)
 #endif
-#define VECTOR(array, i) (*(Vector *)((NUMBER *)(array) + (i)))
-#define PLANE(s, o) ((NUMBER *)(s)->z + (o) * (s)->most_rows * (s)->stride)
 
 /* exp(-x) for x >= 0, up to the last bits, for loops that are vectorised. */
 INLINE NUMBER OF(exp_of_minus)(NUMBER x) {
@@ -178,11 +171,6 @@ VERSIONS(OF(judge_rows), (const Models *s, int64_t plane, double *tally, double 
 VERSIONS(OF(learn_rows), (const Models *s), (s))
 VERSIONS(OF(fold), (const Models *s, int64_t plane, const double *theta), (s, plane, theta))
 
-#undef LANES
-#undef Vector
-#undef VECTOR
-#undef ADD_TIMES
-#undef PLANE
 #undef NUMBER
 #undef BITS
 #undef OF

@@ -1,10 +1,7 @@
-/* fairgrad.dual.step on the CPU, as plain loops, for what needs it again and again.
-
-   `step` takes a batch of a loss as it comes: it finds each row's cell, counts wrong predictions,
-   takes the step and gives each row's factor. `epoch` trains linear models for a whole epoch (inner
-   loops in _linear.h). Without this module tensor operations do the same, and tests compare both.
-   State and constants are tensors, whose addresses fairgrad.torch.compiled passes together with all
-   numbers that Python knows, too; nothing here keeps them alive. */
+/* fairgrad.dual.step on the CPU, as plain loops. `step` takes a batch of a loss as it comes; `epoch`
+   trains linear models for a whole epoch (inner loops in _linear.h). Tensor operations do the same,
+   and tests compare both. fairgrad.torch.compiled passes all numbers that Python knows, too, and the
+   addresses of tensors; nothing here keeps them alive. */
 
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
@@ -15,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef BUILT_FROM
-#define BUILT_FROM "" /* the build gives the SHA-256 of the sources */
+#ifndef BUILT_FROM /* the build gives the SHA-256 of the sources */
+#define BUILT_FROM ""
 #endif
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define PROBLEM "fairgrad.problem" /* names of capsules */
 #define MODELS "fairgrad.models"
-
 typedef struct { /* entries of the keys first, first + 1, ...; the first and last are for all others */
     int64_t first, size;
     const int64_t *entries;
@@ -56,8 +52,6 @@ typedef struct { /* of n rows */
     int is_mean, updates;
 } Batch;
 
-/* -- where the rows of a batch are ---------------------------------------------------------- */
-
 static int64_t look_up(const Table *table, int64_t key) {
     int64_t place = key - table->first;
     return table->entries[place < 0 ? 0 : MIN(place, table->size - 1)];
@@ -83,8 +77,6 @@ static int is_wrong(const Batch *b, int64_t i) {
     if (!b->scores) return b->wrong[i] != 0;
     return best_class(b->scores + i * b->n_classes, b->n_classes) != b->label[i];
 }
-
-/* -- algorithm 1 ------------------------------------------------------------------------------ */
 
 /* The errors of the cells and the rows they rest on, in place, from counts of right and wrong. */
 static void estimate_errors(Problem *p, const double *right, double n_rows, State s) {
@@ -141,15 +133,13 @@ static void ascend(Problem *p, double n_rows, State s, int updates) {
         double sign = side ? -1 : 1, *restrict own = s.multipliers + side * n;
         const double *restrict bound = p->bound + side * n, *restrict most = p->ceiling;
         const double *restrict floor = p->floor ? p->floor + side * n : NULL;
-        if (updates) /* separate loops, as one with choices in it is slower */
-            for (int64_t j = 0; j < n; j++) own[j] += rate[j] * factor * (sign * rates[j] - bound[j]);
-        for (int64_t j = 0; updates && most && j < n; j++) own[j] = MAX(MIN(own[j], most[j]), -most[j]);
-        for (int64_t j = 0; updates && floor && j < n; j++) own[j] = MAX(own[j], floor[j]);
-        for (int64_t j = 0; j < n; j++) net[j] += sign * own[j];
-        for (int64_t j = 0; p->has_proportional && j < n; j++) {
-            double violation = sign * rates[j] - bound[j];
-            violation = floor ? MAX(violation, floor[j]) : violation;
-            net[j] += sign * p->proportional_rate[j] * violation;
+        for (int64_t j = 0; j < n; j++) {
+            double violation = sign * rates[j] - bound[j], least = floor ? floor[j] : -INFINITY;
+            double moved = own[j] + rate[j] * factor * violation;
+            if (most) moved = MAX(MIN(moved, most[j]), -most[j]);
+            if (updates) own[j] = MAX(moved, least);
+            net[j] += sign * own[j];
+            if (p->has_proportional) net[j] += sign * p->proportional_rate[j] * MAX(violation, least);
         }
     }
 }
@@ -174,10 +164,11 @@ static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / 
     }
 }
 
-static void take_counts(Problem *p, const double *counts, double n_rows, State s, double *weights) {
-    estimate_errors(p, counts, n_rows, s);
+static void take_counts(Problem *p, const double *counts, double n_rows, State s, double *weights,
+                        int updates) {
+    if (updates) estimate_errors(p, counts, n_rows, s);
     find_levels(p, s.errors);
-    ascend(p, n_rows, s, 1);
+    ascend(p, n_rows, s, updates);
     weigh(p, weights);
 }
 
@@ -207,15 +198,9 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
         total += weight;
         n_counted += weight > 0;
     }
-    if (b->updates) {
-        double scale = b->sample_weight && total > 0 ? n_counted / total : 1;
-        for (int64_t k = 0; scale != 1 && k < 2 * n_cells; k++) p->counts[k] *= scale;
-        take_counts(p, p->counts, (double)n_counted, s, p->weights);
-    } else {
-        if (p->has_proportional) find_levels(p, s.errors);
-        ascend(p, 0, s, 0);
-        weigh(p, p->weights);
-    }
+    double scale = b->sample_weight && total > 0 ? n_counted / total : 1;
+    for (int64_t k = 0; scale != 1 && k < 2 * n_cells; k++) counts[k] *= scale;
+    take_counts(p, counts, (double)n_counted, s, weights, b->updates);
     double divisor = b->is_mean ? total : 1;
     for (int64_t k = 0; n_cells <= n && k < n_cells; k++) weights[k] /= divisor;
     for (int64_t i = 0; i < n; i++) {
@@ -230,8 +215,6 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
     }
     return 0;
 }
-
-/* -- Python ----------------------------------------------------------------------------------- */
 
 #define POINTER(type, object) ((type *)PyLong_AsVoidPtr(object))
 
@@ -249,6 +232,7 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
     if (n != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, got %zd", n);
     Problem *p = calloc(1, sizeof(Problem));
     if (!p) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(p, PROBLEM, free_problem);
     int64_t *sizes[] = {&p->n_cells, &p->n_slots, &p->n_levels, &p->n_sides, &p->n_entries,
                         &p->n_blocks, &p->n_label_rows, &p->n_problems, &p->n_columns};
     for (int i = 0; i < 9; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
@@ -272,9 +256,7 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
         table->entries = POINTER(const int64_t, PyTuple_GetItem(own, 2));
     }
     if (PyErr_Occurred() || !p->counts || !p->column) {
-        free(p->counts);
-        free(p->column);
-        free(p);
+        Py_XDECREF(capsule);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     p->weights = p->counts + 2 * p->n_cells;
@@ -282,7 +264,7 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
     p->net = p->rates + p->n_levels;
     p->sums = p->net + p->n_levels;
     for (int64_t j = 0; j < p->n_levels; j++) p->has_proportional |= p->proportional_rate[j] != 0;
-    return PyCapsule_New(p, PROBLEM, free_problem);
+    return capsule;
 }
 
 /* (problem, rows, classes, is a mean, updates, labels, sensitive, scores, wrong, sample weights,
@@ -317,12 +299,15 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 #define TILE 32 /* rows that stay in the cache while all models go over them */
 
 /* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(FAIRGRAD_PLAIN_C) /* a test compiles it without extensions */
+#define HAS_GNU 1
 #define INLINE static inline __attribute__((always_inline))
-#else
+#elif defined(_MSC_VER)
 #define INLINE static __forceinline
+#else
+#define INLINE static inline
 #endif
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(HAS_GNU)
 static int has_fma = 0;
 #define VERSIONS_OF(name, parameters, arguments)                                                    \
     __attribute__((target("avx2,fma"))) static void name##_fma parameters { name##_any arguments; } \
@@ -359,6 +344,16 @@ typedef struct { /* models that see the same rows; they stand side by side, `str
     int opposes;
 } Models;
 
+#define LANES (32 / (int)sizeof(NUMBER)) /* NUMBER and OF are those of the file that follows */
+#define Vector OF(Vector)
+#define VECTOR(array, i) (*(Vector *)((NUMBER *)(array) + (i)))
+#define PLANE(s, o) ((NUMBER *)(s)->z + (o) * (s)->most_rows * (s)->stride)
+#if defined(HAS_GNU)
+#define ADD_TIMES(sum, v, number) ((sum) += (v) * (number))
+#else
+#define ADD_TIMES(sum, v, number) \
+    do { for (int u_ = 0; u_ < LANES; u_++) (sum).at[u_] += (v).at[u_] * (number); } while (0)
+#endif
 #define NUMBER float
 #define BITS uint32_t
 #define OF(name) single_##name
@@ -408,11 +403,9 @@ static void judge(Models *s, int64_t place) {
 }
 
 static void pool_labels(const Models *s, double *counts) { /* cells hold the rows of every label */
-    for (int64_t g = 0; g < s->n_groups; g++) {
-        double all = 0;
-        for (int64_t k = g; k < s->n_cells; k += s->n_groups) all += counts[k];
-        for (int64_t k = g; k < s->n_cells; k += s->n_groups) counts[k] = all;
-    }
+    int64_t n = s->n_groups;
+    for (int64_t k = n; k < s->n_cells; k++) counts[k % n] += counts[k];
+    for (int64_t k = n; k < s->n_cells; k++) counts[k] = counts[k % n];
 }
 
 /* The weights of the cells, from the rows at hand, over their total. */
@@ -428,7 +421,7 @@ static void weigh_cells(Models *s, double total) {
         }
         if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
     }
-    if (s->is_active) take_counts(s->problem, s->counts, n_rows, s->state, s->weights);
+    if (s->is_active) take_counts(s->problem, s->counts, n_rows, s->state, s->weights, 1);
     for (int64_t m = 0; m < s->n_members; m++)
         for (int64_t k = 0; k < n_cells; k++)
             s->blend[k * s->stride + m] = (s->is_active ? s->weights[m * n_cells + k] : 1) / total;
@@ -520,10 +513,6 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
     void *at[33] = {NULL};
     for (int i = 0; i < 33; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    if (PyErr_Occurred()) {
-        free(s);
-        return NULL;
-    }
     s->X = at[0], s->kind = at[1], s->judged = at[2], s->weight = at[3], s->offset = at[4];
     s->factor = at[5], s->rate = at[6], s->decay = at[7], s->clip = at[8], s->gain = at[9];
     s->ignores_labels = at[10], s->theta = at[11], s->mean = at[12], s->state.rows = at[13];
@@ -532,8 +521,10 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     s->folded = at[21], s->bias = at[22], s->z = at[23], s->gradient = at[24], s->scratch = at[25];
     s->tally = at[26], s->blend = at[27], s->by_bias = at[28], s->counts = at[29];
     s->row = at[30], s->row_weight = at[31], s->at = at[32];
-    s->opposes = s->problem->per_rows > 0;
-    return PyCapsule_New(s, MODELS, free_models);
+    s->opposes = s->problem && s->problem->per_rows > 0;
+    if (!PyErr_Occurred()) return PyCapsule_New(s, MODELS, free_models);
+    free(s);
+    return NULL;
 }
 
 /* (models, epoch, where to write how good the averaged models are, or -1 for nowhere, row numbers in
@@ -569,17 +560,15 @@ static PyMethodDef methods[] = {
     METHOD(epoch, "Trains or judges linear models."),
     {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_step", NULL, -1, methods,
-                                        NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_step", .m_size = -1,
+                                        .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__step(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(HAS_GNU)
     has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddStringConstant(module, "BUILT_FROM", BUILT_FROM)) {
-        Py_DECREF(module);
-        return NULL;
-    }
-    return module;
+    if (!module || !PyModule_AddStringConstant(module, "BUILT_FROM", BUILT_FROM)) return module;
+    Py_DECREF(module);
+    return NULL;
 }

@@ -259,15 +259,18 @@ class FairLoss(nn.Module):
         if n == 0 or (mode == "train" and not (self.training and (update or s is not None))):
             if n == 0 and update and self.training:
                 state.step_without_rows()  # other processes may have rows
-            losses = flat_losses(base_loss(input, target), n)
-            return self._reduce(losses, sample_weight, self._divisor(label, sample_weight))
+            losses = base_loss(input, target)
+            n_rows = self._divisor(label, sample_weight)
+            reduced = self._reduce(flat_losses(losses, n), sample_weight, n_rows)
+            return reduced.view(losses.shape) if self.reduction == "none" else reduced
         s = flat_sensitive(s, n, n_columns)
         try:
             losses = base_loss(input, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
             self._explain(input, label, s, error)
             raise
-        if losses.shape != label.shape:
+        shape = losses.shape
+        if shape != label.shape:
             losses = flat_losses(losses, n)
         is_mean = self.reduction == "mean" and not self._has_class_weight
         opposes = self._opposes and not self._is_soft
@@ -284,10 +287,11 @@ class FairLoss(nn.Module):
         if opposes and self.reduction == "none":
             factor, offset = dual.opposed(factor, losses.detach())
         if is_mean and losses.dtype is factor.dtype and type(offset) is float:  # the hot path
-            total = losses.dot(factor)
+            total: Tensor = losses.dot(factor)
             return total + offset if offset else total
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
-        return self._reduce(losses, factor, divisor, offset)
+        reduced = self._reduce(losses, factor, divisor, offset)
+        return reduced.view(shape) if self.reduction == "none" else reduced
 
     def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""
@@ -358,6 +362,21 @@ class FairLoss(nn.Module):
             units = units * class_weight.index_select(0, label.clamp(0, len(class_weight) - 1))
         divisor: Tensor = (units if sample_weight is None else units * sample_weight).sum()
         return divisor
+
+    @property
+    def fairness_rate(self) -> float | str:
+        """The step size of the multipliers; a number may be changed between steps.
+
+        So a schedule may set it after every epoch: ``criterion.fairness_rate *= 0.9``.
+
+        Raises:
+            ValueError: if it is set on a loss with the automatic rate, or not to a number.
+        """
+        return self.state.fairness_rate
+
+    @fairness_rate.setter
+    def fairness_rate(self, rate: float) -> None:
+        self.state.fairness_rate = check_number("fairness_rate", rate)
 
     @property
     def levels(self) -> Tensor:

@@ -435,7 +435,9 @@ class Multipliers(nn.Module):
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        # A checkpoint without a fair loss leaves the multipliers as they are.
+        if any(key.startswith(prefix) for key in state_dict):
+            super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 EXPORTED = (
