@@ -33,13 +33,13 @@ def network_of(model):
 @pytest.mark.parametrize("measure", ["equalized_odds", "accuracy_parity"])
 def test_it_decides_as_the_classifier_does(measure, table):
     X, y, s = table
-    model = FairDecisionClassifier(LogisticRegression(), measure, 0.01, tune_on="training")
+    model = FairDecisionClassifier(LogisticRegression(), measure, 0.04, tune_on="training")
     model.fit(X, y, sensitive_features=s)
     network, rows = network_of(model.cell_models_[0]), torch.from_numpy(X)
-    head = FairDecision.tuned(network(rows), y, s, measure, epsilon=0.01)
+    head = FairDecision.tuned(network(rows), y, s, measure, epsilon=0.04)
     predicted = nn.Sequential(network, head)(rows).argmax(1).numpy()
     assert (predicted == model.predict(X)).mean() > 0.999
-    assert fairness_levels(y, predicted, s, measure).gaps.max() <= 0.01 + 1e-9
+    assert fairness_levels(y, predicted, s, measure).gaps.max() <= 0.04 + 1e-9
 
 
 def test_two_heads(table):

@@ -110,7 +110,7 @@ class FairDecision(nn.Module):
         rows = group_rows(y, s, sample_weight)
         shape = rows.groups.mass.shape
         measured = measured_apart(
-            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
+            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable, rows=rows
         )
         if any(part.attributes != rows.groups.attributes for part in measured):
             raise ValueError(
