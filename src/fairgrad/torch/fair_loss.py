@@ -44,6 +44,9 @@ OLDER_ORDER = (
 )
 """How fairgrad 0.2.0 took its arguments if they were given without names."""
 
+OLDER_RATE = 0.01
+"""The rate that such calls have by default, as in fairgrad 0.2.0."""
+
 
 def takes_older_order(init: Callable[..., None]) -> Callable[..., None]:
     """Lets a constructor also take unnamed arguments as in fairgrad 0.2.0, the reduction first."""
@@ -52,7 +55,8 @@ def takes_older_order(init: Callable[..., None]) -> Callable[..., None]:
     def either(self: FairLoss, *args: Any, **kwargs: Any) -> None:
         first = next((i for i, arg in enumerate(args[:2]) if isinstance(arg, str)), None)
         if first is not None:  # no data set and no loss is a text
-            kwargs = {**dict(zip(OLDER_ORDER, args[first:], strict=False)), **kwargs}
+            given = dict(zip(OLDER_ORDER, args[first:], strict=False))
+            kwargs = {"fairness_rate": OLDER_RATE, **given, **kwargs}
             args = args[:first]
         init(self, *args, **kwargs)
 
