@@ -209,9 +209,9 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
         if (b->sample_weight) weight *= b->sample_weight[i];
         factor[i] = (float)weight;
         if (!b->losses || weight >= 0) continue;
-        double loss = MAX(b->losses[i], p->least_loss); /* see fairgrad.dual.opposed */
-        factor[i] = (float)(weight / expm1(loss));
-        *offset += weight * log(-expm1(-loss)) - factor[i] * loss;
+        double loss = MAX(b->losses[i], p->least_loss), own = exp(-loss), others = 1 - own;
+        factor[i] = (float)(weight * own / others); /* see fairgrad.dual.opposed */
+        *offset += weight * log(others) - factor[i] * loss;
     }
     return 0;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
+from ctypes import c_float
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 from fairgrad import dual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
@@ -80,6 +81,10 @@ is_compiled = _step is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
 
 
+BATCHES = 16
+"""How many batches get the memory for their factors at once."""
+
+
 class CompiledStep:
     """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision.
 
@@ -119,6 +124,7 @@ class CompiledStep:
         # Their memory stays as it is even if the buffers get other memory.
         tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (arrays, tables)  # the problem holds nothing but their addresses
+        self._unused: tuple[int, Iterator[Tensor]] = (0, iter(()))  # rows, memory for factors
         auto = constants.auto
         rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
         self.problem = _step.prepare(
@@ -161,7 +167,10 @@ class CompiledStep:
         label, s, sample_weight, mean, update = batch
         label, s = label.contiguous(), s.contiguous()
         n = label.shape[0]
-        factors = torch.empty(n, dtype=torch.float32, device="cpu")
+        size, unused = self._unused
+        factors = next(unused, None)  # in one go, as threads may share a loss
+        if factors is None or size != n:
+            factors = self._new_memory(n)
         offset = _step.step(
             self.problem,
             n,
@@ -178,6 +187,31 @@ class CompiledStep:
             factors.data_ptr(),
         )
         return None if offset is None else (factors, offset)
+
+    def _new_memory(self, n: int) -> Tensor:
+        """(n,) memory for factors, asked for once for several batches, as each time takes long."""
+        with torch.inference_mode(mode=False):  # later batches may need gradients
+            block = torch.empty(BATCHES * n, dtype=torch.float32, device="cpu")
+            block.data_ptr()  # refused within a transform, whose tensors must not outlive it
+            first, *others = torch.split(block, n)
+        self._unused = n, iter(others)  # `first` is kept from the other threads
+        return first
+
+
+def add_to(total: Tensor, number: float) -> Tensor:
+    """Adds a constant to a single value in its memory; gradients stay as they are.
+
+    As an operation of PyTorch this takes longer than all the rest of a step does in Python.
+
+    Args:
+        total: one value in single precision, of the CPU, that nothing else has read yet.
+        number: what to add.
+
+    Returns:
+        The same tensor.
+    """
+    c_float.from_address(total.data_ptr()).value += number
+    return total
 
 
 def linear_models(

@@ -24,6 +24,7 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import flat_labels, flat_losses, flat_sensitive, flat_weights
+from fairgrad.torch.compiled import add_to
 from fairgrad.torch.multipliers import LossBatch, Multipliers
 from fairgrad.torch.predictions import best_class, reading_of
 from fairgrad.torch.processes import Processes
@@ -213,9 +214,15 @@ class FairLoss(nn.Module):
         forward = getattr(self.base_loss, "forward", self.base_loss)
         if type(self.base_loss) is nn.CrossEntropyLoss:
             forward = partial(_cross_entropy, self.base_loss)
-        self._hot = (self.state, forward, self.state.lookup.n_columns)
-        is_log_loss = self.reading.is_log_loss(self.base_loss)
-        self._opposes = dual.is_auto_rate(fairness_rate) and is_log_loss
+        is_log_loss = self.reading.is_log_loss(self.base_loss) and not self._is_soft
+        self._hot = (
+            self.state,
+            forward,
+            self.state.lookup.n_columns,
+            self.reading.fits,
+            self.reading.predict is best_class,
+            dual.is_auto_rate(fairness_rate) and is_log_loss,
+        )
         # Of the last batch: losses, labels, sample weights. A list that never grows, as a compiled
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
@@ -247,14 +254,13 @@ class FairLoss(nn.Module):
             RuntimeError: if the call is exported, mapped by ``torch.func.vmap`` or repeated by
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
-        state, base_loss, n_columns = self._hot
+        state, base_loss, n_columns, fits, reads_scores, opposes = self._hot
         if isinstance(sample_weight, str):
             mode, sample_weight = sample_weight, None
         if mode not in MODES:
             raise ValueError(f"mode: expected one of {list(MODES)}, got {mode!r}.")
-        reading = self.reading
-        if not reading.fits(input):
-            raise ValueError(reading.refusal(input))
+        if not fits(input):
+            raise ValueError(self.reading.refusal(input))
         n = input.shape[0]
         label = flat_labels(target, n)
         if sample_weight is not None:
@@ -276,26 +282,26 @@ class FairLoss(nn.Module):
         shape = losses.shape
         if shape != label.shape:
             losses = flat_losses(losses, n)
-        is_mean = self.reduction == "mean" and not self._has_class_weight
-        opposes = self._opposes and not self._is_soft
+        reduction = self.reduction
+        is_mean = reduction == "mean" and not self._has_class_weight
         factor, offset = state.factors(
             LossBatch(label, s, sample_weight, is_mean, update),
             lambda: self._outcome(input, label),
-            input if reading.predict is best_class else None,
-            losses if opposes and self.reduction != "none" else None,
+            input if reads_scores else None,
+            losses if opposes and reduction != "none" else None,
         )
         if update:
             self._last[:] = losses.detach(), label, sample_weight
         if self._is_soft:
             losses, factor = self._soft_losses(input, label, factor), torch.ones_like(losses)
-        if opposes and self.reduction == "none":
+        if opposes and reduction == "none":
             factor, offset = dual.opposed(factor, losses.detach())
         if is_mean and losses.dtype is factor.dtype and type(offset) is float:  # the hot path
             total: Tensor = losses.dot(factor)
-            return total + offset if offset else total
+            return add_to(total, offset) if offset else total
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         reduced = self._reduce(losses, factor, divisor, offset)
-        return reduced.view(shape) if self.reduction == "none" else reduced
+        return reduced.view(shape) if reduction == "none" else reduced
 
     def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""

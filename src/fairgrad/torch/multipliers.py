@@ -163,7 +163,6 @@ class Multipliers(nn.Module):
             return self._tensor_factors(batch, wrong(), losses)
         if update and _graph_task() != NO_GRAPH_TASK:
             raise RuntimeError(IN_BACKWARD)
-        losses = None if losses is None else losses.detach()
         try:
             if (
                 self.is_compiled
@@ -180,6 +179,7 @@ class Multipliers(nn.Module):
             self.check_devices(label, s, sample_weight)
             return self._tensor_factors(batch, wrong(), losses)
         except RuntimeError:  # what torch.func transforms has no memory to be read
+            losses = None if losses is None else losses.detach()
             given = (label, s, sample_weight, wrong(), losses)
             if all(part is None or _has_memory(part) for part in given):
                 raise
@@ -215,11 +215,10 @@ class Multipliers(nn.Module):
     ) -> tuple[Tensor, Tensor | float]:
         if self._compiled is None:
             self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
-        flags, read = None, None
-        if not (_is_single(scores) and scores.ndim == 2):  # type: ignore[union-attr]
+        flags = None
+        if scores is None or not (_is_single(scores) and scores.ndim == 2):
             scores, flags = None, _plain(wrong()).to(torch.uint8).contiguous()
-        if _is_single(losses):
-            read = losses
+        read = losses if losses is None or _is_single(losses) else None
         found = self._compiled.factors(batch, scores, flags, read, places)
         if found is None:
             raise ValueError(self.lookup.explain(batch.label, batch.s))
@@ -232,7 +231,7 @@ class Multipliers(nn.Module):
     ) -> tuple[Tensor, Tensor | float]:
         with _full_precision(batch.label.device.type):
             factors = self._cell_factors(batch, wrong)
-            return (factors, 0.0) if losses is None else _oppose(factors, losses.detach())
+            return (factors, 0.0) if losses is None else _oppose(factors, losses)
 
     def _cell_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
         label, s, sample_weight, mean, update = batch
@@ -508,11 +507,11 @@ def _full_precision(device: str) -> AbstractContextManager[Any]:
 
 def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
     """`dual.opposed` of rows in a sum."""
-    factors, offset = dual.opposed(factors, losses.to(factors.dtype))
+    factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
     return factors, offset.sum()
 
 
-def _is_single(tensor: Tensor | None) -> bool:
+def _is_single(tensor: Tensor) -> bool:
     """Whether compiled code can read it; subclasses may have no memory of their own."""
     return type(tensor) is Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
 

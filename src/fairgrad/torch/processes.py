@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds of waiting for other processes before a warning says which of them are missing."""
 
+IS_AVAILABLE = distributed.is_available()
+"""Whether PyTorch was built with ``torch.distributed``."""
+
 
 class Processes:
     """The processes of a group of ``torch.distributed``, or this process alone.
@@ -76,6 +79,8 @@ class Processes:
         """Whether nothing has to be shared."""
         if self.lost:
             return False
+        if self._own is None and not is_running():  # first, as most losses are asked in every step
+            return True
         group = self.group
         return group is None or distributed.get_world_size(group) == 1
 
@@ -218,7 +223,7 @@ def _is_done(work: Any, seconds: float) -> bool:
 
 def is_running() -> bool:
     """Whether this is a process of ``torch.distributed``."""
-    return distributed.is_available() and distributed.is_initialized()
+    return IS_AVAILABLE and distributed.is_initialized()
 
 
 def _default_group() -> Any:
