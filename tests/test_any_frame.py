@@ -148,8 +148,8 @@ def test_estimator_with_validation_rows(other, plain):
 @pytest.mark.parametrize(
     "model",
     [
-        FairGradLGBMClassifier(n_estimators=5, n_folds=0, random_state=0, verbosity=-1),
-        FairGradXGBClassifier(n_estimators=5, n_folds=0, random_state=0, enable_categorical=True),
+        FairGradLGBMClassifier(n_estimators=5, random_state=0, verbosity=-1),
+        FairGradXGBClassifier(n_estimators=5, random_state=0, enable_categorical=True),
     ],
     ids=["LightGBM", "XGBoost"],
 )

@@ -96,7 +96,9 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 @click.group(
     cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.option("--version", is_flag=True, expose_value=False, callback=_show_version)
+@click.option(
+    "--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version."
+)
 @click.option("--verbose", is_flag=True, is_eager=True, help="With --version: for a bug report.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `terminal.is_quiet` reads it

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 
+ERROR_MEMORY = 0.9
+"""Share of earlier batches in the error estimates, so that small cells pool over batches."""
+
 
 @dataclass(frozen=True, eq=False)
 class FineTuned:
@@ -82,7 +85,7 @@ def finetune(
     *,
     fairness_measure: Any = "equalized_odds",
     epsilon: Any = 0.05,
-    fairness_rate: float | str = "auto",
+    fairness_rate: float = 0.05,
     y_desirable: Any = None,
     cost_matrix: Any = None,
     head: str | None = None,
@@ -116,8 +119,7 @@ def finetune(
         fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
         epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
             exact fairness.
-        fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`; 0 is the plain
-            loss.
+        fairness_rate: step size of the multipliers; 0 is the plain loss.
         y_desirable: labels that some measures speak of; by default the second of two classes.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. Epochs are then chosen by the mean cost in
@@ -196,6 +198,7 @@ def finetune(
         single=n_outputs == 1,
         epsilon=epsilon,
         fairness_rate=fairness_rate,
+        error_memory=ERROR_MEMORY,
         y_desirable=desirable_labels(classes, y_desirable) or None,
         cost_matrix=cost_matrix,
     )
