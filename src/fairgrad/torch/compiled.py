@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from ctypes import c_float
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -196,22 +195,6 @@ class CompiledStep:
             first, *others = torch.split(block, n)
         self._unused = n, iter(others)  # `first` is kept from the other threads
         return first
-
-
-def add_to(total: Tensor, number: float) -> Tensor:
-    """Adds a constant to a single value in its memory; gradients stay as they are.
-
-    As an operation of PyTorch this takes longer than all the rest of a step does in Python.
-
-    Args:
-        total: one value in single precision, of the CPU, that nothing else has read yet.
-        number: what to add.
-
-    Returns:
-        The same tensor.
-    """
-    c_float.from_address(total.data_ptr()).value += number
-    return total
 
 
 def linear_models(

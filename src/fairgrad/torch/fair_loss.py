@@ -24,7 +24,6 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import flat_labels, flat_losses, flat_sensitive, flat_weights
-from fairgrad.torch.compiled import add_to
 from fairgrad.torch.multipliers import LossBatch, Multipliers
 from fairgrad.torch.predictions import best_class, reading_of
 from fairgrad.torch.processes import Processes
@@ -227,7 +226,7 @@ class FairLoss(nn.Module):
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
 
-    def forward(  # noqa: C901 - the hot path, where calls cost more than branches
+    def forward(  # noqa: C901, PLR0912 - the hot path, where calls cost more than branches
         self,
         input: Tensor,  # noqa: A002 - PyTorch's name
         target: Tensor,
@@ -298,7 +297,9 @@ class FairLoss(nn.Module):
             factor, offset = dual.opposed(factor, losses.detach())
         if is_mean and losses.dtype is factor.dtype and type(offset) is float:  # the hot path
             total: Tensor = losses.dot(factor)
-            return add_to(total, offset) if offset else total
+            if offset:  # a constant, which changes no gradient
+                total.detach().add_(offset)
+            return total
         divisor = self._divisor(label, sample_weight) if self._has_class_weight else None
         reduced = self._reduce(losses, factor, divisor, offset)
         return reduced.view(shape) if reduction == "none" else reduced
