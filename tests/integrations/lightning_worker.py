@@ -4,6 +4,7 @@ Every process takes every second row, as Lightning deals them out. The multiplie
 must be those of one process that sees the joined batches.
 """
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -110,3 +111,7 @@ def main():
 
 if __name__ == "__main__":
     main()
+    # The backend's threads, which the framework leaves behind, can block the interpreter's end.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
