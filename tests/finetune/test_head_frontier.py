@@ -119,11 +119,6 @@ def test_precision_and_mode_are_the_networks(rows):
     assert found.module(0)[1].weight.dtype == torch.float64
 
 
-def test_features_from_a_file_give_the_same_heads(network, rows):
-    points = [tune(network, rows, large=large).points for large in (0, 2**30)]
-    assert points[0].equals(points[1])
-
-
 def test_heads_on_features_computed_before(network, rows):
     X, y, s = rows
     features = compute_features(network, X)

@@ -9,7 +9,6 @@ from torch import nn
 
 from fairgrad import fairness_levels
 from fairgrad.finetune import finetune, predict_logits
-from fairgrad.splitting import hold_out
 from fairgrad.torch import CrossEntropyLoss
 
 DP = "demographic_parity"
@@ -133,35 +132,6 @@ def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
     last = tuned.history[-1]
     assert last["accuracy"] == (predicted == y).mean()
     assert last["unfairness"] == fairness_levels(y, predicted, s, DP).unfairness
-    assert tuned.epoch == 1
-
-
-def test_rows_are_held_out_by_label_and_group(rows, network):
-    """Judged and trained on the rows of the one stratified hold-out: as if given apart."""
-    X, y, s = rows
-    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    kept, held = hold_out(2 * y + s, 0.25, seed)
-    for cell in range(4):
-        n = (2 * y + s == cell).sum()
-        assert (2 * y[held] + s[held] == cell).sum() == round(0.25 * n)
-    options = {"selection": "most_accurate", "max_iter": 3}
-    alone = tune(network, rows, validation_fraction=0.25, **options)
-    apart = tune(
-        network, (X[kept], y[kept], s[kept]), validation=(X[held], y[held], s[held]), **options
-    )
-    assert alone.history == apart.history
-    assert alone.epoch == int(np.argmax([entry["accuracy"] for entry in alone.history]))
-    for name, value in alone.module.state_dict().items():
-        assert torch.equal(value, apart.module.state_dict()[name])
-
-
-def test_a_rule_chooses_the_epoch(rows, network):
-    tuned = tune(network, rows, validation=rows, max_iter=5, selection="fairest")
-    unfairness = [entry["unfairness"] for entry in tuned.history]
-    assert tuned.epoch == int(np.argmin(unfairness))
-    X, y, s = rows
-    predicted = predict_logits(tuned.module, X).argmax(1).numpy()
-    assert fairness_levels(y, predicted, s, DP).unfairness == min(unfairness)
 
 
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_path):
@@ -199,7 +169,7 @@ def test_a_checkpoint_of_other_settings_is_refused(rows, network, tmp_path):
 
 
 def test_divergence_is_an_error(rows, network):
-    with pytest.raises(FloatingPointError, match=r"in epoch 0, step \d+: lower learning_rate"):
+    with pytest.raises(FloatingPointError, match=r"after 0.\d+ epochs: lower learning_rate"):
         tune(network, rows, optimizer=torch.optim.SGD, learning_rate=1e30)
 
 
@@ -210,7 +180,7 @@ def test_several_sensitive_columns_with_names(rows, network):
     assert np.isfinite(tuned.history[-1]["unfairness"])
 
 
-def test_named_and_wrapped_outputs_are_read(rows):
+def test_a_network_that_returns_no_logits_is_refused(rows):
     class Tuple(nn.Module):
         def __init__(self):
             super().__init__()
@@ -219,9 +189,8 @@ def test_named_and_wrapped_outputs_are_read(rows):
         def forward(self, x):
             return x, self.head(x)
 
-    with pytest.raises(TypeError, match="module: expected it to return .* got tuple of 2"):
+    with pytest.raises(TypeError, match="module: expected it to return .* got tuple"):
         tune(Tuple(), rows)
-    assert tune(Tuple(), rows, output=lambda returned: returned[1]).history[0]["loss"] > 0
 
 
 @pytest.mark.parametrize(
@@ -231,9 +200,6 @@ def test_named_and_wrapped_outputs_are_read(rows):
         ({"batch_size": 2.5}, "batch_size: expected a whole number"),
         ({"learning_rate": -1.0}, "learning_rate: expected a finite number"),
         ({"clip_norm": 0.0}, "clip_norm: expected a finite number above 0"),
-        ({"selection": "fairest"}, "validation: required to choose an epoch"),
-        ({"selection": "best"}, "rule: expected one of"),
-        ({"validation_fraction": 1.0}, "validation_fraction: expected a finite number"),
         ({"head": "fc"}, "head: expected the name of a part"),
         ({"y_desirable": [5]}, r"y_desirable: expected labels among \[0, 1\], got \[5\]"),
         ({"validation": (1, 2)}, "validation: expected"),

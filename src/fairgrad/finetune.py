@@ -1,0 +1,799 @@
+"""Fair fine-tuning of existing networks: all layers, or the head alone with its whole frontier."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+from torch.utils.data import default_collate
+
+from fairgrad.checks import check_count, check_number
+from fairgrad.columns import as_columns, sensitive_columns
+from fairgrad.dual import check_costs, cost_shares
+from fairgrad.evaluate import cell_rates, levels_of
+from fairgrad.files import write_whole
+from fairgrad.frontier import Frontier
+from fairgrad.groups import group_rows
+from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
+from fairgrad.sklearn import FairGradClassifier
+from fairgrad.splitting import unpack_rows
+from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
+from fairgrad.training import EpochBar
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from fairgrad.groups import GroupedRows, Ints
+
+__all__ = [
+    "FineTuned",
+    "HeadFrontier",
+    "compute_features",
+    "finetune",
+    "finetune_head",
+    "predict_logits",
+]
+
+ERROR_MEMORY = 0.9
+"""Share of earlier batches in the error estimates, so that small cells pool over batches."""
+
+STATES = ("module", "optimizer", "criterion")
+"""What a checkpoint holds the state of."""
+
+MakeOptimizer = Callable[..., torch.optim.Optimizer]
+
+
+@dataclass(frozen=True, eq=False)
+class FineTuned:
+    """What fine-tuning gives.
+
+    Attributes:
+        module: the trained network, an ordinary module in evaluation mode.
+        classes: the labels in the order of its outputs; with one output, above 0 is the second.
+        history: one dictionary per epoch: the mean training loss (with its fairness weights). With
+            validation rows also accuracy, unfairness (mean of |F|) and, with a cost matrix, merit
+            (`fairgrad.dual.cost_shares`).
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
+        >>> y = (X.sum(1) + 0.5 * s > 0).long()
+        >>> found = finetune(torch.nn.Linear(4, 2), X, y, s, max_iter=1, random_state=0)
+        >>> found.classes, len(found.history), found.module(X).shape
+        (array([0, 1]), 1, torch.Size([400, 2]))
+    """
+
+    module: nn.Module
+    classes: NDArray[Any]
+    history: list[dict[str, float]]
+
+
+def finetune(
+    module: nn.Module,
+    X: Any,
+    y: Any,
+    sensitive_features: Any = None,
+    *,
+    fairness_measure: Any = "equalized_odds",
+    epsilon: Any = 0.05,
+    fairness_rate: float | str = 0.05,
+    y_desirable: Any = None,
+    cost_matrix: Any = None,
+    head: str | None = None,
+    transform: Callable[[Any], Any] | None = None,
+    optimizer: MakeOptimizer = torch.optim.AdamW,
+    learning_rate: float = 1e-4,
+    clip_norm: float | None = None,
+    max_iter: int = 3,
+    batch_size: int = 64,
+    validation: Any = None,
+    checkpoint: str | Path | None = None,
+    random_state: Any = None,
+    verbose: bool | str = "auto",
+) -> FineTuned:
+    """Trains all layers of a network that require a gradient, with the fair loss.
+
+    The network is copied and left as it is. If its head does not have one output per class (or one
+    for two classes), it is replaced by a linear layer with fresh weights; otherwise it is kept.
+
+    Args:
+        module: gives logits: a tensor, or something with an entry or attribute ``logits``.
+        X: rows: a tensor or array (n, ...); a mapping of these, passed by name; anything with a
+            method ``batch(rows)``, as the images of `fairgrad.datasets`; or a sequence of examples
+            (a PyTorch data set of inputs, a list of texts).
+        y: (n,) labels of any kind.
+        sensitive_features: (n,) sensitive values, or a table with one column per attribute;
+            missing values and -1 are unknown and in no constraint.
+        fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
+        epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
+            exact fairness.
+        fairness_rate: step size of the multipliers; 0 is the plain loss.
+        y_desirable: labels that some measures speak of; by default the second of two classes.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake. A network with one output gets a head with
+            two.
+        head: name of the head; by default the last linear layer.
+        transform: applied to every batch of X, such as a normalisation or a tokeniser.
+        optimizer: a function of parameters and ``lr`` that gives a PyTorch optimiser.
+        learning_rate: the learning rate at the start; it falls to 0 along a cosine.
+        clip_norm: the gradient's largest norm; None for none.
+        max_iter: epochs, passes over the rows.
+        batch_size: rows per step.
+        validation: (X, y, sensitive_features) to judge every epoch on.
+        checkpoint: a file written after every epoch. The same call resumes from it.
+        random_state: seed of the new head, the shuffling and the dropout.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
+
+    Raises:
+        ValueError: if an argument is missing or not allowed; nothing has been computed then.
+        TypeError: if the network does not return logits.
+        FloatingPointError: if the loss stops being a finite number.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(600) % 2
+        >>> X = torch.randn(600, 4) + s[:, None]
+        >>> y = (X.sum(1) > 2).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+        ... )
+        >>> tuned = finetune(
+        ...     network, X, y, s, fairness_measure="demographic_parity", learning_rate=0.01,
+        ...     random_state=0,
+        ... )
+        >>> tuned.module(X).shape
+        torch.Size([600, 2])
+    """
+    if fairness_measure is not None and sensitive_features is None:
+        raise ValueError(
+            "sensitive_features: required, one value per row; or fairness_measure=None for the "
+            "plain loss."
+        )
+    check_number("learning_rate", learning_rate)
+    check_count("max_iter", max_iter)
+    check_count("batch_size", batch_size)
+    if clip_norm is not None:
+        check_number("clip_norm", clip_norm, above=0.0)
+    inputs = NetworkInputs(X, transform)
+    rows = _labelled(inputs, y, sensitive_features)
+    classes = rows.groups.labels
+    judge = None
+    if validation is not None:
+        judge = _judge(validation, transform, classes, fairness_measure, y_desirable, cost_matrix)
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    name, old_head = find_head(module, head)
+    check_costs(cost_matrix, len(classes))
+    # With costs every label needs a score of its own.
+    n_outputs = _count_outputs(old_head, len(classes)) if cost_matrix is None else len(classes)
+    criterion = _BatchLoss(
+        rows,
+        fairness_measure,
+        single=n_outputs == 1,
+        epsilon=epsilon,
+        fairness_rate=fairness_rate,
+        y_desirable=desirable_labels(classes, y_desirable) or None,
+        cost_matrix=cost_matrix,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        keeps = old_head.out_features == n_outputs
+        layer = copy.deepcopy(old_head) if keeps else _new_head(old_head, n_outputs)
+        tuned = with_head(module, name, layer)
+        trainable = [p for p in tuned.parameters() if p.requires_grad]
+        if not trainable:
+            raise ValueError("module: expected parameters that require a gradient, got none.")
+        solver = optimizer(trainable, lr=learning_rate)
+        training = _Training(
+            tuned, criterion, solver, learning_rate, clip_norm, max_iter, batch_size, seed
+        )
+        if checkpoint is not None:
+            measure = getattr(fairness_measure, "__qualname__", fairness_measure)
+            settings = (measure, epsilon, fairness_rate, cost_matrix)
+            training.resume(Path(checkpoint), settings, rows.label.tobytes(), rows.group.tobytes())
+        training.train(inputs, judge, verbose)
+    return FineTuned(tuned.eval(), classes, training.history)
+
+
+@dataclass(eq=False)
+class _Training:
+    """One fine-tuning in progress, which may have a file to resume from."""
+
+    module: nn.Module
+    criterion: _BatchLoss
+    optimizer: torch.optim.Optimizer
+    learning_rate: float
+    clip_norm: float | None
+    max_iter: int
+    batch_size: int
+    seed: int
+    history: list[dict[str, float]] = field(default_factory=list)
+    file: Path | None = None
+    key: str = ""
+
+    def train(
+        self,
+        inputs: NetworkInputs,
+        judge: Callable[[nn.Module], dict[str, float]] | None,
+        verbose: bool | str,
+    ) -> None:
+        """Trains the epochs that are left."""
+        n_steps = math.ceil(len(inputs) / self.batch_size)
+        first = len(self.history) * n_steps
+        losses, order = 0.0, np.empty(0, dtype=np.int64)
+        self.module.train()
+        bar = _progress(self.max_iter * n_steps - first, verbose, "fine-tuning")
+        for place in bar:
+            epoch, step = divmod(first + place, n_steps)
+            if step == 0:
+                # Each epoch has seeds of its own, so any can be repeated.
+                torch.manual_seed(self.seed + epoch)
+                order = np.random.default_rng([self.seed, epoch]).permutation(len(inputs))
+                losses = 0.0
+            batch = order[step * self.batch_size : (step + 1) * self.batch_size]
+            loss = self._step(inputs.batch(batch), batch, epoch + step / n_steps)
+            losses += loss * len(batch)
+            bar.text = f"epoch {epoch + 1} of {self.max_iter}"
+            if step == n_steps - 1:
+                judged = {} if judge is None else judge(self.module)
+                self.history.append({"loss": losses / len(order), **judged})
+                self._save()
+
+    def _step(self, batch: Any, rows: Ints, epoch: float) -> float:
+        """One step of the optimizer after so many epochs; the loss before it."""
+        for group in self.optimizer.param_groups:
+            decay = 0.5 * (1.0 + math.cos(math.pi * epoch / self.max_iter))
+            group["lr"] = self.learning_rate * decay
+        loss = self.criterion(_logits(self.module, batch), torch.from_numpy(rows))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss became {value} after {epoch:.2f} epochs: lower learning_rate or "
+                "fairness_rate, or set clip_norm."
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        if self.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.clip_norm)
+        self.optimizer.step()
+        return value
+
+    def _save(self) -> None:
+        if self.file is None:
+            return
+        states = {name: getattr(self, name).state_dict() for name in STATES}
+        buffer = io.BytesIO()
+        torch.save({"key": self.key, "history": self.history, **states}, buffer)
+        write_whole(self.file, buffer.getvalue())
+
+    def resume(self, file: Path, settings: tuple[Any, ...], *data: bytes) -> None:
+        """Restores the last whole epoch of a file, if it is there, and saves every further one.
+
+        Raises:
+            ValueError: if the file is of another network, other rows or other settings.
+        """
+        numbers = (self.learning_rate, self.clip_norm, self.max_iter, self.batch_size, self.seed)
+        solver = type(self.optimizer).__name__
+        described = repr((self.module, settings, solver, numbers)).encode()
+        key = hashlib.blake2b(described, digest_size=16)
+        for tensor in self.module.state_dict().values():
+            bits = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+            key.update(bits.numpy().tobytes())
+        for content in data:
+            key.update(content)
+        self.file, self.key = file, key.hexdigest()
+        if not file.exists():
+            return
+        # Tensors and plain values only: no code is run, whoever wrote the file.
+        saved: dict[str, Any] = torch.load(file, weights_only=True)
+        if saved.get("key") != self.key:
+            raise ValueError(
+                f"checkpoint: {file.name} is of another network, other data or other settings; "
+                "delete it, or name another file."
+            )
+        self.history = saved["history"]
+        for name in STATES:
+            getattr(self, name).load_state_dict(saved[name])
+
+
+class _BatchLoss(nn.Module):
+    """The fair loss of some of the training rows, by their numbers.
+
+    A network with one output has the logit of the second of two classes. Without a measure, the
+    multipliers of accuracy parity stay at 0: that is the plain loss.
+    """
+
+    def __init__(self, rows: GroupedRows, measure: Any, *, single: bool, **settings: Any) -> None:
+        super().__init__()
+        if measure is None:
+            measure, settings = accuracy_parity, {**settings, "fairness_rate": 0.0}
+        # The loss takes integers: labels and sensitive values are their positions here.
+        groups = rows.groups
+        values = tuple(np.arange(len(known)) for known in groups.values)
+        coded = replace(groups, labels=np.arange(len(groups.labels)), values=values)
+        exact = constraints_of(measure, coded, y_desirable=settings.get("y_desirable"))
+        settings["epsilon"] = exact.slacken_for(rows, settings["epsilon"]).slack
+        kind = BCEWithLogitsLoss if single else CrossEntropyLoss
+        self.single, self.label = single, torch.from_numpy(rows.label)
+        self.s = torch.from_numpy(coded.ids[rows.group])
+        self.fair = kind(coded, None, measure, error_memory=ERROR_MEMORY, **settings)
+
+    def forward(self, logits: Tensor, rows: Tensor) -> Tensor:
+        target, s = (own[rows].to(logits.device) for own in (self.label, self.s))
+        if self.single:
+            logits, target = logits[:, 0], target.to(logits.dtype)
+        loss: Tensor = self.fair(logits, target, s[:, 0] if s.shape[1] == 1 else s)
+        return loss
+
+
+def _judge(
+    validation: Any,
+    transform: Callable[[Any], Any] | None,
+    classes: NDArray[Any],
+    measure: Any,
+    y_desirable: Any,
+    cost_matrix: Any,
+) -> Callable[[nn.Module], dict[str, float]]:
+    """A function from a network to its figures on validation rows, which are checked at once."""
+    X, y, s, _ = unpack_rows(validation, "validation")
+    inputs = NetworkInputs(X, transform)
+    rows = _labelled(inputs, y, s, classes)
+
+    def judge(module: nn.Module) -> dict[str, float]:
+        logits = predict_logits(module, inputs, verbose=False)
+        margin = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
+        predicted = margin.long().numpy()
+        found = {"accuracy": float((predicted == rows.label).mean())}
+        if cost_matrix is not None:
+            shares = cost_shares(cost_matrix, len(classes))
+            found["merit"] = 1.0 - float(shares[rows.label, predicted].mean())
+        if measure is not None and s is not None:
+            constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
+            rates = cell_rates(constraints, rows, predicted)
+            found["unfairness"] = levels_of(constraints, rates).unfairness
+        return found
+
+    return judge
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFrontier:
+    """Heads of one network for many epsilons, judged, and the choice of one.
+
+    Attributes:
+        network: the network the features are of; it is never changed.
+        head: the name of its head.
+        frontier: the heads as linear classifiers on the features, with all that
+            `fairgrad.frontier.Frontier` offers: points, audits, charts.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
+        >>> y = (X.sum(1) + 0.5 * s > 0).long()
+        >>> found = finetune_head(torch.nn.Linear(4, 2), X, y, s, epsilons=3, random_state=0)
+        >>> len(found.points), found.module(0)(X).shape
+        (3, torch.Size([400, 2]))
+    """
+
+    network: nn.Module
+    head: str
+    frontier: Frontier
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """One row per head: epsilon, seed, accuracy and unfairness with their intervals."""
+        found: pd.DataFrame = self.frontier.points_
+        return found
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels in the order of the outputs; with one output, above 0 is the second."""
+        found: NDArray[Any] = self.frontier.classes_
+        return found
+
+    def module(self, position: int) -> nn.Module:
+        """A copy of the network with the head of a point: an ordinary module.
+
+        Two classes share a margin z: as logits it is -z/2 and z/2, whose softmax is the same.
+
+        Args:
+            position: of the point in `points`.
+        """
+        model = self.frontier.estimators_[position]
+        _, old_head = find_head(self.network, self.head)
+        weight, bias = (torch.from_numpy(part) for part in (model.coef_, model.intercept_))
+        n_outputs = _count_outputs(old_head, len(model.classes_))
+        if n_outputs == 2:
+            weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
+        layer = _new_head(old_head, n_outputs)
+        with torch.no_grad():
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+        return with_head(self.network, self.head, layer)
+
+    def select(
+        self, *, max_unfairness: float | None = None, min_accuracy: float | None = None
+    ) -> nn.Module:
+        """A network chosen by its figures on the validation rows, as `Frontier.select` does.
+
+        Args:
+            max_unfairness: takes the most accurate one that is at most so unfair.
+            min_accuracy: takes the fairest one that is at least so accurate.
+
+        Raises:
+            ValueError: if none qualifies; the message names the best there is.
+        """
+        position = self.frontier.choose(max_unfairness=max_unfairness, min_accuracy=min_accuracy)
+        return self.module(position)
+
+
+def finetune_head(
+    module: nn.Module,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *,
+    fairness_measure: Any = "equalized_odds",
+    epsilons: Any = 16,
+    estimator: FairGradClassifier | None = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    head: str | None = None,
+    transform: Callable[[Any], Any] | None = None,
+    batch_size: int = 256,
+    verbose: bool | str = "auto",
+    **settings: Any,
+) -> HeadFrontier:
+    """Trains the head of a network for many epsilons in one pass; all other layers stay.
+
+    Every row goes through the network once. The heads, one per epsilon, are then trained as one
+    stack on the features, which takes seconds where an epoch of the network takes minutes. To train
+    heads on features that `compute_features` gave before, pass the head itself as the module.
+
+    Args:
+        module: the network, which is left as it is; what it returns must be its head's outputs.
+        X: rows, as in `finetune`.
+        y: (n,) labels of any kind.
+        sensitive_features: (n,) sensitive values, or a table with one column per attribute.
+        fairness_measure: as in `fairgrad.torch.FairLoss`.
+        epsilons: how many heads, from exact fairness to the plain one; or a list of epsilons.
+        estimator: settings of the training; a linear `FairGradClassifier`. For fair decisions on
+            the outputs of a network see `fairgrad.torch.FairDecision.tuned`.
+        sample_weight: (n,) non-negative weights.
+        validation: (X, y, sensitive_features) to judge and choose on; by default a part of the
+            rows is held out, the same share of every label in every group.
+        test: (X, y, sensitive_features) to judge on besides.
+        head: name of the head; by default the last linear layer.
+        transform: applied to every batch.
+        batch_size: rows that go through the network at a time.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
+        settings: further arguments of `fairgrad.frontier.Frontier`, such as random_state.
+
+    Raises:
+        ValueError: if the head is not found, or an argument is not allowed.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> s = torch.arange(2000) % 2
+        >>> X = torch.randn(2000, 4) + 0.5 * s[:, None]
+        >>> y = (X.sum(1) > 1).long()
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 10)
+        ... )
+        >>> found = finetune_head(
+        ...     network, X, y, s, fairness_measure="demographic_parity", epsilons=6, random_state=0
+        ... )
+        >>> found.points[["epsilon", "validation_unfairness"]].shape
+        (6, 2)
+        >>> found.select(max_unfairness=0.1)(X).shape
+        torch.Size([2000, 2])
+    """
+    estimator = FairGradClassifier() if estimator is None else estimator
+    is_linear = isinstance(estimator, FairGradClassifier) and estimator.module is None
+    if not is_linear or np.size(estimator.hidden_layer_sizes):
+        raise ValueError(
+            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
+            f"got {estimator!r}."
+        )
+    features = partial(
+        compute_features,
+        module,
+        head=head,
+        transform=transform,
+        batch_size=batch_size,
+        verbose=verbose,
+    )
+    judged: dict[str, Any] = {"validation": validation, "test": test}
+    for name, given in judged.items():
+        if given is not None:
+            V, *columns = unpack_rows(given, name)
+            judged[name] = (features(V), *columns)
+    frontier = Frontier(estimator, fairness_measure, epsilons, **settings)
+    frontier.fit(
+        features(X),
+        y,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        **judged,
+    )
+    return HeadFrontier(module, find_head(module, head)[0], frontier)
+
+
+def compute_features(
+    module: nn.Module,
+    X: Any,
+    *,
+    head: str | None = None,
+    transform: Callable[[Any], Any] | None = None,
+    batch_size: int = 256,
+    verbose: bool | str = "auto",
+) -> NDArray[np.float32]:
+    """(n, features) what reaches the head of a network, in evaluation mode.
+
+    Args:
+        module: the network, which is left as it is.
+        X: rows, as in `finetune`.
+        head: name of the head; by default the last linear layer.
+        transform: applied to every batch.
+        batch_size: rows at a time.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
+
+    Raises:
+        ValueError: if no head is found, or what it gives is not what the network returns.
+
+    Example:
+        >>> network = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+        >>> compute_features(network, torch.zeros(4, 3)).shape
+        (4, 5)
+    """
+    inputs, (name, layer) = NetworkInputs(X, transform), find_head(module, head)
+    features: NDArray[np.float32] = np.empty((len(inputs), layer.in_features), dtype=np.float32)
+    seen: list[Tensor] = []
+    handle = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    try:
+        with _evaluating(module), torch.no_grad():
+            for place, batch in inputs.pieces(batch_size, verbose, "features"):
+                logits = _logits(module, batch)
+                if place.start == 0:
+                    _check_head(name, layer, list(seen), logits, place.stop)
+                features[place] = seen[0].float().cpu().numpy()
+                seen.clear()
+    finally:
+        handle.remove()
+    return features
+
+
+def _check_head(name: str, layer: nn.Linear, seen: list[Tensor], logits: Tensor, n: int) -> None:
+    """Refuses a head that is not the network's last step, by the first n rows."""
+    if len(seen) != 1:
+        raise ValueError(f"head: {name!r} is used {len(seen)} times per batch, not once.")
+    (features,) = seen
+    if features.ndim != 2 or len(features) != n:
+        raise ValueError(
+            f"head: expected one vector of features per row at {name!r}, got shape "
+            f"{tuple(features.shape)} for {n} rows; name another head."
+        )
+    own = layer(features)
+    if logits.shape != own.shape or not torch.equal(logits, own):
+        raise ValueError(
+            f"head: the outputs of {name!r} are not the logits that the network returns. Name the "
+            "last linear layer with head=."
+        )
+
+
+def predict_logits(
+    module: nn.Module,
+    X: Any,
+    *,
+    transform: Callable[[Any], Any] | None = None,
+    batch_size: int = 256,
+    verbose: bool | str = "auto",
+) -> Tensor:
+    """(n, outputs) the logits of many rows, in evaluation mode and without a gradient.
+
+    Args:
+        module: the network, which is left as it is.
+        X: rows, as in `finetune`.
+        transform: applied to every batch.
+        batch_size: rows at a time.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
+
+    Example:
+        >>> predict_logits(torch.nn.Linear(3, 2), torch.zeros(5, 3)).shape
+        torch.Size([5, 2])
+    """
+    inputs = X if isinstance(X, NetworkInputs) else NetworkInputs(X, transform)
+    with _evaluating(module), torch.no_grad():
+        pieces = inputs.pieces(batch_size, verbose, "batches")
+        return torch.cat([_logits(module, batch).float().cpu() for _, batch in pieces])
+
+
+class NetworkInputs:
+    """Rows for a network, gathered batch by batch: only one batch is in memory at a time.
+
+    Args:
+        rows: a tensor or array, a mapping of these (a tokeniser's output), anything with a method
+            ``batch(rows)`` (the images of `fairgrad.datasets`), or a sequence of examples, which
+            PyTorch's own collation puts together.
+        transform: applied to every batch, such as a normalisation or a tokeniser; None for none.
+
+    Raises:
+        TypeError: if they are of no kind that can be read.
+        ValueError: if there are none, or named columns differ in length.
+    """
+
+    def __init__(self, rows: Any, transform: Callable[[Any], Any] | None = None) -> None:
+        named = rows if isinstance(rows, Mapping) else {"X": rows}
+        columns = {str(name): _readable(column) for name, column in named.items()}
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(f"X: expected named columns of one length, got {lengths}.")
+        self.rows = columns if isinstance(rows, Mapping) else columns["X"]
+        self.transform = transform
+        self._n = next(iter(lengths.values()))
+        if self._n == 0:
+            raise ValueError("X: expected at least one row, got none.")
+
+    def __len__(self) -> int:
+        return self._n
+
+    def batch(self, index: Ints) -> Any:
+        """Some rows as the network takes them: a tensor, or named tensors."""
+        found = _gather(self.rows, index)
+        return found if self.transform is None else self.transform(found)
+
+    def pieces(self, size: int, verbose: bool | str, unit: str) -> Iterator[tuple[slice, Any]]:
+        """All rows in their order, so many at a time, each piece with its place; under a bar."""
+        check_count("batch_size", size)
+        for piece in _progress(-(-len(self) // size), verbose, unit):
+            start, stop = piece * size, min((piece + 1) * size, len(self))
+            yield slice(start, stop), self.batch(np.arange(start, stop))
+
+
+def _readable(rows: Any) -> Any:
+    """Frames as arrays; everything else that has a length as it is."""
+    if hasattr(rows, "to_numpy"):
+        return rows.to_numpy()
+    if not hasattr(rows, "__len__") or isinstance(rows, (str, bytes)):
+        raise TypeError(
+            "X: expected a tensor, an array, a mapping of these, or a sequence of examples, got "
+            f"{type(rows).__name__}."
+        )
+    return rows
+
+
+def _gather(rows: Any, index: Ints) -> Any:
+    if isinstance(rows, Mapping):
+        return {name: _gather(column, index) for name, column in rows.items()}
+    if isinstance(rows, Tensor):
+        return rows[torch.from_numpy(index).to(rows.device)]
+    if hasattr(rows, "batch") or isinstance(rows, np.ndarray):
+        found = rows.batch(index) if hasattr(rows, "batch") else rows[index]
+        if not isinstance(found, np.ndarray):
+            return found
+        # Texts are left to the transform, which is their tokeniser.
+        return torch.from_numpy(np.array(found)) if found.dtype.kind in "biuf" else found.tolist()
+    examples = [rows[int(i)] for i in index]
+    return examples if isinstance(examples[0], str) else default_collate(examples)
+
+
+def _labelled(
+    inputs: NetworkInputs, y: Any, sensitive_features: Any, labels: Any = None
+) -> GroupedRows:
+    """Labels and groups of rows for a network; one group if there are no sensitive values."""
+    n = len(inputs)
+    n_labels = len(next(iter(as_columns(y, "y").values())))
+    if n_labels != n:
+        raise ValueError(f"y: expected one label per row of X ({n}), got {n_labels}.")
+    s: Any = np.zeros(n, dtype=np.int64)
+    if sensitive_features is not None:
+        s = sensitive_columns(sensitive_features, n)
+    rows = group_rows(y, s, labels=labels, arguments=("y", "sensitive_features", "sample_weight"))
+    found = rows.groups.labels.tolist()
+    if len(found) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {found}.")
+    return rows
+
+
+def _progress(n: int, verbose: bool | str, unit: str) -> EpochBar:
+    return EpochBar(n, enabled=None if verbose == "auto" else bool(verbose), unit=unit)
+
+
+def _logits(module: nn.Module, batch: Any) -> Tensor:
+    """(n, outputs) the logits of a batch; named inputs are passed by name.
+
+    A tensor is taken as it is, and so is the entry or attribute ``logits`` of anything else, as in
+    the models of Hugging Face.
+    """
+    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+
+    def moved(value: Any) -> Any:
+        return value.to(device) if isinstance(value, Tensor) else value
+
+    if isinstance(batch, Mapping):
+        returned = module(**{name: moved(value) for name, value in batch.items()})
+    else:
+        returned = module(moved(batch))
+    found = returned if isinstance(returned, Tensor) else getattr(returned, "logits", None)
+    if isinstance(returned, Mapping):
+        found = returned.get("logits")
+    if not isinstance(found, Tensor):
+        raise TypeError(
+            "module: expected it to return a tensor of logits, or something with an entry or "
+            f"attribute 'logits', got {type(returned).__name__}; wrap it in a module that does."
+        )
+    return found[:, None] if found.ndim == 1 else found
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """Inside, all layers are in evaluation mode; after it each is in its own again."""
+    before = [(layer, layer.training) for layer in module.modules()]
+    module.train(mode=False)
+    try:
+        yield
+    finally:
+        for layer, training in before:
+            layer.training = training
+
+
+def find_head(module: nn.Module, head: str | None = None) -> tuple[str, nn.Linear]:
+    """The last linear layer of a network, or of the part of it with that name, and its path.
+
+    Args:
+        module: the network.
+        head: name of the head, as in ``module.named_modules()``. If it names a larger part, such
+            as a sequence of dropout and a linear layer, its last linear layer is the head.
+
+    Raises:
+        ValueError: if there is no such part, or no linear layer in it.
+    """
+    parts = dict(module.named_modules(remove_duplicate=False))
+    linear = {name: part for name, part in parts.items() if isinstance(part, nn.Linear)}
+    if head is not None and head not in parts:
+        raise ValueError(
+            f"head: expected the name of a part of {type(module).__name__}, got {head!r}; "
+            f"its linear layers are {list(linear)[-10:]}."
+        )
+    inside = [name for name in linear if not head or f"{name}.".startswith(f"{head}.")]
+    if not inside:
+        raise ValueError(
+            f"head: expected a linear layer (torch.nn.Linear) in {head or 'the module'}, a "
+            f"{type(parts[head or '']).__name__}, which has none; name one with head=, or put one "
+            "behind the network."
+        )
+    return inside[-1], linear[inside[-1]]
+
+
+def with_head(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
+    """A deep copy of a network with another layer in the place of its head."""
+    if not name:
+        return layer
+    changed = copy.deepcopy(module)
+    parent, _, last = name.rpartition(".")
+    setattr(changed.get_submodule(parent), last, layer)
+    return changed
+
+
+def _new_head(old: nn.Linear, n_outputs: int) -> nn.Linear:
+    """A linear layer with fresh weights, where the old one is."""
+    weight = old.weight
+    return nn.Linear(old.in_features, n_outputs, device=weight.device, dtype=weight.dtype)
+
+
+def _count_outputs(old: nn.Linear, n_classes: int) -> int:
+    """Outputs of the new head: one per class, or one for both of two if the old one had one."""
+    return 1 if n_classes == 2 and old.out_features == 1 else n_classes
