@@ -27,8 +27,9 @@ from lightgbm import LGBMClassifier
 
 import fairgrad.boosting.objective
 from fairgrad import fairness_levels
-from fairgrad.datasets import PAPER_SEEDS, load
+from fairgrad.datasets import PAPER_SEEDS
 from fairgrad.lightgbm import FairGradLGBMClassifier
+from fairgrad_bench.datasets import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

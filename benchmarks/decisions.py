@@ -26,12 +26,13 @@ import pandas as pd
 from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 
-from fairgrad.datasets import PAPER_SEEDS, load
+from fairgrad.datasets import PAPER_SEEDS
 from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import MEASURES
 from fairgrad.sklearn import FairDecisionClassifier
+from fairgrad_bench.datasets import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,9 @@ import pandas as pd
 import torch
 
 from fairgrad import fairness_levels
-from fairgrad.datasets import PAPER_SEEDS, Split, load
+from fairgrad.datasets import PAPER_SEEDS, Split
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad_bench.datasets import load
 
 MEASURES = ("equalized_odds", "equality_of_opportunity", "demographic_parity", "accuracy_parity")
 

@@ -25,7 +25,8 @@ import numpy as np
 from boosting import COMMON, KEYS, RESULTS, SMOOTH, TREES, keep, summary
 
 from fairgrad import fairness_levels
-from fairgrad.datasets import PAPER_SEEDS, load
+from fairgrad.datasets import PAPER_SEEDS
+from fairgrad_bench.datasets import load
 
 if TYPE_CHECKING:
     from boosting import Row

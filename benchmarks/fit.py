@@ -16,7 +16,7 @@ table.
 measure, 30 linear models of 50 epochs on Adult. Without names all but "large" are measured. With
 --out the ratios are also written there, as fit_speed.csv, the grid as grid_speed.csv.
 Law schools are read from a wheel, which is kept in the folder named by --data.
-COMPAS must have been fetched (`fairgrad data fetch compas`), or lie in the folder named by
+COMPAS must have been fetched (`fairgrad-bench data fetch compas`), or lie in the folder named by
 FAIRGRAD_DATA.
 """
 
@@ -37,12 +37,12 @@ from sklearn.preprocessing import StandardScaler
 from stranger_tables import law
 from training_speed import PAPER, PAPER_SEEDS, pooled_adult
 
-from fairgrad.datasets import load
 from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.training import Member, TrainingPlan, train
 from fairgrad.usefulness import FairnessWarning
+from fairgrad_bench.datasets import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.datasets import PAPER_SEEDS, Split
-from fairgrad.datasets.catalogue.gaussian import draw
 from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
 from fairgrad.training import fairest_of_accurate
 from fairgrad_bench.comparison import verdict
+from fairgrad_bench.datasets.catalogue.gaussian import draw
 from fairgrad_bench.methods import MethodTask, methods
 from fairgrad_bench.paper import MEASURES, paper_results
 from fairgrad_bench.plan import load_splits

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad import fairness_levels
-from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
+from fairgrad_bench.datasets import load
 
 RESULTS = Path(__file__).parents[1] / "results" / "settles.csv"
 RATES = {"plain": None, "paper": 0.01, "auto": "auto"}

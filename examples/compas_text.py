@@ -37,11 +37,12 @@ from transformers import (
     set_seed,
 )
 
-from fairgrad.datasets.loading import find_schema, from_schema, read_raw
-from fairgrad.datasets.schema import FeatureColumn
-from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
+from fairgrad.datasets import PAPER_SEEDS
+from fairgrad.splitting import SplitRows
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.transformers import FairTrainer
+from fairgrad_bench.datasets.loading import find_schema, from_schema, read_raw
+from fairgrad_bench.datasets.schema import FeatureColumn
 
 if TYPE_CHECKING:
     from torch import Tensor

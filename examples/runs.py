@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from fairgrad.datasets import Dataset
-    from fairgrad.datasets.split import SplitRows
+    from fairgrad.splitting import SplitRows
 
 METHODS = ("unconstrained", "fairgrad")
 FIGURES = ("accuracy", "unfairness")

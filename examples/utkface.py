@@ -30,9 +30,10 @@ from efficientnet_lite_pytorch import EfficientNet
 from runs import METHODS, columns, heads, stored_features
 
 from fairgrad import fairness_levels
-from fairgrad.datasets import load
-from fairgrad.datasets.split import PAPER_SEEDS, SplitRows
+from fairgrad.datasets import PAPER_SEEDS
 from fairgrad.finetune import compute_features, finetune, predict_logits
+from fairgrad.splitting import SplitRows
+from fairgrad_bench.datasets import load
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

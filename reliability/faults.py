@@ -36,7 +36,7 @@ NAMED = ("--target", "hired", "--sensitive", "sex")
 USED = (
     "fairgrad.cli.outcome", "fairgrad.cli.counted", "fairgrad.cli.subject",
     "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
-    "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.matching", "duckdb", "pooch",
+    "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.matching", "duckdb",
     "skops.io", "vl_convert",
 )  # fmt: skip
 """What the program imports when it is needed."""

@@ -35,6 +35,13 @@ def test_commands_run_resume_and_write(tmp_path):
     assert (tmp_path / "out" / "german-linear-equalized-odds.svg").is_file()
 
 
+def test_data_sets_are_listed_and_described():
+    listed = CliRunner().invoke(bench, ["data", "list"]).output
+    assert "\ncompas: " in listed
+    described = CliRunner().invoke(bench, ["data", "describe", "adult"]).output
+    assert "45,222 rows; 3,620 left out (an unknown feature)" in described
+
+
 def test_a_failure_is_an_exit_code_and_a_sentence(tmp_path):
     command = ["run", "--methods", "bench_methods:FAILS", "--datasets", "german", "--models"]
     command += ["linear", "--measures", "equalized_odds", "--records", str(tmp_path)]

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -153,6 +154,6 @@ def cache_folder() -> Path:
     named = os.environ.get("FAIRGRAD_CACHE", "")
     if named:
         return Path(named).expanduser()
-    import pooch  # noqa: PLC0415 - slow to import and needed for this line alone
-
-    return Path(pooch.os_cache("fairgrad"))
+    usual = {"win32": "~/AppData/Local", "darwin": "~/Library/Caches"}.get(sys.platform, "~/.cache")
+    place = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return Path(place or usual).expanduser() / "fairgrad"

@@ -112,7 +112,7 @@ def finetune(
     Args:
         module: gives logits: a tensor, or something with an entry or attribute ``logits``.
         X: rows: a tensor or array (n, ...); a mapping of these, passed by name; anything with a
-            method ``batch(rows)``, as the images of `fairgrad.datasets`; or a sequence of examples
+            method ``batch(rows)``; or a sequence of examples
             (a PyTorch data set of inputs, a list of texts).
         y: (n,) labels of any kind.
         sensitive_features: (n,) sensitive values, or a table with one column per attribute;
@@ -626,7 +626,7 @@ class NetworkInputs:
 
     Args:
         rows: a tensor or array, a mapping of these (a tokeniser's output), anything with a method
-            ``batch(rows)`` (the images of `fairgrad.datasets`), or a sequence of examples, which
+            ``batch(rows)``, or a sequence of examples, which
             PyTorch's own collation puts together.
         transform: applied to every batch, such as a normalisation or a tokeniser; None for none.
 

@@ -79,10 +79,10 @@ def test_mistakes_in_options(program, adult, tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
-def test_columns_that_cannot_play_their_part(program, adult):
-    describe = ["data", "describe", adult]
-    program(*describe, "--target", "income", "--sensitive", "age").refused('--bins "age=')
-    program(*describe, "--target", "age", "--sensitive", "sex").refused("continuous")
+def test_columns_that_cannot_play_their_part(program, adult, tmp_path):
+    fit = ["fit", adult, "--out", tmp_path / "model"]
+    program(*fit, "--target", "income", "--sensitive", "age").refused('--bins "age=')
+    program(*fit, "--target", "age", "--sensitive", "sex").refused("continuous")
 
 
 def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
@@ -93,7 +93,6 @@ def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
     assert (tmp_path / "diary.txt").read_text() == "mine"
 
 
-def test_unknown_command_and_data_set(program):
+def test_unknown_command(program):
     program("fti").refused("fti", "Did you mean 'fit'?")
-    program("data", "lst").refused("lst")
-    program("data", "describe", "adlt").refused("adult")
+    program("sql", "smaple").refused("smaple")

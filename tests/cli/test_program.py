@@ -24,7 +24,7 @@ def test_the_version_says_what_a_bug_report_needs(here):
             assert f"{name}: {version(name)}\n" in said
         assert platform.python_version() in said
         assert "step: compiled" in said or "step: not compiled" in said
-    assert here("--verbose", "data").code == 2
+    assert here("--verbose", "sql").code == 2
 
 
 def test_help_loads_nothing_large(program):
@@ -32,7 +32,7 @@ def test_help_loads_nothing_large(program):
     assert version("fairgrad") in program("--version").out
 
     helped = program("--help").check().out
-    for name in ("demo", "fit", "predict", "audit", "frontier", "data"):
+    for name in ("demo", "fit", "predict", "audit", "frontier", "sql"):
         assert f"  {name} " in helped
     code = (
         "import sys\n"
@@ -123,15 +123,6 @@ def test_the_chosen_model_is_likely_to_be_fair(program, tmp_path):
     assert found["accuracy"] > exact.json["accuracy"]
 
 
-def test_data_sets(program, adult):
-    listed = program("data", "list", "--json").check().json["datasets"]
-    assert {"adult", "compas", "german"} <= {entry["name"] for entry in listed}
-    assert "45,222 rows" in program("data", "describe", "adult").check().out
-    own = program("data", "describe", adult, "--target", "income", "--sensitive", "sex").check()
-    assert "3,000 rows" in own.out
-    assert "Features: 12" in own.out
-
-
 def test_ctrl_c_leaves_nothing_behind(here, adult, tmp_path, monkeypatch):
     def interrupted(*_):
         raise click.exceptions.Abort  # what click makes of Ctrl-C
@@ -175,7 +166,7 @@ def test_a_program_that_calls_it_keeps_its_own_signals():
 
 def test_a_closed_output_is_an_error():
     """The result would be lost, so nothing is computed."""
-    command = f"exec {sys.executable} -m fairgrad data list >&-"
+    command = f"exec {sys.executable} -m fairgrad sql --help >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "standard output is closed" in done.stderr

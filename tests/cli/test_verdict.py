@@ -272,7 +272,7 @@ def test_a_model_and_a_column_are_compared(program, fitted, adult, predicted, tm
 
 
 def test_nothing_asked_is_help_and_no_error(here):
-    for arguments in ([], ["data"]):
+    for arguments in ([], ["sql"]):
         ran = here(*arguments).check(0)
         assert "Usage: fairgrad" in ran.out
         assert ran.err == ""

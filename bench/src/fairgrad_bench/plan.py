@@ -12,7 +12,8 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.datasets import PAPER_SEEDS, load, names
+from fairgrad.datasets import PAPER_SEEDS
+from fairgrad_bench.datasets import load, names
 from fairgrad_bench.methods import Method, methods
 from fairgrad_bench.methods.interface import GRIDS, MODELS, NETWORKS
 from fairgrad_bench.paper import MEASURES as KNOWN_MEASURES

@@ -264,6 +264,43 @@ def reproduce(
     return FAILED if any(outcome.failed for outcome in outcomes) else 0
 
 
+@bench.group()
+def data() -> None:
+    """List, download and describe the data sets."""
+
+
+@data.command("list")
+def list_all() -> int:
+    """List the data sets, their licences, and where a copy of each is."""
+    from fairgrad_bench.datasets import overview  # noqa: PLC0415 - as above
+
+    for entry in overview():
+        place = entry.place or ("can be fetched" if entry.fetchable else "obtain it yourself")
+        click.echo(f"{entry.name}: {entry.title}. Licence: {entry.licence}. Location: {place}.")
+    return 0
+
+
+@data.command()
+@click.argument("name")
+@click.option("--carrier", help="Source to download from, such as publisher [default: try all].")
+def fetch(name: str, carrier: str | None) -> int:
+    """Download the data set NAME into the cache; its hash is checked."""
+    from fairgrad_bench.datasets import fetch as fetch_files  # noqa: PLC0415 - as above
+
+    fetch_files(name, carrier=carrier, show=click.echo)
+    return 0
+
+
+@data.command()
+@click.argument("name")
+def describe(name: str) -> int:
+    """Describe the data set NAME: rows, labels, groups, groups too small to trust."""
+    from fairgrad_bench.datasets import describe as describe_dataset  # noqa: PLC0415 - as above
+
+    click.echo(describe_dataset(name))
+    return 0
+
+
 @contextmanager
 def _stopping_keeps_records() -> Iterator[None]:
     """Says on Ctrl-C that nothing is lost, which is true of no other command."""

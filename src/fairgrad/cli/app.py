@@ -25,7 +25,6 @@ import click
 import fairgrad
 from fairgrad.cli.audit import audit, impact
 from fairgrad.cli.compare import compare
-from fairgrad.cli.data import data
 from fairgrad.cli.fit import certify, demo, fit, frontier
 from fairgrad.cli.predict import predict
 from fairgrad.cli.sql import sql
@@ -55,7 +54,7 @@ OPTIONS = {
 """What the library's arguments are called here."""
 
 
-OF_MODELS = ("torch", "skops", "safetensors", "pooch")
+OF_MODELS = ("torch", "skops", "safetensors")
 """What the extra `torch` installs."""
 
 
@@ -135,7 +134,7 @@ def _add_commands(own: Sequence[click.Command]) -> None:
             app.add_command(found.load(), found.name)
 
 
-_add_commands((demo, fit, predict, audit, compare, impact, frontier, certify, sql, data, bench))
+_add_commands((demo, fit, predict, audit, compare, impact, frontier, certify, sql, bench))
 
 
 def main(

@@ -1,30 +1,11 @@
-"""The data sets of the paper behind one call, and the user's own tables behind another.
+"""Two data sets to try things on, and the user's own tables in the same form.
 
-``load("adult")`` gives a ``Dataset``: readable columns, label, sensitive attributes, source and
-licence. Its ``encode()`` gives the paper's matrix and its ``split()`` the paper's parts;
-``from_table`` makes the same of a CSV or Parquet file. Nothing here needs PyTorch.
+``load("adult")`` returns a ``Dataset``: readable columns, label and sensitive attributes. Its
+``encode()`` returns the matrix of the paper's experiments and its ``split()`` the paper's parts.
+``from_table`` makes a ``Dataset`` of a file or data frame. Nothing here needs PyTorch.
 """
 
-from fairgrad.datasets.dataset import Dataset, Encoded, from_table
-from fairgrad.datasets.fetch import fetch
-from fairgrad.datasets.images import Images
-from fairgrad.datasets.loading import describe, load, names, overview
-from fairgrad.datasets.places import CorruptFileError, DataNotFoundError, FetchError
-from fairgrad.datasets.split import PAPER_SEEDS, Split
+from fairgrad.datasets.bundled import load, names
+from fairgrad.datasets.dataset import PAPER_SEEDS, Dataset, Encoded, Split, from_table
 
-__all__ = [
-    "PAPER_SEEDS",
-    "CorruptFileError",
-    "DataNotFoundError",
-    "Dataset",
-    "Encoded",
-    "FetchError",
-    "Images",
-    "Split",
-    "describe",
-    "fetch",
-    "from_table",
-    "load",
-    "names",
-    "overview",
-]
+__all__ = ["PAPER_SEEDS", "Dataset", "Encoded", "Split", "from_table", "load", "names"]

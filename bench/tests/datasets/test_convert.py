@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.datasets.convert import table_from_arff, table_with_header, table_without_header
+from fairgrad_bench.datasets.convert import table_from_arff, table_with_header, table_without_header
 
 FIELD = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")))
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.loading import RawTable, from_schema
-from fairgrad.datasets.places import (
+from fairgrad.files import cache_folder
+from fairgrad.splitting import SplitRows
+from fairgrad_bench.datasets.loading import RawTable, from_schema
+from fairgrad_bench.datasets.places import (
     CorruptFileError,
     DataNotFoundError,
     recorded_hash,
     user_folder,
 )
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
-from fairgrad.files import cache_folder
-from fairgrad.splitting import SplitRows
+from fairgrad_bench.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
-    from fairgrad.datasets.dataset import Dataset
+    from fairgrad_bench.datasets.dataset import PaperDataset
 
 #: Files, in the order of the training shares: sentiment (1: happy), race (1: AAE), share.
 PARTS = (
@@ -76,7 +76,7 @@ SCHEMA = Schema(
 )
 
 
-def load(path: str | Path | None = None) -> Dataset:
+def load(path: str | Path | None = None) -> PaperDataset:
     """Load the four arrays, split and skewed as in the paper.
 
     Every file is shuffled once, always in the same way, and cut into rows for training,
@@ -139,7 +139,7 @@ def _folder(path: str | Path | None) -> Path:
     searched = " nor in ".join(str(folder) for folder in places)
     raise DataNotFoundError(
         f"no usable copy of the data set 'twitter': its four .npy files are not in {searched}; "
-        "try `fairgrad data fetch twitter`"
+        "try `fairgrad-bench data fetch twitter`"
     )
 
 

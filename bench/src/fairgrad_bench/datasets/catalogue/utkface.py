@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.images import Images, image_names
-from fairgrad.datasets.loading import RawTable, from_schema
-from fairgrad.datasets.places import first_usable, verified
-from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
+from fairgrad_bench.datasets.images import Images, image_names
+from fairgrad_bench.datasets.loading import RawTable, from_schema
+from fairgrad_bench.datasets.places import first_usable, verified
+from fairgrad_bench.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
-    from fairgrad.datasets.dataset import Dataset
+    from fairgrad_bench.datasets.dataset import PaperDataset
 
 #: Ages at which the groups of the age task begin; the paper does not print its own.
 AGE_EDGES = (0, 21, 41, 61)
@@ -66,7 +66,7 @@ def load(
     path: str | Path | None = None,
     age_edges: tuple[int, ...] = AGE_EDGES,
     size: tuple[int, int] | None = None,
-) -> Dataset:
+) -> PaperDataset:
     """Load the portraits, undecoded, for one of the paper's two tasks.
 
     Args:

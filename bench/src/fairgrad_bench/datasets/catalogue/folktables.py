@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairgrad.datasets.loading import from_schema, read_raw
-from fairgrad.datasets.places import DataNotFoundError
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from fairgrad_bench.datasets.loading import from_schema, read_raw
+from fairgrad_bench.datasets.places import DataNotFoundError
+from fairgrad_bench.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
-    from fairgrad.datasets.dataset import Dataset
+    from fairgrad_bench.datasets.dataset import PaperDataset
 
 #: The only threshold whose label the subset holds; it has no incomes.
 SUBSET_THRESHOLD = 50_000
@@ -65,7 +65,7 @@ _SUBSET_LABEL = replace(
 )
 
 
-def load(threshold: int = SUBSET_THRESHOLD) -> Dataset:
+def load(threshold: int = SUBSET_THRESHOLD) -> PaperDataset:
     """Load the full table if it is there, otherwise the subset.
 
     Args:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairgrad.datasets import CorruptFileError, DataNotFoundError, load
+from fairgrad_bench.datasets import CorruptFileError, DataNotFoundError, load
 
 FILES = ("pos_pos.npy", "pos_neg.npy", "neg_pos.npy", "neg_neg.npy")
 

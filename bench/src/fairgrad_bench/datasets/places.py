@@ -1,6 +1,6 @@
 """Where the bytes of a data set are on this machine.
 
-Files are looked for in the package, in a folder that the user names, and in the cache, and are
+Files are looked for in a folder that the user names and in the cache, and are
 accepted by their SHA-256 only.
 """
 
@@ -19,7 +19,7 @@ from fairgrad.files import cache_folder, write_whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fairgrad.datasets.schema import DataFile, Schema
+    from fairgrad_bench.datasets.schema import DataFile, Schema
 
 #: Environment variable naming a folder with data files.
 FOLDER_VARIABLE = "FAIRGRAD_DATA"
@@ -46,11 +46,6 @@ class FetchError(OSError):
     """A data set could not be fetched; nothing was written."""
 
 
-def package_folder() -> Path:
-    """Folder of the files that are part of the package."""
-    return Path(__file__).with_name("files")
-
-
 def user_folder() -> Path | None:
     """Folder named by the environment variable ``FAIRGRAD_DATA``, if it is set."""
     named = os.environ.get(FOLDER_VARIABLE, "")
@@ -60,7 +55,6 @@ def user_folder() -> Path | None:
 def places() -> list[tuple[str, Path | None]]:
     """Places to look in, in order, with their readable names; None is a place not set up."""
     return [
-        ("the package", package_folder()),
         (f"the folder named by {FOLDER_VARIABLE}", user_folder()),
         ("the cache", cache_folder()),
     ]
@@ -88,8 +82,8 @@ def first_usable(schema: Schema, read: Callable[[Path, str], _Read]) -> _Read:
                 reasons.append(f"{place}: {error}")
     listed = "".join(f"\n  - {reason}" for reason in reasons)
     way_out = (
-        f"Fetch it with `fairgrad data fetch {schema.name}`, or in Python with "
-        f'`fairgrad.datasets.fetch("{schema.name}")`.'
+        f"Fetch it with `fairgrad-bench data fetch {schema.name}`, or in Python with "
+        f'`fairgrad_bench.datasets.fetch("{schema.name}")`.'
         if schema.carriers
         else f"It has to be got by hand: {schema.source}"
     )

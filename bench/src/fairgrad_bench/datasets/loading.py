@@ -10,29 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fairgrad.datasets import catalogue, places
-from fairgrad.datasets.dataset import Dataset
-from fairgrad.datasets.schema import attribute_column, feature_column, kept_rows
+from fairgrad import datasets as bundled
+from fairgrad_bench.datasets import catalogue, places
+from fairgrad_bench.datasets.dataset import PaperDataset
+from fairgrad_bench.datasets.schema import attribute_column, feature_column, kept_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from fairgrad.datasets.schema import DataFile, Schema
+    from fairgrad_bench.datasets.schema import DataFile, Schema
 
 
 def names() -> tuple[str, ...]:
-    """Names of all data sets.
+    """Names of all data sets, those that come with fairgrad included.
 
     Examples:
         >>> "adult" in names()
         True
     """
     found = (module.name for module in pkgutil.iter_modules(catalogue.__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    return tuple(sorted([*found, *bundled.names()]))
 
 
-def load(name: str, **options: Any) -> Dataset:
+def load(name: str, **options: Any) -> PaperDataset:
     """Load a data set of the paper.
 
     Args:
@@ -49,9 +50,11 @@ def load(name: str, **options: Any) -> Dataset:
         >>> adult
         <Dataset adult: 45,222 rows, 12 features, label 'income', sensitive ['sex']>
     """
+    if name in bundled.names() and not options:
+        return PaperDataset(**vars(bundled.load(name)), title=name)
     module = catalogue_module(name)
     if hasattr(module, "load"):
-        loaded: Dataset = module.load(**options)
+        loaded: PaperDataset = module.load(**options)
         return loaded
     if options:
         raise TypeError(f"load({name!r}) takes no options; got {sorted(options)}")
@@ -67,18 +70,20 @@ def find_schema(name: str) -> Schema:
 
 def catalogue_module(name: str) -> ModuleType:
     """The catalogue's file about a data set."""
+    if name in bundled.names():
+        raise TypeError(f"{name} comes with fairgrad: it takes no options, and is not fetched")
     if name not in names():
         raise ValueError(f"name is {name!r}; the data sets are {', '.join(names())}")
     return importlib.import_module(f"{catalogue.__name__}.{name}")
 
 
-def from_schema(schema: Schema, raw: RawTable) -> Dataset:
+def from_schema(schema: Schema, raw: RawTable) -> PaperDataset:
     """Apply a schema to its raw table."""
     table, left_out = kept_rows(raw.frame, schema.rows)
     features = {f.name: feature_column(table[f.name], f) for f in schema.features}
     sensitive = {a.name: attribute_column(table[a.column], a) for a in schema.sensitive}
     label = attribute_column(table[schema.label.column], schema.label)
-    return Dataset(
+    return PaperDataset(
         name=schema.name,
         title=schema.title,
         frame=pd.DataFrame(features),
@@ -131,7 +136,7 @@ class Overview:
 
     Attributes:
         name: Short name, as given to ``load``.
-        title: Readable name.
+        title: Readable name, or the source.
         licence: Terms of its use.
         place: Where a copy lies on this machine; empty if it has to be fetched.
         fetchable: Whether ``fetch`` knows an address.
@@ -148,6 +153,10 @@ def overview() -> list[Overview]:
     """All data sets, by name; files are looked for, not read."""
     entries = []
     for name in names():
+        if name in bundled.names():
+            data = bundled.load(name)
+            entries.append(Overview(name, data.source, data.licence, "fairgrad", fetchable=False))
+            continue
         schema = find_schema(name)
         found = (
             place
@@ -166,7 +175,7 @@ def describe(name: str) -> str:
 
     Examples:
         >>> print(describe("german").splitlines()[0])
-        German credit
+        german
     """
     try:
         return load(name).describe()

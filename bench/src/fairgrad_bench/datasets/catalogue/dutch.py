@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from fairgrad.datasets.convert import table_from_arff
-from fairgrad.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
+from fairgrad_bench.datasets.convert import table_from_arff
+from fairgrad_bench.datasets.schema import Attribute, Carrier, DataFile, FeatureColumn, Schema
 
 SCHEMA = Schema(
     name="dutch",

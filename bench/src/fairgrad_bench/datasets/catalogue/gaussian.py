@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.loading import RawTable, from_schema
-from fairgrad.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
+from fairgrad_bench.datasets.loading import RawTable, from_schema
+from fairgrad_bench.datasets.schema import Attribute, DataFile, FeatureColumn, Schema
 
 if TYPE_CHECKING:
-    from fairgrad.datasets.dataset import Dataset
+    from fairgrad_bench.datasets.dataset import PaperDataset
 
 #: Clouds of points: label, group, centre, variance, share of the points.
 CLOUDS = (
@@ -46,7 +46,7 @@ SCHEMA = Schema(
 )
 
 
-def load(rows: int = 100_000, seed: int = 0) -> Dataset:
+def load(rows: int = 100_000, seed: int = 0) -> PaperDataset:
     """Draw the points.
 
     Args:

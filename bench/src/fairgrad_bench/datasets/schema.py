@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.datasets.convert import unchanged
+from fairgrad_bench.datasets.convert import unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
