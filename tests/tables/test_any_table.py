@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairgrad.tables import reading
@@ -42,7 +42,9 @@ def tables(draw):
         f"c{i} {kind}": draw(column(KINDS[kind], missing))
         for i, (kind, missing) in enumerate(zip(kinds, gaps, strict=True))
     }
-    assume(all(any(value is not None for value in values) for values in found.values()))
+    # A last row with gaps may be a footer.
+    for name, values in found.items():
+        values[-1] = draw(KINDS[name.split()[1]])
     return found
 
 

@@ -201,6 +201,12 @@ READ_OPTIONS = {
     },
     "decimal": {"type": click.Choice([".", ","]), "help": "Decimal mark [default: detected]."},
     "encoding": {"metavar": "NAME", "help": "Encoding, such as cp1252 [default: detected]."},
+    "skip-rows": {
+        "type": click.IntRange(min=0),
+        "metavar": "NUMBER",
+        "help": "Rows above the header, such as titles [default: detected].",
+    },
+    "sheet": {"metavar": "NAME", "help": "Sheet of an Excel file [default: the first]."},
     "missing": {
         "metavar": "TEXT",
         "multiple": True,

@@ -97,6 +97,8 @@ def read_options(options: Mapping[str, Any]) -> ReadingOptions:
         options["decimal"],
         options["encoding"],
         tuple(options["missing"]),
+        options["skip_rows"],
+        options["sheet"],
         prefix="--",
     )
 

@@ -288,7 +288,8 @@ def from_table(
         y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
             more than two classes); by default the second of two in natural order.
         reading: How to read a file, if what is detected is wrong: ``sep``, ``decimal``,
-            ``encoding`` and ``missing`` (texts that mean a missing value).
+            ``encoding``, ``missing`` (texts that mean a missing value), ``skip_rows`` (above the
+            header) and ``sheet`` (of an Excel file).
 
     Returns:
         The data set.

@@ -1,7 +1,7 @@
-"""How a file of text is written: encoding, separator, quotes, decimal mark; found or given.
+"""How a text file is written: encoding, separator, quotes, decimal mark, and where its header is.
 
-What is found is said where it is not the usual (UTF-8, commas, decimal points), and the user may
-say otherwise. A file that fits nothing is refused in a sentence.
+What is detected is said where it is not the default (UTF-8, commas, decimal points, a header in the
+first row), and the user may say otherwise. A file that fits nothing is refused in a sentence.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import re
-import zipfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +38,10 @@ _MARKED = {
 }
 _USUAL = {"utf-8", "utf-8-sig"}
 _MOST_NULLS = 0.2
+_END = 1 << 16
+"""Characters at the end of a file that a footer is looked for in."""
+
+_TOTAL = re.compile(r"(?i)(?:grand |sub-?)?totals?:?|gesamt:?|insgesamt:?|summe:?")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class ReadingOptions:
         decimal: the mark before decimals, a point or a comma.
         encoding: as Python knows it.
         missing: texts that mean a missing value in every column.
+        skip_rows: rows above the header.
+        sheet: name of a sheet of an Excel file.
         prefix: of the options' names in errors; ``"--"`` in the program.
     """
 
@@ -56,6 +62,8 @@ class ReadingOptions:
     decimal: str | None = None
     encoding: str | None = None
     missing: tuple[str, ...] = ()
+    skip_rows: int | None = None
+    sheet: str | None = None
     prefix: str = ""
 
     def __post_init__(self) -> None:
@@ -89,9 +97,10 @@ class Dialect:
         quotechar: around fields.
         escapechar: before a quote inside of quotes; None if it is doubled.
         skipinitialspace: whether spaces follow separators.
-        width: how many names are in the header.
-        nameless: where rows have one field more than the header: "first", names of rows as R
-            writes them, or "last", nothing after a last separator; empty if they have not.
+        names: of the columns; empty where the header has none.
+        above: rows before the first row of values, blank ones included.
+        titles: rows above the header, if there are any titles.
+        footer: rows at the end that are no values, such as totals and notes.
     """
 
     encoding: str = "utf-8"
@@ -100,8 +109,10 @@ class Dialect:
     quotechar: str = '"'
     escapechar: str | None = None
     skipinitialspace: bool = False
-    width: int = 2
-    nameless: str = ""
+    names: tuple[str, ...] = ()
+    above: int = 1
+    titles: int = 0
+    footer: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """As `pandas.read_csv` takes them."""
@@ -110,6 +121,8 @@ class Dialect:
             "encoding": self.encoding,
             "sep": self.sep,
             "decimal": self.decimal,
+            "header": None,
+            "skiprows": self.above,
         }
 
     def format(self) -> dict[str, Any]:
@@ -124,7 +137,7 @@ class Dialect:
         """What is unusual about it, in words; empty if nothing is."""
         usual = "\t" if ending in {".tsv", ".tab"} else ","
         said = []
-        if self.sep != usual and self.width > 1:
+        if self.sep != usual and len(self.names) > 1:
             said.append(f"fields separated by {SEPARATORS.get(self.sep, repr(self.sep))}")
         if self.decimal != ".":
             said.append("numbers with a decimal comma")
@@ -132,7 +145,19 @@ class Dialect:
             said.append(f"texts in {self.quotechar}")
         if self.encoding not in _USUAL:
             said.append(f"encoding {self.encoding}")
-        return f"{name} is read with {', '.join(said)}." if said else ""
+        how = f"{name} is read with {', '.join(said)}." if said else ""
+        return " ".join(filter(None, [how, *layout_sentences(name, self.titles, self.footer)]))
+
+
+def layout_sentences(name: str, titles: int, footer: Sequence[str]) -> list[str]:
+    """Says which row holds the names of the columns, and which rows at the end are left out."""
+    said = [f"{name}: using row {titles + 1} as the header."] if titles else []
+    notes = [text for text in footer if text]
+    if notes:
+        listed = ", ".join(repr(text) for text in notes[:3])
+        rows = "row is" if len(notes) == 1 else "rows are"
+        said.append(f"{name}: the last {len(notes)} {rows} left out as a footer ({listed}).")
+    return said
 
 
 def find_dialect(path: Path, options: ReadingOptions | None = None) -> Dialect:
@@ -148,7 +173,7 @@ def find_dialect(path: Path, options: ReadingOptions | None = None) -> Dialect:
 
 @lru_cache(maxsize=64)
 def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialect:
-    encoding = _encoding(path, options)
+    encoding, end = _encoding(path, options)
     with opened(path) as file:
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         sample = text.read(_SAMPLE)
@@ -156,31 +181,107 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     whole = sample if len(sample) < _SAMPLE else sample[: sample.rfind("\n") + 1]
     if not whole.strip("\ufeff\r\n \t"):
         raise ValueError(f"{path.name} is empty")
-    dialect, records = _structure(whole, encoding, options, path.name.lower())
-    width = len(records[0])
-    nameless = _nameless(records)
-    if not nameless:
-        _check_width(path.name, dialect, records, options)
+    dialect, rows = _structure(whole, encoding, options, path.name.lower())
+    rows = rows[options.skip_rows or 0 :]
+    filled = [place for place, row in enumerate(rows) if any(field.strip() for field in row)]
+    records = [rows[place] for place in filled]
+    if not records:
+        raise ValueError(f"{path.name} has no rows below {options.prefix}skip-rows")
+    header = find_header(records, given=options.skip_rows is not None)
+    last = _rows(end, dialect, _SAMPLE)
+    footer = find_footer(last[1:] if len(end) == _END else last, len(header.names))
+    values = records[header.titles + header.rows :]
+    values = values[: len(values) - len(footer)] if len(rows) < _SAMPLE_RECORDS else values
+    names = _padded(header.names, values)
+    if len(names) == len(header.names):
+        _check_width(path.name, dialect, names, values, options)
     return replace(
         dialect,
-        decimal=options.decimal or _decimal(dialect, records),
-        width=width,
-        nameless=nameless,
+        decimal=options.decimal or _decimal(dialect, values),
+        names=tuple(name.strip() for name in names),
+        above=(options.skip_rows or 0) + filled[header.titles + header.rows - 1] + 1,
+        titles=(options.skip_rows or 0) + (filled[header.titles] if header.titles else 0),
+        footer=footer,
     )
+
+
+class Header(NamedTuple):
+    """Where the names of the columns are.
+
+    Attributes:
+        titles: rows above them.
+        rows: how many rows they take.
+        names: the names.
+    """
+
+    titles: int
+    rows: int
+    names: list[str]
+
+
+def find_header(records: Sequence[Sequence[str]], *, given: bool = False) -> Header:
+    """The header of a table: its first row, unless titles or merged cells are above it.
+
+    A row is a title if at most half of its fields are filled, and a row of distinct texts that
+    fills nearly all fields follows. Names in two rows, as merged cells leave them, are joined.
+
+    Args:
+        records: the first rows, without blank ones.
+        given: whether the user says that the first of them is the header.
+    """
+    width = Counter(len(record) for record in records).most_common(1)[0][0]
+    start = 0
+    if not given and width > 1:
+        filled = [sum(bool(field.strip()) for field in record) for record in records]
+        first = next((i for i, n in enumerate(filled) if 2 * n > width), 0)
+        if first and _are_names(records[first], width):
+            start = first
+    names = list(records[start])
+    below = list(records[start + 1]) if len(records) > start + 2 else []
+    gaps = [not name.strip() for name in names]
+    if len(below) == len(names) and any(gaps) and not all(field.strip() for field in below):
+        joined = [low.strip() or high.strip() for low, high in zip(below, names, strict=True)]
+        is_split = all(below[i].strip() for i, gap in enumerate(gaps) if gap)
+        if is_split and _are_names(joined, width) and not any(map(_is_number, below)):
+            return Header(start, 2, joined)
+    return Header(start, 1, names)
+
+
+def find_footer(records: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
+    """The first field of each row at the end that is a total, a note, or empty.
+
+    Args:
+        records: the last rows of a table.
+        width: how many columns it has.
+    """
+    footer: list[str] = []
+    records = [record for record in records if record] if width > 1 else []
+    before = [[field.strip() for field in record if field.strip()] for record in records]
+    for place in range(len(before) - 1, 0, -1):
+        filled = before[place]
+        is_note = len(filled) == 1 and width > 2 and re.search(r"\s|^\*|:$", filled[0])
+        is_total = bool(filled) and _TOTAL.fullmatch(filled[0])
+        if is_total and any(row and row[0] == filled[0] for row in before[:place]):
+            break  # a value of its column
+        if filled and not is_note and not is_total:
+            break
+        footer.append(filled[0] if filled else "")
+    return tuple(reversed(footer))
+
+
+def _are_names(record: Sequence[str], width: int) -> bool:
+    names = [field.strip() for field in record if field.strip()]
+    is_full = len(names) >= width - 1 and len(record) in {width, width - 1}
+    return is_full and len(set(names)) == len(names) and not any(map(_is_number, names))
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?[\d.,]*\d[\d.,]*%?", text.strip()) is not None
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked."""
-    name = path.name.lower()
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(path) as packed:
-            members = [one for one in packed.namelist() if not one.startswith("__MACOSX/")]
-            if len(members) != 1:
-                raise ValueError(f"{path.name} holds {len(members)} files; one table is needed")
-            with packed.open(members[0]) as file:
-                yield file
-        return
     unpack: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(
         path.suffix.lower(), open
     )
@@ -188,21 +289,27 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _encoding(path: Path, options: ReadingOptions) -> str:
-    """The first encoding that the whole file is in."""
+def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
+    """The first encoding that the whole file is in, and the end of the text."""
     with opened(path) as file:
         start = file.read(_BLOCK)
     if options.encoding is not None:
-        _check_encoding(path, options.encoding, options.prefix)
         given = codecs.lookup(options.encoding).name
-        return "utf-8-sig" if given == "utf-8" else given
+        fault, end = _decoded(path, given)
+        if fault is not None:
+            raise ValueError(
+                f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
+                f"leave out {options.prefix}encoding to have it recognised, or name another"
+            )
+        return "utf-8-sig" if given == "utf-8" else given, end
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
     nulls = [start[place::2].count(0) / max(1, len(start) / 2) for place in (0, 1)]
     if marked is None and max(nulls) > _MOST_NULLS:  # of every two bytes one is 0, in Latin texts
         marked = "utf-16-be" if nulls[0] > nulls[1] else "utf-16-le"
     for name in [marked] if marked else ["utf-8", "cp1252"]:
-        if _first_fault(path, name) is None and (marked or b"\0" not in start):
-            return name
+        fault, end = _decoded(path, name)
+        if fault is None and (marked or b"\0" not in start):
+            return name, end
     if b"\0" in start:
         raise ValueError(
             f"{path.name} cannot be read as a table: it contains NUL bytes. Export it again as CSV "
@@ -214,54 +321,51 @@ def _encoding(path: Path, options: ReadingOptions) -> str:
     )
 
 
-def _check_encoding(path: Path, encoding: str, prefix: str) -> None:
-    fault = _first_fault(path, encoding)
-    if fault is not None:
-        raise ValueError(
-            f"{path.name} cannot be read as a table: byte {fault} is not {encoding}; leave out "
-            f"{prefix}encoding to have it recognised, or name another"
-        )
-
-
-def _first_fault(path: Path, encoding: str) -> int | None:
-    """Where the file is not in this encoding; None if it is, to its end."""
+def _decoded(path: Path, encoding: str) -> tuple[int | None, str]:
+    """Where the file is not in this encoding, None if it is; and the end of its text."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    done = 0
+    done, end = 0, ""
     with opened(path) as file:
         while True:
             block = file.read(_BLOCK)
             try:
-                decoder.decode(block, final=not block)
+                end = (end + decoder.decode(block, final=not block))[-_END:]
             except UnicodeError as error:
-                return done + int(getattr(error, "start", 0))
+                return done + int(getattr(error, "start", 0)), ""
             if not block:
-                return None
+                return None, end
             done += len(block)
 
 
 def _structure(
     sample: str, encoding: str, options: ReadingOptions, name: str
 ) -> tuple[Dialect, list[list[str]]]:
-    """Separator and quotes under which the records are alike, and the records."""
+    """Separator and quotes under which most rows have the same width, and the rows."""
     separators = [options.sep] if options.sep else list(SEPARATORS)
     if name.endswith((".tsv", ".tsv.gz", ".tab")):
         separators.sort(key=lambda one: one != "\t")
     escape = "\\" if '\\"' in sample else None
-    best: tuple[tuple[Any, ...], Dialect, list[list[str]]] | None = None
+    candidates = []
     for separator in separators:
         for quote in '"' if '"' in sample or "'" not in sample else "\"'":
-            spaced = f"{separator} " in sample.split("\n", 1)[0]
-            dialect = Dialect(encoding, separator, ".", quote, escape, spaced)
-            records = _records(sample, dialect)
-            widths = [len(record) for record in records]
-            alike = sum(width == widths[0] for width in widths) / len(widths)
+            dialect = Dialect(encoding, separator, ".", quote, escape, _spaced(sample, separator))
+            rows = _rows(sample, dialect)
+            widths = Counter(len(row) for row in rows if any(field.strip() for field in row))
+            width, n = widths.most_common(1)[0] if widths else (0, 0)
+            alike = n / max(1, widths.total())
             # Single quotes are taken where they are around fields, and nowhere else.
             rank = 1 if quote == '"' else 2 * _all_quoted(sample, separator)
-            fit = (widths[0] > 1, round(alike, 2), widths[0], rank)
-            if best is None or fit > best[0]:
-                best = fit, dialect, records
-    assert best is not None  # noqa: S101 - there is a separator
-    return best[1], best[2]
+            candidates.append(((width > 1, round(alike, 2), width, rank), dialect, rows))
+    _, dialect, rows = max(candidates, key=lambda candidate: candidate[0])
+    return dialect, rows
+
+
+def _spaced(sample: str, separator: str) -> bool:
+    """Whether spaces follow separators in the first line of the usual width."""
+    lines = sample.split("\n", 10)[:10]
+    usual = Counter(line.count(separator) for line in lines).most_common(1)[0][0]
+    header = next(line for line in lines if line.count(separator) == usual)
+    return f"{separator} " in header
 
 
 def _all_quoted(sample: str, separator: str) -> bool:
@@ -273,46 +377,47 @@ def _all_quoted(sample: str, separator: str) -> bool:
     return bool(whole) and 2 * len(whole) == sample.count("'")
 
 
-def _records(sample: str, dialect: Dialect) -> list[list[str]]:
+def _rows(sample: str, dialect: Dialect, most: int = _SAMPLE_RECORDS) -> list[list[str]]:
     reader = csv.reader(
         io.StringIO(sample.lstrip("\ufeff"), newline=""), delimiter=dialect.sep, **dialect.format()
     )
-    found: list[list[str]] = []
-    try:
-        for record in reader:
-            if any(field.strip() for field in record):
-                found.append(record)
-            if len(found) >= _SAMPLE_RECORDS:
-                break
-    except csv.Error:  # a field without an end, or a stray zero
-        pass
-    return found or [[]]
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a field without an end, or a stray zero
+        rows.extend(itertools.islice(reader, most))
+    return rows
 
 
-def _nameless(records: Sequence[Sequence[str]]) -> str:
-    """Where all rows have one field more than the header, if they do."""
-    width, rows = len(records[0]), records[1:]
+def _padded(names: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The names, with an empty one where all rows have one field more than the header.
+
+    It comes first for names of rows, as R writes them, and last for a separator at the end.
+    """
+    width = len(names)
     if width == 1 or not rows or any(len(row) != width + 1 for row in rows):
-        return ""
+        return names
     if not any(row[-1].strip() for row in rows):
-        return "last"
+        return [*names, ""]
     first = [row[0].strip() for row in rows]
-    return "first" if all(first) and len(set(first)) == len(first) else ""
+    return ["", *names] if all(first) and len(set(first)) == len(first) else names
 
 
 def _check_width(
-    name: str, dialect: Dialect, records: Sequence[Sequence[str]], options: ReadingOptions
+    name: str,
+    dialect: Dialect,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    options: ReadingOptions,
 ) -> None:
     """Refuses a row longer than the header, of which pandas would make an index."""
-    width = len(records[0])
+    width = len(names)
     if options.sep and width == 1:
-        other = max(SEPARATORS, key=records[0][0].count)
-        if records[0][0].count(other):
+        other = max(SEPARATORS, key=names[0].count)
+        if names[0].count(other):
             raise ValueError(
                 f"{name} has a single column if its fields are separated by {options.sep!r} "
                 f"({options.prefix}sep); it looks like {SEPARATORS[other]}"
             )
-    for number, record in enumerate(records[1:], start=2):
+    for number, record in enumerate(rows, start=2):
         if len(record) > width:
             raise ValueError(
                 f"{name} cannot be read as a table: Expected {width} fields in line {number}, saw "
@@ -321,11 +426,11 @@ def _check_width(
             )
 
 
-def _decimal(dialect: Dialect, records: Sequence[Sequence[str]]) -> str:
+def _decimal(dialect: Dialect, rows: Sequence[Sequence[str]]) -> str:
     """The decimal mark: which of point and comma stands before anything but three digits."""
     sure: Counter[str] = Counter()
     maybe: Counter[str] = Counter()
-    for field in (field.strip() for record in records[1:] for field in record):
+    for field in (field.strip() for row in rows for field in row):
         match = re.fullmatch(r"[+-]?(\d+|\d{1,3}(?:[.,]\d{3})+)([.,])(\d+)%?", field)
         if match is None:
             continue

@@ -1,4 +1,4 @@
-"""Users' files: CSV, TSV, Parquet and Excel, one or many, read once and piece by piece.
+"""Users' files: CSV, TSV, Parquet, Excel, Stata, SPSS and SAS, one or many, piece by piece.
 
 Texts become categories while they are read, so that a value that stands in a million rows is kept
 once. A column has one kind for the whole table: numbers, dates or truths if all its values are,
@@ -18,9 +18,9 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from glob import glob
@@ -31,7 +31,13 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
+from fairgrad.tables.dialect import (
+    ReadingOptions,
+    find_dialect,
+    find_footer,
+    find_header,
+    layout_sentences,
+)
 from fairgrad.tables.values import (
     MISSING_TEXTS,
     as_categories,
@@ -46,7 +52,7 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -56,11 +62,35 @@ if TYPE_CHECKING:
     PieceReader = Callable[[Sequence[str] | None, Sequence[str]], Iterator[pd.DataFrame]]
     """Gives the pieces of a table: some columns, or all; and some columns as texts."""
 
-CSV_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".csv.bz2", ".txt", ".data")
-TSV_ENDINGS = (".tsv", ".tsv.gz", ".tab")
+TEXT_ENDINGS = (
+    ".csv",
+    ".csv.gz",
+    ".csv.xz",
+    ".csv.bz2",
+    ".txt",
+    ".data",
+    ".tsv",
+    ".tsv.gz",
+    ".tab",
+)
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
-ENDINGS = CSV_ENDINGS + TSV_ENDINGS + PARQUET_ENDINGS + EXCEL_ENDINGS
+STATISTICS: dict[str, tuple[str, Any, dict[str, str]]] = {
+    ".dta": ("a Stata", pd.read_stata, {}),
+    ".sav": ("an SPSS", pd.read_spss, {}),
+    ".zsav": ("an SPSS", pd.read_spss, {}),
+    ".sas7bdat": ("a SAS", pd.read_sas, {"encoding": "infer"}),
+    ".xpt": ("a SAS", pd.read_sas, {"encoding": "infer"}),
+}
+"""Files of statistics programs: the program, and how pandas reads them."""
+
+WHOLE_ENDINGS = (*EXCEL_ENDINGS, *STATISTICS)
+"""Files that are read as a whole."""
+
+PACKED_ENDINGS = (".zip", ".zst")
+"""Files that are unpacked before they are read."""
+
+ENDINGS = TEXT_ENDINGS + PARQUET_ENDINGS + WHOLE_ENDINGS + PACKED_ENDINGS
 
 PIECE = 50_000
 """Rows read at a time."""
@@ -82,6 +112,14 @@ _UNREADABLE = (
     zipfile.BadZipFile,
 )
 _MOST_SPELLINGS = 1_000
+_MARKS = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".xlsx",
+    b"\x1f\x8b": ".csv.gz",
+    b"(\xb5/\xfd": ".csv.zst",
+}
+"""What the files begin with that come through a pipe."""
+
 _DECORATED = re.compile(r"[^\d.,eE+-]|\d{1,3}(?:[.,]\d{3})+(?:[.,]|$)")
 """Numbers with more than digits, or with marks between thousands."""
 
@@ -205,9 +243,9 @@ def table_files(table: TableSource) -> list[Path]:
     """
     if not isinstance(table, str | Path):
         return [file for one in table for file in table_files(one)]
-    if str(table) == STDIN:
-        return [_spooled()]
     path = Path(table).expanduser()
+    if str(table) == STDIN or path.is_fifo():
+        return [_spooled(str(table))]
     if path.is_dir():
         return _folder(path)
     if not path.exists() and any(mark in str(table) for mark in "*?["):
@@ -221,6 +259,8 @@ def table_files(table: TableSource) -> list[Path]:
         raise ValueError(
             f"cannot read {path.name!r}; files ending in {', '.join(ENDINGS)} can be read"
         )
+    if path.name.lower().endswith(PACKED_ENDINGS):
+        return table_files(_unpacked(path, path.stat().st_mtime_ns))
     return [path]
 
 
@@ -245,19 +285,56 @@ def _folder(path: Path) -> list[Path]:
     return [path] if parquet else files
 
 
-@lru_cache(maxsize=1)
-def _spooled() -> Path:
-    """The standard input as a file, which is read more than once, and is removed at the end."""
+def _temporary_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="fairgrad-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    start = sys.stdin.buffer.read(4)
-    endings = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".csv.gz"}
-    ending = next((end for mark, end in endings.items() if start.startswith(mark)), "")
-    path = folder / f"standard input{ending}"
-    with path.open("wb") as file:
-        file.write(start)
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
+    return folder
+
+
+@lru_cache(maxsize=8)
+def _spooled(source: str) -> Path:
+    """A pipe or the standard input as a file, which is read more than once."""
+    with nullcontext(sys.stdin.buffer) if source == STDIN else Path(source).open("rb") as stream:
+        start = stream.read(4)
+        ending = next((end for mark, end in _MARKS.items() if start.startswith(mark)), "")
+        path = _temporary_folder() / f"{table_name(source)}{ending}"
+        with path.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(stream, file)
+    return _unpacked(path, 0) if ending.endswith(PACKED_ENDINGS) else path
+
+
+@lru_cache(maxsize=64)
+def _unpacked(path: Path, _time: int) -> Path:
+    """The one file of a zip archive, or what a Zstandard file holds."""
+    try:
+        if path.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                names = [one.filename for one in archive.infolist() if not one.is_dir()]
+                names = [one for one in names if not one.startswith("__MACOSX/")]
+                if len(names) != 1:
+                    raise ValueError(f"{path.name} holds {len(names)} files; one table is needed")
+                target = _temporary_folder() / Path(names[0]).name
+                with archive.open(names[0]) as packed, target.open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+            return target
+        target = _temporary_folder() / path.stem
+        arrow = _imported("pyarrow", "Zstandard")
+        with arrow.input_stream(str(path), compression="zstd") as packed, target.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} cannot be unpacked ({_one_line(error)})") from error
+    return target
+
+
+def _imported(module: str, what: str, install: str = "") -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"reading {what} files needs {package}: pip install {install or package}"
+        ) from None
 
 
 def table_name(table: TableSource) -> str:
@@ -266,7 +343,9 @@ def table_name(table: TableSource) -> str:
         first, *others = table
         more = f" and {len(others)} more" if others else ""
         return f"{table_name(first)}{more}"
-    return "standard input" if str(table) == STDIN else Path(table).name
+    if str(table) == STDIN:
+        return "standard input"
+    return "the pipe" if Path(table).is_fifo() else Path(table).name
 
 
 def read_table(
@@ -318,18 +397,28 @@ def read_pieces(
     """
     options = options or ReadingOptions()
     report = ReadingReport(missing=options.missing)
-    found = _collect(read(columns, texts), texts, options, report)
-    mixed = [name for name, column in found.items() if len(column.kinds) > 1]
-    if mixed:  # what looked like numbers in one piece was none in another: all of it is text
-        again = _collect(read(mixed, mixed), mixed, options, ReadingReport())
-        found |= {name: column.as_whole(report.decimal) for name, column in again.items()}
-    if not any(column.rows for column in found.values()):
+    found: dict[str, ColumnReader] = {}
+    for piece in read(columns, texts):
+        report.decimal = str(piece.attrs.get("decimal", "."))
+        said = piece.attrs.get("said")
+        if said and said not in report.files:
+            report.files.append(said)
+        for own in map(str, piece.columns):
+            column = found.setdefault(own, ColumnReader(own, options, as_text=own in texts))
+            column.add(piece[own], report.decimal)
+    mixed = [own for own, column in found.items() if len(column.kinds) > 1]
+    if mixed:  # what looked like numbers in one piece was none in another: read it as a whole
+        whole = pd.concat(list(read(mixed, mixed)), ignore_index=True)
+        for own in mixed:
+            found[own] = ColumnReader(own, options, as_text=own in texts)
+            found[own].add(whole[own], report.decimal)
+    if not any(column.parts and column.n_rows for column in found.values()):
         raise ValueError(f"{name} has no rows")
     # Parts are given up one by one, so that the table is not in memory twice.
-    data = {}
-    for own in list(found):
-        column = found.pop(own)
-        data[own] = column.joined(report, dates=own not in texts)
+    return _framed({own: found.pop(own).joined(report) for own in list(found)}, report)
+
+
+def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
     frame = pd.DataFrame(data, copy=False)
     frame.attrs[READING] = report
     return frame
@@ -359,12 +448,10 @@ def read_counted(
     report = ReadingReport(files=list(files), decimal=decimal, missing=options.missing)
     data = {}
     for name in map(str, answer.columns):
-        column = ColumnParts(name, times=times)
-        column.add(answer[name], decimal, options.missing, as_text=False)
-        data[name] = column.joined(report, dates=True)
-    frame = pd.DataFrame(data, copy=False)
-    frame.attrs[READING] = report
-    return frame
+        column = ColumnReader(name, options, times=times)
+        column.add(answer[name], decimal)
+        data[name] = column.joined(report)
+    return _framed(data, report)
 
 
 def pieces(
@@ -390,8 +477,8 @@ def pieces(
         name = path.name.lower()
         if is_parquet(path):
             found = _parquet(path, columns, rows)
-        elif name.endswith(EXCEL_ENDINGS):
-            found = _excel(path, columns, rows)
+        elif name.endswith(WHOLE_ENDINGS):
+            found = _whole(path, columns, rows, options)
         else:
             found = _csv(path, columns, texts, rows, options)
         for piece in found:
@@ -434,11 +521,11 @@ def _csv(
         how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
         dialect = find_dialect(path, options)
-        names = csv_header(path, dialect)
         said = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
-        how |= {"chunksize": rows, "header": 0, "names": names}
+        how |= {"chunksize": rows, "names": all_named(dialect.names, path.name)}
         with pd.read_csv(path, **dialect.options(), **how) as reader:
-            for piece in reader:  # chosen here: pandas' usecols would pass over faulty rows
+            for piece in _without_last(reader, len(dialect.footer)):
+                # Chosen here: pandas' usecols would pass over faulty rows.
                 chosen = piece if columns is None else piece[_known(columns, piece.columns)]
                 chosen.attrs |= {"decimal": dialect.decimal, "said": said}
                 yield chosen
@@ -448,16 +535,17 @@ def _csv(
         raise ValueError(f"{path.name} cannot be read as a table ({_one_line(error)})") from error
 
 
-def csv_header(path: Path, dialect: Dialect) -> list[str]:
-    """The names of the columns, without spaces around them; one that stands twice is refused."""
-    how: dict[str, Any] = {"nrows": 1, "header": None, "dtype": str, "keep_default_na": False}
-    read = pd.read_csv(path, **how, **dialect.options())
-    before, after = ([""] * (dialect.nameless == end) for end in ("first", "last"))
-    return _all_named([*before, *read.iloc[0], *after], path.name)
+def _without_last(pieces: Iterable[pd.DataFrame], n: int) -> Iterator[pd.DataFrame]:
+    """The pieces without the last n rows of all."""
+    held: pd.DataFrame | None = None
+    for piece in pieces:
+        rows = piece if held is None else pd.concat([held, piece])
+        yield rows.iloc[: max(0, len(rows) - n)]
+        held = rows.iloc[max(0, len(rows) - n) :] if n else None
 
 
-def _all_named(header: Iterable[Any], table: str) -> list[str]:
-    """Names of columns; those without one are called as pandas does."""
+def all_named(header: Iterable[Any], table: str) -> list[str]:
+    """Names of columns, each once; those without a name are called as pandas does."""
     names = [str(name).strip() for name in header]
     check_distinct([name for name in names if name], table)
     for place, name in enumerate(names):
@@ -509,10 +597,7 @@ def parquet_files(
         ImportError: if pyarrow is not installed.
         ValueError: if a file cannot be read.
     """
-    try:
-        arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
-    except ImportError:
-        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+    arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
     with as_parquet(path, arrow):
         # Folders named key=value hold one value of a column each, as Spark and others write them.
         found = dataset.dataset(path, format="parquet", partitioning="hive")
@@ -528,10 +613,7 @@ def parquet_files(
 
 def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
     """How many rows Parquet files hold, and how many values; no row is read."""
-    try:
-        arrow, dataset = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.dataset"))
-    except ImportError:
-        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+    arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
     n_rows = n_values = 0
     for path in paths:
         with as_parquet(path, arrow):
@@ -569,31 +651,23 @@ def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
         ) from error
 
 
-def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+def _whole(
+    path: Path, columns: Sequence[str] | None, rows: int, options: ReadingOptions
+) -> Iterator[pd.DataFrame]:
+    """An Excel, Stata, SPSS or SAS file, which is read as a whole and given in pieces."""
+    ending = path.suffix.lower()
+    program, read, how = STATISTICS.get(ending, ("an Excel", None, {}))
     try:
-        importlib.import_module("openpyxl")
-    except ImportError:
-        raise ImportError(
-            "reading Excel files needs openpyxl: pip install 'fairgrad[excel]'"
-        ) from None
-    try:
-        with pd.ExcelFile(path, engine="openpyxl") as book:
-            sheets = [str(name) for name in book.sheet_names]
-            frame = pd.read_excel(
-                book, sheet_name=sheets[0], keep_default_na=False, na_values=[""], header=None
-            )
+        frame, said = _excel(path, options) if read is None else (read(path, **how), "")
+    except ImportError as error:
+        raise ImportError(f"reading {program} file: {_one_line(error)}") from None
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{path.name} cannot be read as an Excel file ({_one_line(error)})"
+            f"{path.name} cannot be read as {program} file ({_one_line(error)})"
         ) from error
-    frame = frame.dropna(how="all").reset_index(drop=True)
-    if not len(frame):
-        raise ValueError(f"{path.name} is empty")
-    header = ["" if pd.isna(name) else value_name(name) for name in frame.iloc[0]]
-    frame = frame.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index(_all_named(header, path.name))
-    frame = plain_frame(frame.infer_objects())
-    said = f"{path.name}: the first of {len(sheets)} sheets is read." if len(sheets) > 1 else ""
+    frame.columns = pd.Index(all_named(frame.columns, path.name))
+    labelled = frame.select_dtypes("category").columns
+    frame = plain_frame(frame.astype(dict.fromkeys(labelled, object)).infer_objects())
     wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
     for start in range(0, max(1, len(frame)), rows):
         piece = frame[wanted].iloc[start : start + rows].reset_index(drop=True)
@@ -601,143 +675,156 @@ def _excel(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.
         yield piece
 
 
-@dataclass
-class ColumnParts:
-    """A column while its table is read: its parts, each with its kind, and what was missing.
+def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
+    """A sheet without titles, footers, and empty rows and columns; and what is to be said."""
+    _imported("openpyxl", "Excel", "'fairgrad[excel]'")
+    with pd.ExcelFile(path, engine="openpyxl") as book:
+        sheets = [str(name) for name in book.sheet_names]
+        sheet = options.sheet or sheets[0]
+        if sheet not in sheets:
+            raise ValueError(f"{options.prefix}sheet is {sheet!r}; it has {', '.join(sheets)}")
+        frame = pd.read_excel(
+            book, sheet_name=sheet, keep_default_na=False, na_values=[""], header=None
+        )
+    frame = frame.iloc[options.skip_rows or 0 :].dropna(how="all").dropna(axis=1, how="all")
+    if not len(frame):
+        raise ValueError(f"the sheet {sheet!r} is empty")
 
-    With `times`, how many rows each of its rows stands for, there is a single part.
+    def texts(rows: pd.DataFrame) -> list[list[str]]:
+        return [["" if pd.isna(v) else value_name(v) for v in row] for row in rows.to_numpy(object)]
+
+    header = find_header(texts(frame.head(200)), given=options.skip_rows is not None)
+    n_above = header.titles + header.rows
+    footer = find_footer(texts(frame.iloc[n_above:].tail(20)), frame.shape[1])
+    titles = int(frame.index[header.titles]) if header.titles or options.skip_rows else 0
+    said = layout_sentences(path.name, titles, footer)
+    if len(sheets) > 1 and options.sheet is None:
+        said.append(f"{path.name}: the first of {len(sheets)} sheets is read.")
+    frame = frame.iloc[n_above : len(frame) - len(footer)].reset_index(drop=True)
+    frame.columns = pd.Index(header.names)
+    return frame, " ".join(said)
+
+
+@dataclass
+class ColumnReader:
+    """Decides what a column holds, and turns its texts into numbers, dates or categories.
+
+    Attributes:
+        name: of the column.
+        options: what the user says of the files.
+        as_text: whether to leave it as texts, whatever they look like.
+        times: how many rows each row stands for; None for rows that are rows.
+        parts: its pieces, each with its kind.
+        gaps: how many values were missing, by their text.
+        spaced: how many values had spaces around them, by the value without them.
+        unspaced: values that had none.
+        example: a text that was read as a number, and the number.
+        n_rows: rows so far.
     """
 
     name: str
+    options: ReadingOptions
+    as_text: bool = False
+    times: Times = None
     parts: list[tuple[str, Any]] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)
     spaced: Counter[str] = field(default_factory=Counter)
     unspaced: set[str] = field(default_factory=set)
     example: tuple[str, float] | None = None
-    rows: int = 0
-    times: Times = None
+    n_rows: int = 0
 
     @property
     def kinds(self) -> set[str]:
-        """Kinds of its parts that tell something."""
-        return {kind for kind, _ in self.parts} - {"empty", "gaps"}
+        """Kinds of the pieces that have values."""
+        return {kind for kind, _ in self.parts} - {"empty"}
 
-    def add(self, part: pd.Series, decimal: str, missing: Sequence[str], *, as_text: bool) -> None:
+    def add(self, part: pd.Series, decimal: str) -> None:
         """Takes the next rows."""
-        self.rows += len(part)
-        self.gaps[""] += self._how_many(part.isna().to_numpy())
-        part = _whole_numbers(part)
-        kind = "empty" if part.isna().all() else column_kind(part)
+        self.n_rows += len(part)
+        missing = part.isna().to_numpy()
+        self._count("", missing)
+        if part.dtype == object and pd.api.types.infer_dtype(part, skipna=True) == "integer":
+            part = part.astype("float64")  # too large for pandas' integers
+        kind = "empty" if missing.all() else column_kind(part)
         if kind == "number":
-            part = self._without(part, missing, decimal)
-        if kind != "category":
-            self.parts.append((kind, part))
-            return
-        named = self._named(part, missing)
-        names = [str(name) for name in named.categories]
-        kind, numbers = ("text", None) if as_text else kind_of_texts(names, decimal)
-        self.parts.append((kind, self._converted(kind, named, numbers)))
+            part = self._without_missing(part, decimal)
+        elif kind == "category":
+            kind, part = self._read_texts(part, decimal)
+        self.parts.append((kind, part))
 
-    def _how_many(self, chosen: NDArray[np.bool_]) -> int:
-        """Rows that are meant."""
-        return int(chosen.sum() if self.times is None else self.times[chosen].sum())
+    def _count(self, text: str, rows: NDArray[np.bool_]) -> None:
+        """Counts rows whose value is missing."""
+        self.gaps[text] += int(rows.sum() if self.times is None else self.times[rows].sum())
 
-    def _converted(self, kind: str, named: pd.Categorical, numbers: Any) -> Any:
-        """Categories as what their names are."""
-        if numbers is None:
-            return self._truths(named) if kind == "truth" else named
-        self.example = self.example or next(
-            (
-                (str(name), float(number))
-                for name, number in zip(named.categories, numbers, strict=True)
-                if number == number and _DECORATED.search(name)  # noqa: PLR0124 - not NaN
-            ),
-            None,
-        )
-        return self._taken(named, numbers)
-
-    def _without(self, part: pd.Series, missing: Sequence[str], decimal: str) -> pd.Series:
-        """Numbers, with those that mean a missing value taken out."""
-        numbers, _ = parse_numbers(missing, decimal)
-        for text, number in zip(missing, numbers, strict=True):
-            is_gap = (part == number).fillna(value=False)
+    def _without_missing(self, part: pd.Series, decimal: str) -> pd.Series:
+        """Numbers, without those that mean a missing value."""
+        numbers, _ = parse_numbers(self.options.missing, decimal)
+        for text, number in zip(self.options.missing, numbers, strict=True):
+            is_gap = (part == number).fillna(value=False).to_numpy(dtype=bool)
             if is_gap.any():
-                self.gaps[text] += self._how_many(is_gap.to_numpy(dtype=bool))
-                part = part.astype("float64").mask(is_gap.to_numpy(dtype=bool))
+                self._count(text, is_gap)
+                part = part.astype("float64").mask(is_gap)
         return part
 
-    def _named(self, part: pd.Series, missing: Sequence[str]) -> pd.Categorical:
-        """Texts as categories, without spaces around them; blank ones and `missing` taken out."""
+    def _read_texts(self, part: pd.Series, decimal: str) -> tuple[str, Any]:
+        """What texts are, decided by the distinct ones; and their values."""
         codes, values = pd.factorize(part)
         if len(self.unspaced) < _MOST_SPELLINGS:
-            counts = _bincount(codes, len(values), self.times)
-            for value, n in zip(values, counts, strict=True):
+            for value, n in zip(values, _bincount(codes, len(values), self.times), strict=True):
                 name = value_name(value)
                 if isinstance(value, str) and value != name:
                     self.spaced[name] += int(n)
                 else:
                     self.unspaced.add(name)
         named = named_codes(codes, values)
-        gone = [name for name in named.categories if not name or name in missing]
-        if gone:
-            self._count(named, gone)
-            named = named.remove_categories(gone)
-        return named
+        named = self._removed(named, {"", *self.options.missing})
+        if not len(named.categories):
+            return "empty", named
+        names = [str(name) for name in named.categories]
+        kind, numbers = ("text", None) if self.as_text else kind_of_texts(names, decimal)
+        if kind == "truth":
+            named = self._removed(named, MISSING_TEXTS)
+            spelt = pd.Series(named).astype(object).str.capitalize()
+            return kind, pd.Categorical(as_categories(spelt).array)
+        if numbers is None:
+            return kind, named
+        for name, number in zip(names, numbers, strict=True):
+            if np.isnan(number):
+                self._count(name, np.asarray(named == name))
+            elif self.example is None and _DECORATED.search(name):
+                self.example = name, float(number)
+        found = np.append(numbers, np.nan)[named.codes]
+        is_whole = bool((np.abs(found) < 2**53).all() and (found == np.round(found)).all())
+        return kind, found.astype(np.int64) if is_whole else found
 
-    def _count(self, named: pd.Categorical, names: Sequence[str]) -> None:
-        counts = _counts(named, self.times)
-        self.gaps.update({str(name): counts[name] for name in names if counts[name]})
+    def _removed(self, named: pd.Categorical, texts: Collection[str]) -> pd.Categorical:
+        """Categories without those that mean a missing value."""
+        gone = [str(name) for name in named.categories if name in texts]
+        for name in gone:
+            self._count(name, np.asarray(named == name))
+        return named.remove_categories(gone) if gone else named
 
-    def _taken(self, named: pd.Categorical, numbers: Any) -> Any:
-        """The numbers of categories, one per row; what is NaN among them is counted."""
-        self._count(named, [n for n, x in zip(named.categories, numbers, strict=True) if x != x])  # noqa: PLR0124 - NaN
-        values = np.append(numbers, np.nan)[named.codes]
-        is_whole = not np.isnan(values).any() and bool((np.abs(values) < 2**53).all())
-        is_whole = is_whole and bool((values == np.round(values)).all())
-        return values.astype(np.int64) if is_whole else values
-
-    def _truths(self, named: pd.Categorical) -> pd.Categorical:
-        gone = [name for name in named.categories if name in MISSING_TEXTS]
-        self._count(named, gone)
-        kept = named.remove_categories(gone)
-        names = pd.Series(kept).astype(object).str.capitalize()
-        return pd.Categorical(as_categories(names).array)
-
-    def as_whole(self, decimal: str) -> ColumnParts:
-        """The same column, read as texts, with one kind found by all of its values."""
-        named = union_categoricals([_as_named(part) for _, part in self.parts])
-        kind, numbers = kind_of_texts([str(name) for name in named.categories], decimal)
-        self.parts = [(kind, self._converted(kind, named, numbers))]
-        return self
-
-    def joined(self, report: ReadingReport, *, dates: bool) -> Any:
-        """One column of all its parts; what is to be said of it goes into the report."""
-        kind = next(
-            iter(self.kinds), "text" if any(k == "gaps" for k, _ in self.parts) else "number"
-        )
-        if kind in {"text", "truth"}:
-            if kind == "truth":  # among truths "NA" is missing, also where it stands alone
-                self.parts = [(k, self._truths(p) if k == "gaps" else p) for k, p in self.parts]
-            values: Any = union_categoricals([_as_named(part) for _, part in self.parts])
-            values = self._dated(values, report) if kind == "text" and dates else values
+    def joined(self, report: ReadingReport) -> Any:
+        """One column of all its pieces; what is to be said of it goes into the report."""
+        kind = next(iter(self.kinds), "number")
+        if kind in {"text", "truth", "gaps"}:
+            parts = [
+                part if isinstance(part, pd.Categorical) else as_categories(pd.Series(part)).array
+                for _, part in self.parts
+            ]
+            values: Any = union_categoricals(parts)
+            if kind == "text" and not self.as_text:
+                values = self._dated(values, report)
         elif kind == "date":
             parts = [pd.to_datetime(pd.Series(part), utc=True) for _, part in self.parts]
             values = np.concatenate([part.to_numpy(dtype="datetime64[ns]") for part in parts])
         else:
+            values = np.concatenate([_plain_numbers(part) for _, part in self.parts])
             if self.example:
-                report.written[self.name] = "numbers such as {!r} are read as {:g}".format(
-                    *self.example
-                )
-            values = np.concatenate([self._numbers(own, part) for own, part in self.parts])
+                read_as = "numbers such as {!r} are read as {:g}".format(*self.example)
+                report.written[self.name] = read_as
         self._report(values, report)
         return values
-
-    def _numbers(self, kind: str, part: Any) -> Any:
-        if kind == "gaps":
-            self._count(part, [str(name) for name in part.categories])
-            return np.full(len(part), np.nan)
-        is_plain = isinstance(part.dtype, np.dtype) and part.dtype != object
-        return np.asarray(part if is_plain else part.astype("float64"))
 
     def _dated(self, named: pd.Categorical, report: ReadingReport) -> Any:
         """The column as dates, if all its texts are dates."""
@@ -745,11 +832,8 @@ class ColumnParts:
         form, other = date_format([name for name in names if name not in MISSING_TEXTS])
         if not form:
             return named
-        gone = [name for name in names if name in MISSING_TEXTS]
-        self._count(named, gone)
-        dates = pd.to_datetime(
-            pd.Series(names).where(~pd.Series(names).isin(gone)), format=form, utc=True
-        )
+        named = self._removed(named, MISSING_TEXTS)
+        dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
         lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT"))
         report.forms[self.name] = form
         if other:
@@ -763,13 +847,21 @@ class ColumnParts:
         if gaps:
             report.gaps[self.name] = gaps
         if isinstance(values, pd.Categorical):
-            named = [name for name in values.categories if name in MISSING_TEXTS]
+            counts = _bincount(values.codes, len(values.categories), self.times)
+            found = dict(zip(map(str, values.categories), counts.tolist(), strict=True))
+            named = {name: n for name, n in found.items() if name in MISSING_TEXTS}
             if named:
-                counts = _counts(values, self.times)
-                report.named[self.name] = {name: counts[name] for name in named}
+                report.named[self.name] = named
         merged = {name: n for name, n in self.spaced.items() if name in self.unspaced and name}
         if merged:
             report.spaced[self.name] = merged
+
+
+def _plain_numbers(part: Any) -> NDArray[Any]:
+    if isinstance(part, pd.Categorical):  # a piece without values
+        return np.full(len(part), np.nan)
+    is_plain = isinstance(part.dtype, np.dtype) and part.dtype != object
+    return np.asarray(part if is_plain else part.astype("float64"))
 
 
 def _bincount(codes: NDArray[Any], n_values: int, times: Times) -> NDArray[np.int64]:
@@ -778,54 +870,11 @@ def _bincount(codes: NDArray[Any], n_values: int, times: Times) -> NDArray[np.in
     return np.bincount(codes[known], weight, minlength=n_values).astype(np.int64)
 
 
-def _counts(named: pd.Categorical, times: Times) -> dict[str, int]:
-    found = _bincount(named.codes, len(named.categories), times)
-    return dict(zip(map(str, named.categories), found.tolist(), strict=True))
-
-
 def _form_in_words(form: str) -> str:
     words = {"%d": "day", "%m": "month", "%Y": "year", "%y": "year"}
     for code, word in words.items():
         form = form.replace(code, word)
     return form.split(" %")[0]
-
-
-def _collect(
-    read: Iterable[pd.DataFrame],
-    texts: Sequence[str],
-    options: ReadingOptions,
-    report: ReadingReport,
-) -> dict[str, ColumnParts]:
-    """The parts of every column."""
-    found: dict[str, ColumnParts] = {}
-    decimals: dict[str, None] = defaultdict(None)
-    for piece in read:
-        decimal = str(piece.attrs.get("decimal", "."))
-        decimals[decimal] = None
-        said = piece.attrs.get("said")
-        if said and said not in report.files:
-            report.files.append(said)
-        for name in piece.columns:
-            column = found.setdefault(str(name), ColumnParts(str(name)))
-            column.add(piece[name], decimal, options.missing, as_text=name in texts)
-    report.decimal = next(iter(decimals), ".")
-    return found
-
-
-def _as_named(part: Any) -> pd.Categorical:
-    """A part of a column of texts, also one that had no values."""
-    if isinstance(part, pd.Categorical):
-        return part
-    return pd.Categorical(as_categories(pd.Series(part)).array)
-
-
-def _whole_numbers(part: pd.Series) -> pd.Series:
-    """Whole numbers too large for pandas' integers come as Python's."""
-    if part.dtype != object:
-        return part
-    return (
-        part.astype("float64") if pd.api.types.infer_dtype(part, skipna=True) == "integer" else part
-    )
 
 
 def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:

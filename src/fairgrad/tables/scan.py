@@ -22,11 +22,11 @@ import pandas as pd
 
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
-    EXCEL_ENDINGS,
     PARQUET_ENDINGS,
+    WHOLE_ENDINGS,
     ReadingReport,
+    all_named,
     check_distinct,
-    csv_header,
     is_parquet,
     plain_frame,
     read_counted,
@@ -87,7 +87,7 @@ def is_scanned(source: TableSource) -> bool:
     if not has_duckdb():
         return False
     files = table_files(source)
-    if any(path.name.lower().endswith(EXCEL_ENDINGS) for path in files):
+    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
         return False
     if all(is_parquet(path) for path in files):
         return True
@@ -440,7 +440,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
     for path in files:
         dialect = find_dialect(path, options)
         _check_plain(path, dialect)
-        names = tuple(csv_header(path, dialect))
+        names = tuple(all_named(dialect.names, path.name))
         check_cases(names)
         alike.setdefault((dialect, names), []).append(path)
         said.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
@@ -466,8 +466,9 @@ def _check_plain(path: Path, dialect: Dialect) -> None:
     if (
         dialect.encoding not in {"utf-8", "utf-8-sig"}
         or dialect.skipinitialspace
-        or dialect.nameless
-        or name.endswith((".xz", ".zip", ".bz2"))
+        or "" in dialect.names
+        or (dialect.above, dialect.footer) != (1, ())
+        or name.endswith((".xz", ".bz2"))
     ):
         raise ScanError(f"duckdb would read {path.name} otherwise")
 
