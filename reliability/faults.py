@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
 USED = (
-    "fairgrad.cli.outcome", "fairgrad.cli.counted", "fairgrad.cli.subject",
+    "fairgrad.cli.training", "fairgrad.cli.counted", "fairgrad.cli.people",
     "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
     "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.matching", "duckdb",
     "skops.io", "vl_convert",

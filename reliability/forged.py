@@ -38,7 +38,7 @@ def forged(folder: Path, n: int) -> dict[str, Trials]:
     """Predictions with n forged models: a result, or exit code 2 and one sentence."""
     table, model, found = people(folder), folder / "model", Trials()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        main(["fit", str(table), *NAMED, "--no-baseline", "--out", str(model)])
+        main(["fit", str(table), *NAMED, "--out", str(model)])
     chance, wrong, out = random.Random(5), folder / "forged", folder / "out.csv"  # noqa: S311 - no secret
     for _ in range(n):
         shutil.copytree(model, wrong)

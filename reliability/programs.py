@@ -68,7 +68,6 @@ def use_program_fit(data: Any) -> list[Any]:
             "2",
             "--out",
             out,
-            "--no-baseline",
         ]
         code, said = run_program("fit", path, *named)
         if code == 2:
@@ -112,6 +111,6 @@ def _model() -> Path:
         )
         place = Path(MADE[0].name)
         table.to_csv(place / "t.csv", index=False)
-        named = ["--target", "y", "--sensitive", "s", "--epochs", "2", "--no-baseline"]
+        named = ["--target", "y", "--sensitive", "s", "--epochs", "2"]
         run_program("fit", place / "t.csv", *named, "--out", place / "model")
     return Path(MADE[0].name) / "model"

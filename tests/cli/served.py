@@ -19,7 +19,7 @@ LOADED = (
     "torch",
     "skops.io",
     "pyarrow.parquet",
-    "fairgrad.cli.outcome",
+    "fairgrad.cli.training",
     "fairgrad.frontier",
     "fairgrad.persistence",
     "fairgrad.report",

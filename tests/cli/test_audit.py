@@ -117,7 +117,7 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     for options, desirable in (([], high), (["--desirable", low], low)):
         found = program(*audit, *options, "--json").check().json
         assert found["desirable"] == found["audit"]["desirable"] == [str(desirable)]
-    fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--no-baseline", "--folds", 0]
+    fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--folds", 0]
     ran = program(*fit, "--out", tmp_path / "model").check()
     assert f"selected means y {high}" in ran.out
     assert f"desirable: {high}." in (tmp_path / "model" / "MODEL_CARD.md").read_text()

@@ -65,6 +65,6 @@ def test_a_frontier_of_aware_models(program, people, tmp_path):
     people.to_csv(tmp_path / "people.csv", index=False)
     ran = program(
         "frontier", tmp_path / "people.csv", "--target", "income", "--sensitive", "sex",
-        "--use-sensitive", "--points", 3, "--epochs", 5, "--json",
+        "--use-sensitive", "--points", 6, "--epochs", 5, "--json",
     ).check()  # fmt: skip
     assert all(point["use_sensitive"] for point in ran.json["points"])

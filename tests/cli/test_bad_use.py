@@ -85,6 +85,27 @@ def test_columns_that_cannot_play_their_part(program, adult, tmp_path):
     program(*fit, "--target", "age", "--sensitive", "sex").refused("continuous")
 
 
+@pytest.mark.parametrize("option", [("--sep", ";"), ("--decimal", ","), ("--encoding", "cp1252")])
+@pytest.mark.parametrize("command", ["fit", "audit", "predict"])
+def test_options_of_text_files_have_no_effect_on_others(
+    here, people, fitted, tmp_path, command, option
+):
+    path = tmp_path / "people.parquet"
+    people.head(100).to_parquet(path)
+    named = ["--target", "income", "--sensitive", "sex"]
+    asked = {
+        "fit": ["fit", path, *named, "--out", tmp_path / "model"],
+        "audit": ["audit", path, *named, "--prediction", "income"],
+        "predict": ["predict", fitted[0], path],
+    }
+    here(*asked[command], *option).refused(f"{option[0]} has no effect", "without a text file")
+
+
+def test_a_key_without_a_sample_has_no_effect(here, adult, tmp_path):
+    named = ["--target", "income", "--sensitive", "sex", "--out", tmp_path / "model"]
+    here("fit", adult, *named, "--key", "age").refused("--key has no effect")
+
+
 def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
     named = ["--target", "income", "--sensitive", "sex"]
     program("fit", adult, *named, "--out", fitted[0]).refused("exists", "--force")
@@ -93,6 +114,6 @@ def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
     assert (tmp_path / "diary.txt").read_text() == "mine"
 
 
-def test_unknown_command(program):
+def test_unknown_commands_suggest_the_nearest(program):
     program("fti").refused("fti", "Did you mean 'fit'?")
-    program("sql", "smaple").refused("smaple")
+    program("sql", "count").refused("count", "Did you mean 'counts'?")

@@ -5,10 +5,10 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.outcome import audit_models
+from fairgrad.cli.folder import Provenance
 from fairgrad.cli.prepared import prepare
-from fairgrad.cli.request import ModelSettings
-from fairgrad.cli.training import train
+from fairgrad.cli.request import FitRequest
+from fairgrad.cli.training import fit_prepared, train
 from fairgrad.tables.roles import ColumnRoles
 
 COLUMNS = ColumnRoles("income", ("sex",))
@@ -21,9 +21,9 @@ def table(people):
 
 
 def trained(table, **settings):
-    settings = ModelSettings(**{"epochs": 8, "seed": 3, "points": 4, **settings})
-    prepared = prepare(table, COLUMNS, settings)
-    return prepared, train(prepared, settings, lambda _: None)
+    request = FitRequest(columns=COLUMNS, **{"epochs": 8, "seed": 3, "points": 4, **settings})
+    prepared = prepare(table, request)
+    return prepared, train(prepared, request, lambda _: None)
 
 
 def cells(rows):
@@ -31,7 +31,7 @@ def cells(rows):
 
 
 def test_every_cell_has_its_share_in_every_part(table):
-    prepared = prepare(table, COLUMNS, ModelSettings(seed=3))
+    prepared = prepare(table, FitRequest(columns=COLUMNS, seed=3))
     whole = table.value_counts(["income", "sex"])
     parts = {0.6: prepared.training, 0.2: prepared.validation, 0.2 + 1e-9: prepared.test}
     for share, part in parts.items():
@@ -51,9 +51,10 @@ def test_frontiers_are_chosen_on_the_validation_rows(table, model):
 
 
 def test_the_audit_is_of_the_test_rows(table):
-    prepared, models = trained(table)
-    outcome = audit_models(prepared, ModelSettings(), models)
-    predicted = models.fair.predict(prepared.test.X)
+    request = FitRequest(columns=COLUMNS, epochs=8)
+    prepared = prepare(table, request)
+    outcome = fit_prepared(prepared, request, lambda _: None, Provenance.of(()))
+    predicted = outcome.trained.fair.predict(prepared.test.X)
     levels = fairness_levels(prepared.test.y, predicted, prepared.test.s, "equalized_odds")
     finding = next(f for f in outcome.audit.findings if f.measure == "equalized_odds")
     assert finding.unfairness == pytest.approx(levels.unfairness)

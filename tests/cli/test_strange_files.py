@@ -169,7 +169,7 @@ def test_a_test_file_of_ones_own(table, tmp_path, run):
     table[200:].to_csv(tmp_path / "test.csv", index=False, sep="\t", encoding="utf-16")
     folder = tmp_path / "model"
     out, _ = run(
-        "fit", tmp_path / "train.csv", *NAMED, "--test", tmp_path / "test.csv", "--no-baseline",
+        "fit", tmp_path / "train.csv", *NAMED, "--test", tmp_path / "test.csv",
         "--out", folder, "--json",
     )  # fmt: skip
     found = json.loads(out)
@@ -202,7 +202,7 @@ def assert_refuses_older(folder, table, run):
 
 
 def test_the_share_for_the_test_and_options_that_exclude_each_other(german, tmp_path, run):
-    some = ["--test-size", 0.5, "--no-baseline", "--drop", "seit"]
+    some = ["--test-size", 0.5, "--drop", "seit"]
     out, _ = run("fit", german, *NAMED, *some, "--out", tmp_path / "m", "--json")
     assert json.loads(out)["rows"] == {"training_and_validation": 209, "test": 210, "folds": 0}
     rows = pd.read_csv(tmp_path / "m" / "test_rows.csv")

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from fairgrad.cli.options import parse_map
-from fairgrad.cli.request import ModelSettings
+from fairgrad.cli.request import FitRequest
 from fairgrad.measures import On
 from fairgrad.tables.matching import match_labels
+from fairgrad.tables.roles import ColumnRoles
 
 
 @pytest.fixture(scope="module")
@@ -199,15 +200,13 @@ def test_bad_news_taken_as_desirable_is_told(here, exam, tmp_path):
 
 
 def test_all_measures_that_are_given_are_enforced():
-    settings = ModelSettings(("equal_odds", "accuracy_parity", "equalized_odds"))
-    assert settings.measures == ("equalized_odds", "accuracy_parity")
-    assert settings.measure_on(["sex"]) == ["equalized_odds", "accuracy_parity"]
-    apart = ModelSettings(("equalized_odds", "accuracy_parity"), separate=True)
+    columns = ColumnRoles("income", ("sex", "race"))
+    both = ("equalized_odds", "accuracy_parity")
+    assert FitRequest(columns=columns, measures=both).measure_on(["sex"]) == [*both]
+    apart = FitRequest(columns=columns, measures=both, separate=True)
     assert apart.measure_on(["sex", "race"]) == [
         On(name, measure) for measure in apart.measures for name in ("sex", "race")
     ]
-    with pytest.raises(ValueError, match="--measure is 'parity'"):
-        ModelSettings(("parity",))
 
 
 def test_a_model_of_two_measures(program, adult, tmp_path):

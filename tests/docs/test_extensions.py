@@ -65,7 +65,7 @@ def test_a_frame_becomes_a_table_with_numbers_to_the_right():
 
 def test_every_option_of_every_command_is_described():
     found = {one.path: one for one in program.commands(program.program)}
-    assert {"fairgrad fit", "fairgrad audit", "fairgrad sql sample"} <= set(found)
+    assert {"fairgrad fit", "fairgrad audit", "fairgrad sql counts"} <= set(found)
     for path, one in found.items():
         command = program.program
         for name in path.split()[1:]:

@@ -28,7 +28,7 @@ def test_a_forged_model_is_used_or_refused_in_one_sentence(tmp_path):
 def test_weights_that_are_not_numbers(tmp_path, capsys):
     table = str(faults.people(tmp_path, 300))
     with pytest.raises(SystemExit):
-        main(["fit", table, *faults.NAMED, "--no-baseline", "--out", str(tmp_path / "model")])
+        main(["fit", table, *faults.NAMED, "--out", str(tmp_path / "model")])
 
     def change(entries):
         for name in [name for name in entries if name.endswith(".npy")]:

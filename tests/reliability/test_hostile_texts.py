@@ -79,7 +79,6 @@ def test_a_label_is_no_formula_and_is_still_read_as_the_label(table, tmp_path):
         "h",
         "--epochs",
         2,
-        "--no-baseline",
         "--folds",
         0,
         "-o",

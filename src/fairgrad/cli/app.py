@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import difflib
 import gc
 import io
 import os
@@ -23,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import fairgrad
-from fairgrad.cli.audit import audit, impact
-from fairgrad.cli.compare import compare
+from fairgrad.cli.audit import audit, compare, impact
 from fairgrad.cli.fit import certify, demo, fit, frontier
+from fairgrad.cli.options import CommandGroup
 from fairgrad.cli.predict import predict
 from fairgrad.cli.sql import sql
 from fairgrad.signs import HANDLER
@@ -58,21 +57,6 @@ OF_MODELS = ("torch", "skops", "safetensors")
 """What the extra `torch` installs."""
 
 
-class Program(click.Group):
-    """Commands; an unknown one is answered with the nearest known one."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names."""
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
-            nearest = difflib.get_close_matches(args[0], known, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known)}."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
 def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     """Prints the version and, with --verbose, what a bug report needs."""
     if not is_asked:
@@ -93,7 +77,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 
 
 @click.group(
-    cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version."

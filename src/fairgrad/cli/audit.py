@@ -1,4 +1,4 @@
-"""``fairgrad audit`` and ``fairgrad impact``: how fair predictions are, and how certain that is."""
+"""``fairgrad audit``, ``impact`` and ``compare``: how fair predictions are, how sure that is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
+    from collections.abc import Mapping, Sequence
 
     from fairgrad.audit import Audit, AuditOverTime, ImpactTable
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.cli.people import AuditedPeople
     from fairgrad.cli.request import AuditRequest
-    from fairgrad.cli.subject import AuditedPeople
     from fairgrad.tables.roles import ColumnRoles
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
@@ -27,7 +25,15 @@ TRAINED_ON = (
     "{} is the table that this model was trained on: it knows most of these rows, and the figures "
     "are better than for new people. Use --held-out to audit it on the rows held out."
 )
-STORED = " of the cross-validation"
+NEXT = {
+    "unfair": "`fairgrad fit` trains a fair model; add --report FILE to see who is affected.",
+    "undecided": "Audit more people, or a longer period, to settle the verdict.",
+    "fair within tolerance": "Audit again when the model or the people change.",
+}
+"""What to do after an audit, by verdict."""
+
+JUDGED = ("weight", "judged", "within", "tolerance", "min_group", "confidence", "report")
+PREDICTIONS = ("prediction", "score", "threshold")
 
 
 class AuditedSubject(NamedTuple):
@@ -49,31 +55,11 @@ class AuditedSubject(NamedTuple):
 @click.command(cls=options.Command, short_help="Audit a model, or predictions of any system.")
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
-@options.people_options(required=False)
-@options.prediction_options
-@options.column_option("--baseline", "Column of another system's predictions to compare with.")
-@click.option(
-    "--held-out",
-    is_flag=True,
-    help="Audit the model on the rows of TABLE that were held out when it was trained.",
-)
-@options.column_option(
-    "--cluster",
-    "Column whose value is the same in rows that are not independent, such as a person's number.",
-)
-@options.column_option(
-    "--search",
-    "Column to search for the worst subgroups with, beside the sensitive ones (repeatable).",
-    multiple=True,
-)
-@options.audited_options
-@options.time_options
-@options.out_option("FILE", "JSON file to write the audit to.")
-@options.force_option
-@options.fail_on_option
-@options.json_option
-@click.option("--explain", is_flag=True, help="Show all measures, intervals, scores and methods.")
-@options.reading_options("bins", "map", "counts")
+@options.takes(
+    "target", "sensitive", "desirable", *PREDICTIONS, "baseline", "held_out", "cluster", "search",
+    *JUDGED, "time", "period", "out", "force", "fail_on", "json", "explain",
+    reading=("bins", "map", "counts"), out="JSON file to write the audit to.",
+)  # fmt: skip
 def audit(**params: Any) -> int:
     """Audit a model on a table, or a table that contains the predictions of any system.
 
@@ -100,7 +86,7 @@ def audit(**params: Any) -> int:
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
 
-    request = AuditRequest.of_subject(params)
+    request = AuditRequest.from_options(params)
     subject = audit_subject(request)
     result, over, people, _ = subject
     terminal.notes(people.notes)
@@ -121,26 +107,16 @@ def audit(**params: Any) -> int:
         }
         terminal.show_json(shown)
     else:
-        show = terminal.explain_audit if params["explain"] else terminal.show_audit
+        show = terminal.explain_audit if request.explain else terminal.show_audit
         show(result)
         if over is not None:
             terminal.screen().print(over)
-        for path in request.outputs.values():
-            terminal.inform(f"Written: {path}")
-        if not params["explain"]:
+        _say_written(request)
+        if not request.explain:
             terminal.say("")
-            terminal.say_paragraph(_next_step(result.verdict), style="dim")
+            said = f"Next: {NEXT[result.verdict]} --explain shows all measures and methods."
+            terminal.say_paragraph(said, style="dim")
     return exit_code((over or result).verdict, request.fail_on)
-
-
-def _next_step(verdict: str) -> str:
-    """What to do after an audit."""
-    steps = {
-        "unfair": "`fairgrad fit` trains a fair model; add --report FILE to see who is affected.",
-        "undecided": "Audit more people, or a longer period, to settle the verdict.",
-    }
-    step = steps.get(verdict, "Audit again when the model or the people change.")
-    return f"Next: {step} --explain shows all measures, intervals and methods."
 
 
 @click.command(
@@ -148,29 +124,22 @@ def _next_step(verdict: str) -> str:
 )
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
-@options.column_option(
-    "--sensitive", "Column that defines the categories to compare (repeatable).", multiple=True
-)
-@options.desirable_option("Decision that means being selected")
-@options.prediction_options
-@options.number_option(
-    "--min-group",
-    "Categories with a smaller share of the rows get no impact ratio; from 1 on a number of rows.",
-    click.FloatRange(0),
-    default=0.02,
-    show_default=True,
-)
-@options.confidence_option
-@options.out_option("FILE", "File to write the table to: CSV if it ends in .csv, else JSON.")
-@options.force_option
-@click.option(
-    "--fail-on",
-    type=click.Choice(["unfair", "undecided"]),
-    help="Exit with code 1 if an impact ratio is below 0.8 with the given confidence; with "
+@options.takes(
+    "sensitive", "desirable", *PREDICTIONS, "min_group", "confidence", "out", "force", "fail_on",
+    "json",
+    reading=("bins",),
+    sensitive="Column that defines the categories to compare (repeatable).",
+    desirable="Decision that means being selected [default: of two values, the second in sorted "
+    "order].",
+    min_group={
+        "help": "Categories with a smaller share of the rows get no impact ratio; from 1 on a "
+        "number of rows.",
+        "default": 0.02,
+    },
+    out="File to write the table to: CSV if it ends in .csv, else JSON.",
+    fail_on="Exit with code 1 if an impact ratio is below 0.8 with the given confidence; with "
     "undecided, also if its interval contains 0.8.",
-)
-@options.json_option
-@options.reading_options("bins")
+)  # fmt: skip
 def impact(**params: Any) -> int:
     """Show who is selected how often: the table that New York's Local Law 144 requires.
 
@@ -184,11 +153,11 @@ def impact(**params: Any) -> int:
     --threshold, the table shows scoring rates: the share of scores above the median.
     """  # noqa: D301 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.provenance import Provenance  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import Provenance  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
 
-    request = AuditRequest.of_subject(params)
+    request = AuditRequest.from_options(params)
     source = Provenance.of(request.table)
     table, people = _impact_table(request)
     remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
@@ -201,7 +170,6 @@ def impact(**params: Any) -> int:
         "provenance": source.to_dict(),
     }
     for path in request.outputs.values():
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".csv":
             table.to_csv(path)
         else:
@@ -210,16 +178,127 @@ def impact(**params: Any) -> int:
         terminal.show_json(values)
     else:
         terminal.screen().print(table)
-        for path in request.outputs.values():
-            terminal.inform(f"Written: {path}")
+        _say_written(request)
     return exit_code(table.verdict, request.fail_on)
+
+
+@click.command(cls=options.Command, short_help="Compare two models, or two columns of predictions.")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.argument("table", metavar="TABLE", type=click.Path())
+@options.takes(
+    "target", "sensitive", "desirable", *JUDGED, "out", "force", "json",
+    reading=("bins", "map"), out="JSON file to write the comparison to.",
+)  # fmt: skip
+def compare(first: str, second: str, table: str, **params: Any) -> int:
+    """Compare B with A on the rows of TABLE: what changes, how sure that is, who changes sides.
+
+    A and B are folders of models, or columns of TABLE that hold predictions.
+
+    \b
+      fairgrad compare old/ new/ people.csv
+      fairgrad compare decision_2023 decision_2024 people.csv --target y --sensitive sex
+
+    The rows are the same for both, so differences are paired: their intervals rest on the people
+    whose prediction changes. With models, the target and the sensitive columns are those of B (or
+    of A, if only A is a model), unless --sensitive names others.
+    """  # noqa: D301 - as above
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.people import model_predictions, read_people  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import AuditRequest, refuse_idle  # noqa: PLC0415 - as above
+    from fairgrad.tables.reading import column_names  # noqa: PLC0415 - as above
+
+    request, sources = AuditRequest.from_options(params, table=(table,)), (first, second)
+    if first == second:
+        raise ValueError(f"A and B are both {first!r}; name two different systems")
+    names = column_names(table, request.reading)
+    models = [load_model(source, names) if Path(source).is_dir() else None for source in sources]
+    known = [model for model in models if model is not None]
+    compared = list(zip(("A", "B"), sources, models, strict=True))
+    further = {f"prediction of {place}": s for place, s, model in compared if model is None}
+    for column in further.values():
+        if column not in names:
+            raise ValueError(
+                f"{column!r} is neither a folder nor a column of {Path(table).name}; give the "
+                f"folder of a model, or one of its columns: {', '.join(names[:12])}"
+                f"{', ...' if len(names) > 12 else ''}"
+            )
+    if not further:
+        refuse_idle(params, ["map"], "between models")
+    further |= {"weight": request.weight} if request.weight else {}
+    labels = dict.fromkeys(label for model in known for label in model.labels)
+    people = read_people(
+        table,
+        _compared_columns(request, known),
+        further,
+        models=known,
+        labels=sorted(labels, key=lambda label: label == known[-1].labels[-1]) if known else None,
+        value_map=request.value_map,
+        reading=request.reading,
+    )
+    predicted = [
+        people.predictions(source, place)
+        if model is None
+        else model_predictions(model, people, request.reading.missing)[0]
+        for place, source, model in compared
+    ]
+    judged = request.measure or tuple(
+        dict.fromkeys(name for model in known[::-1] for name in model.measures)
+    )
+    weight = people.numbers(request.weight, "--weight") if request.weight else None
+    terminal.notes(people.notes)
+    # Without the way to the folders, where the names tell them apart.
+    short = (Path(first).name, Path(second).name)
+    audit = people.audit(predicted[0], request, judged, sample_weight=weight)
+    found = audit.compare(predicted[1], names=short if len(set(short)) > 1 else sources)
+    if "out" in request.outputs:
+        found.to_json(request.outputs["out"])
+    if "report" in request.outputs:
+        from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
+
+        one, two = found.names
+        asked = {"Table": people.table, "A": first, "B": second}
+        Report(found.audit, asked=asked, title=f"{two} against {one}").save(
+            request.outputs["report"]
+        )
+    if request.as_json:
+        shown = {"left_out": people.left_out, "notes": people.notes}
+        terminal.show_json({**found.to_dict(), **shown})
+        return 0
+    terminal.screen().print(found)
+    _say_written(request)
+    return 0
+
+
+def _compared_columns(request: AuditRequest, models: Sequence[SavedModel]) -> ColumnRoles:
+    """The role of each column: what is asked, else as in the last model."""
+    from fairgrad.cli.people import model_columns  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import refuse_idle  # noqa: PLC0415 - as above
+
+    if not models:
+        for name in ("target", "sensitive"):
+            if not getattr(request, name):
+                raise ValueError(
+                    f"--{name} is missing; to compare two columns: fairgrad compare A B table.csv "
+                    "--target COLUMN --sensitive COLUMN"
+                )
+        return request.columns
+    refuse_idle(
+        vars(request), ("desirable", "bins", "target"), "with a model, which brings its own"
+    )
+    own = {(model.columns.target, model.settings["desirable"]) for model in models}
+    if len(own) > 1:
+        said = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(own))
+        raise ValueError(f"the two models predict different things: {said}")
+    return model_columns(models[-1], request.sensitive)
 
 
 def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
     """Impact ratios of decisions, or of scores, and the rows they are about."""
     from fairgrad.audit import ImpactTable  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.people import read_people  # noqa: PLC0415 - as above
     from fairgrad.cli.request import refuse_idle  # noqa: PLC0415 - as above
-    from fairgrad.cli.subject import read_people  # noqa: PLC0415 - as above
 
     by_score = request.score and not request.prediction and request.threshold is None
     if not by_score or request.model is not None:
@@ -240,97 +319,58 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
 
 def audit_subject(request: AuditRequest) -> AuditedSubject:
     """Audits a model, or a table with predictions."""
-    return _audit_table(request) if request.model is None else _audit_model(request.model, request)
+    judged: list[Any] = list(request.measure)
+    if request.model is None:
+        people, predicted, further = _table_predictions(request)
+        asked = {"Table": people.table}
+    else:
+        people, predicted, further, asked, trained_for = _model_predictions(request)
+        judged = judged or trained_for
+    if request.baseline:
+        further["baseline"] = people.predictions(request.baseline, "--baseline")
+        further["baseline_name"] = request.baseline
+    if request.score and people.counts is None:
+        further["y_score"] = people.numbers(request.score, "--score")
+    if request.weight and people.counts is None:
+        further["sample_weight"] = people.numbers(request.weight, "--weight")
+    if request.cluster:
+        further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
+    result = people.audit(predicted, request, judged, **further)
+    over = people.over_time(predicted, request, judged, **further)
+    return AuditedSubject(result, over, people, asked)
 
 
-def _audit_model(folder: str, request: AuditRequest) -> AuditedSubject:
-    """A model and a table that it predicts."""
-    from fairgrad.cli.counted import (  # noqa: PLC0415 - keeps --help quick
-        counts_predictions,
-        predicted_people,
-    )
-    from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
-    from fairgrad.cli.provenance import same_data  # noqa: PLC0415 - as above
+def _model_predictions(
+    request: AuditRequest,
+) -> tuple[AuditedPeople, Any, dict[str, Any], dict[str, str], list[Any]]:
+    """What a model predicts for a table, arguments of the audit, words, and the measures."""
+    from fairgrad.cli.counted import predicted_people  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.folder import load_model, same_data  # noqa: PLC0415 - as above
     from fairgrad.cli.request import measures_on  # noqa: PLC0415 - as above
-    from fairgrad.cli.subject import audited_over_time, model_columns  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import column_names, table_name  # noqa: PLC0415 - as above
 
-    table = request.table
+    table, folder = request.table, str(request.model)
     model = load_model(folder, column_names(table, request.reading))
-    columns = model_columns(model, request.sensitive)
-    scores, is_stored = None, False
-    if counts_predictions(request, model):
-        people, predicted = predicted_people(model, columns, request)
-    else:
-        people, predicted, scores, is_stored = _predicted_rows(model, columns, request)
+    people, predicted, scores, is_stored = predicted_people(model, request)
     if not request.held_out and same_data(table, model.provenance):
         people.notes.append(TRAINED_ON.format(table_name(table)))
-    judged: list[Any] = list(request.measure)
-    if not judged:
-        within = request.within or [
-            name for name in model.settings["within"] if name in columns.sensitive
-        ]
-        compared = [name for name in columns.sensitive if name not in within]
-        separate = bool(model.settings["separate"]) and len(compared) > 1
-        judged = measures_on(model.measures, columns.sensitive, separate=separate, within=within)
-    further = _per_row(people, request)
-    if scores is not None:
-        further.setdefault("y_score", scores)
-    result = people.audit(predicted, request, judged, **further)
-    over = audited_over_time(people, predicted, request, judged, further)
+    sensitive = people.columns.sensitive
+    within = request.within or [n for n in model.settings["within"] if n in sensitive]
+    compared = [name for name in sensitive if name not in within]
+    separate = bool(model.settings["separate"]) and len(compared) > 1
+    judged = measures_on(model.measures, sensitive, separate=separate, within=within)
     asked = {
         "Table": people.table,
         "Model": Path(folder).name + (", cross-validated" if is_stored else ""),
         "Trained for": ", ".join(model.measures),
     }
-    return AuditedSubject(result, over, people, asked)
+    further = {} if scores is None else {"y_score": scores}
+    return people, predicted, further, asked, judged
 
 
-def _predicted_rows(
-    model: SavedModel, columns: ColumnRoles, request: AuditRequest
-) -> tuple[AuditedPeople, Any, Any, bool]:
-    """Rows, predictions, scores, and whether these were kept from a cross-validation."""
-    import numpy as np  # noqa: PLC0415 - keeps --help quick
-
-    from fairgrad.cli.folder import held_out_rows  # noqa: PLC0415 - as above
-    from fairgrad.cli.subject import (  # noqa: PLC0415 - as above
-        model_predictions,
-        read_people,
-    )
-
-    table, in_order = request.table, np.sort(model.labels)
-    kept = [f"probability of {label}" for label in in_order]  # as the audit sorts labels
-
-    def held_out(frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows held out; of a cross-validation with the predictions that were kept."""
-        rows, stored = held_out_rows(frame, str(request.model), table, model)
-        own = None if stored is None else stored[["prediction", *kept]].add_suffix(STORED)
-        return rows if own is None else rows.assign(**{str(n): own[n].to_numpy() for n in own})
-
-    people = read_people(
-        table,
-        columns,
-        request.further,
-        models=[model],
-        more=request.search,
-        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
-        value_map=request.value_map,
-        reading=request.reading,
-        select=held_out if request.held_out else None,
-    )
-    if f"prediction{STORED}" in people.frame:  # by models that were not kept
-        predicted = people.frame[f"prediction{STORED}"].to_numpy(dtype=object)
-        scores = people.frame[[f"{name}{STORED}" for name in kept]].to_numpy(dtype=np.float64)
-        return people, predicted, scores, True
-    predicted, found = model_predictions(model, people, request.reading.missing)
-    scores = found[:, np.argsort(np.asarray(model.labels, dtype=str))]
-    return people, predicted, scores, False
-
-
-def _audit_table(request: AuditRequest) -> AuditedSubject:
-    """A table that has predictions, or scores to make them from."""
+def _table_predictions(request: AuditRequest) -> tuple[AuditedPeople, Any, dict[str, Any]]:
+    """The predictions in a table, or made from its scores, and arguments of the audit."""
     from fairgrad.cli.counted import audited_people  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.subject import audited_over_time  # noqa: PLC0415 - as above
 
     request.check_columns()
     people = audited_people(request)
@@ -345,46 +385,36 @@ def _audit_table(request: AuditRequest) -> AuditedSubject:
         is_counted = people.counts is not None
         predicted = people.above(score, 1 if is_counted else float(request.threshold or 0))
     # What another system was trained for is not known, so no threshold is expected of it.
-    further = {
-        **_per_row(people, request),
-        "threshold": request.threshold,
-        "has_labels": request.target is not None,
-    }
-    result = people.audit(predicted, request, request.measure, **further)
-    over = audited_over_time(people, predicted, request, request.measure, further)
-    return AuditedSubject(result, over, people, {"Table": people.table})
-
-
-def _per_row(people: AuditedPeople, request: AuditRequest) -> dict[str, Any]:
-    """Arguments of the audit that have one value per row."""
-    further: dict[str, Any] = {}
-    if request.baseline:
-        further["baseline"] = people.predictions(request.baseline, "--baseline")
-        further["baseline_name"] = request.baseline
-    if request.score and people.counts is None:
-        further["y_score"] = people.numbers(request.score, "--score")
-    if request.weight and people.counts is None:
-        further["sample_weight"] = people.numbers(request.weight, "--weight")
-    if request.cluster:
-        further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
-    return further
+    return (
+        people,
+        predicted,
+        {
+            "threshold": request.threshold,
+            "has_labels": request.target is not None,
+        },
+    )
 
 
 def _as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
+def _say_written(request: AuditRequest) -> None:
+    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+
+    for path in request.outputs.values():
+        terminal.inform(f"Written: {path}")
+
+
 def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:
     """Writes the files that were asked for, and gives the audit as plain values."""
-    from fairgrad.cli.provenance import Provenance, audit_values  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.folder import Provenance, audit_values  # noqa: PLC0415 - keeps --help quick
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
 
     result, over, people, asked = subject
     source, outputs = Provenance.of(request.table), request.outputs
     values = audit_values(result, source)
     values |= {} if over is None else {"over": over.to_dict()}
-    for path in outputs.values():
-        path.parent.mkdir(parents=True, exist_ok=True)
     if "out" in outputs:
         write_whole(outputs["out"], _as_json(values))
     if "report" in outputs:

@@ -14,8 +14,16 @@ import numpy as np
 import fairgrad
 from fairgrad.audit import bias_and_risks, words
 from fairgrad.audit.text import escape
-from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, write_mark
-from fairgrad.cli.provenance import audit_json, audit_values
+from fairgrad.cli.folder import (
+    AUDIT,
+    CARD,
+    POINTS,
+    REPORT,
+    ROWS,
+    audit_json,
+    audit_values,
+    write_mark,
+)
 from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairgrad.audit import Audit
-    from fairgrad.cli.outcome import AuditedModel
+    from fairgrad.cli.training import AuditedModel
 
 NOT_CERTIFIED = "fairgrad.not_certified"
 """The schema of a folder that holds what was found about a model, and not the model."""
@@ -207,7 +215,10 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
 
     write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
     if outcome.judged is not None:
-        without_formulas(outcome.judged.to_frame()).to_csv(folder / ROWS, index=False)
+        # Scores of one model can be computed again; those of cross-validation are nowhere else.
+        digits = None if "fold" in outcome.judged else "%.6f"
+        rows = without_formulas(outcome.judged)
+        rows.to_csv(folder / ROWS, index=False, float_format=digits)
     if outcome.trained.frontier is not None:
         without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
     trained, columns = outcome.trained, outcome.prepared.columns

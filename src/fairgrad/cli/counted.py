@@ -1,4 +1,8 @@
-"""Tables of any size: counted by duckdb, by a warehouse that runs our query, or by the user."""
+"""Audits of tables of any size: who counts their rows, and by what.
+
+duckdb counts large tables where they lie, a warehouse runs our query, or the user has counts. What
+an audit needs is the same in all cases, and as if the rows had been read: `AuditedPeople`.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,27 @@ import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import terminal
-from fairgrad.cli.provenance import same_data
-from fairgrad.cli.request import is_large, read_columns, read_options, refuse_idle
-from fairgrad.cli.subject import AuditedPeople, gathered, read_people
+from fairgrad.cli.folder import all_files, held_out_rows, same_data
+from fairgrad.cli.people import (
+    AuditedPeople,
+    check_columns,
+    gathered,
+    model_columns,
+    model_predictions,
+    read_people,
+)
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
     column_names,
+    is_parquet,
+    parquet_size,
     pieces,
     read_counted,
     table_files,
     table_name,
 )
-from fairgrad.tables.roles import check_named
-from fairgrad.tables.sample import cell_query, count_cells, large_table, planned
+from fairgrad.tables.sample import large_table
 from fairgrad.tables.scan import (
     INSTALL,
     LARGE,
@@ -38,11 +49,13 @@ from fairgrad.tables.scan import (
     open_scan,
     run_watched,
 )
-from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
+from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
 from fairgrad.tables.values import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
@@ -53,6 +66,39 @@ if TYPE_CHECKING:
 PREDICTED, BASELINE = "prediction of the model", "prediction of the plain model"
 MOST_WAITING = 64
 """Pieces whose counts wait to be added."""
+
+LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
+"""Values of Parquet files, or bytes of text files, from which on rows are not held."""
+
+
+def audited_people(request: AuditRequest) -> AuditedPeople:
+    """The rows of a table with predictions: counted if that is the better way, else read."""
+    table = request.table
+    if request.counts:
+        answer = read_counts(table, request.columns, request.further, request.reading)
+        return _gather(answer, request, table_name(table))
+    notes: list[str] = []
+    # A search and clusters need the rows themselves.
+    if is_scanned(table) and not request.search and not request.cluster:
+        try:
+            return _count_people(request)
+        except ScanError as reason:
+            if database_table(table) is not None:
+                raise ValueError(f"{table_name(table)}: {reason}") from None
+            notes = [f"{table_name(table)} is read row by row: {reason}."]
+    elif not has_duckdb() and sum(file.stat().st_size for file in all_files(table)) >= LARGE:
+        hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
+        notes = [f"{table_name(table)} is read into memory; {hint}."]
+    people = read_people(
+        table,
+        request.columns,
+        request.further,
+        more=request.search,
+        value_map=request.value_map,
+        reading=request.reading,
+    )
+    people.notes += notes
+    return people
 
 
 def count_query(request: AuditRequest) -> CountQuery:
@@ -81,119 +127,10 @@ def count_query(request: AuditRequest) -> CountQuery:
     return query
 
 
-def printed_query(request: AuditRequest, dialect: str) -> str:
-    """The query of `fairgrad sql counts`, for a table of a warehouse or files that duckdb reads."""
-    source = request.table[0]
-    try:
-        query = count_query(request)
-    except ScanError as reason:
-        raise ValueError(f"fairgrad sql: {reason}") from None
-    is_file = database_table(source) is not None or _exists(source)
-    if not is_file:
-        return query.sql(source, dialect)
-    if dialect != "duckdb":
-        raise ValueError(
-            f"--dialect is {dialect}, but {source} is a file; name the table as the warehouse "
-            "knows it, or use --dialect duckdb"
-        )
-    try:
-        with open_scan(source, request.reading) as scan:
-            _check(request.columns, request.further, scan.names)
-            return scan.prepared(query).sql(scan.table, dialect)
-    except ScanError as reason:
-        raise ValueError(f"--dialect duckdb: {reason}") from None
-
-
-def printed_sample(source: str, dialect: str, options: Mapping[str, Any]) -> str:
-    """The query of `fairgrad sql sample`.
-
-    Args:
-        source: the name of a table, or a file.
-        dialect: of the query.
-        options: of the command.
-    """
-    columns, reading = read_columns(options), read_options(options)
-    wanted, key = options["train_rows"], tuple(options["key"])
-    if not key:
-        raise ValueError("--key is missing; name the columns that identify a row")
-    hashed = {"key": key, "seed": options["seed"], "test": options["test_size"]}
-    if _exists(source):
-        refuse_idle(options, ["counts"], "with a file, whose rows are counted")
-        try:
-            with open_scan(source, reading) as scan:
-                _check(columns, dict.fromkeys(["key"], key[0]), scan.names)
-                query = SampleQuery(scan.prepared(cell_query(columns)), **hashed)
-                return planned(query, count_cells(scan, query), columns, wanted).sql(
-                    scan.table, dialect
-                )
-        except ScanError as reason:
-            raise ValueError(f"{source}: {reason}") from None
-    if options["counts"] is None:
-        raise ValueError(
-            f"{source} is not a file, so --counts is needed: the answer to `fairgrad sql counts` "
-            "for the same target and sensitive columns"
-        )
-    query = SampleQuery(cell_query(columns), **hashed)
-    answer = _read_counts((options["counts"],), columns, {}, reading)
-    return planned(query, answer, columns, wanted).sql(source, dialect)
-
-
-def _exists(source: str) -> bool:
-    try:
-        return bool(table_files(source))
-    except (OSError, ValueError):
-        return False
-
-
-def audited_people(request: AuditRequest) -> AuditedPeople:
-    """The rows of a table with predictions: counted if that is the better way, else read."""
-    table = request.table
-    if request.counts:
-        answer = _read_counts(table, request.columns, request.further, request.reading)
-        return _gather(answer, request, table_name(table))
-    notes: list[str] = []
-    # A search and clusters need the rows themselves.
-    if is_scanned(table) and not request.search and not request.cluster:
-        try:
-            return _count_people(request)
-        except ScanError as reason:
-            if database_table(table) is not None:
-                raise ValueError(f"{table_name(table)}: {reason}") from None
-            notes = [f"{table_name(table)} is read row by row: {reason}."]
-    elif not has_duckdb() and _size(table) >= LARGE:
-        name = table_name(table)
-        hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
-        notes = [f"{name} is read into memory; {hint}."]
-    people = read_people(
-        table,
-        request.columns,
-        request.further,
-        more=request.search,
-        value_map=request.value_map,
-        reading=request.reading,
-    )
-    people.notes += notes
-    return people
-
-
-def _size(table: TableSource) -> int:
-    return sum(
-        file.stat().st_size
-        for path in table_files(table)
-        for file in (path.rglob("*") if path.is_dir() else [path])
-    )
-
-
-def _check(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:
-    columns.check(names)
-    for option, column in further.items():
-        check_named([column], names, f"--{option}")
-
-
 def _count_people(request: AuditRequest) -> AuditedPeople:
     query, columns, further = count_query(request), request.columns, request.further
     with open_scan(request.table, request.reading) as scan:
-        _check(columns, further, scan.names)
+        check_columns(columns, further, scan.names)
         sample = scan.sample(query, run_shown)
         if sample is not None:  # a mistake is told at once, not after a billion rows
             first = _gather(sample, request, scan.name)
@@ -221,7 +158,7 @@ def _gather(answer: CountedAnswer, request: AuditRequest, name: str) -> AuditedP
     )
 
 
-def _read_counts(
+def read_counts(
     table: TableSource,
     columns: ColumnRoles,
     further: Mapping[str, str],
@@ -229,7 +166,7 @@ def _read_counts(
 ) -> CountedAnswer:
     """A table of counts, such as a warehouse's answer to the query of `fairgrad sql counts`."""
     names = column_names(table, reading)
-    _check(columns, further, names)
+    check_columns(columns, further, names)
     weighted = [SQUARES, LEAST] if "weight" in further else []
     needed = [N_ROWS, *weighted]
     lacking = [name for name in needed if name not in names]
@@ -279,40 +216,35 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return found
 
 
-def counts_predictions(request: AuditRequest, model: SavedModel) -> bool:
-    """Whether the rows of a table are predicted by a model and counted, and not held.
+def predicted_people(
+    model: SavedModel, request: AuditRequest
+) -> tuple[AuditedPeople, Any, NDArray[np.float64] | None, bool]:
+    """The rows of a table, with what a model predicts for them: counted, or held.
+
+    Returns:
+        The people; their predictions; (n, labels) scores, labels sorted, or None where rows are
+        counted: curves, calibration and thresholds rest on the score of every row; and whether
+        predictions are those kept of a cross-validation.
 
     Raises:
-        ValueError: if they must be, and an option needs the rows.
+        ValueError: if rows must be counted, and an option needs single ones.
     """
     per_row = ("score", "weight", "cluster", "time", "search")
     needs = [name for name in per_row if getattr(request, name)]
+    columns = model_columns(model, request.sensitive)
     if request.held_out and model.held_out:
         if needs:
             raise ValueError(
                 f"--{needs[0]} needs single rows, but the rows held out for this model are "
                 "counted; leave out one of both"
             )
-        return True
-    return not needs and not request.held_out and is_large(request.table)
-
-
-def predicted_people(
-    model: SavedModel, columns: ColumnRoles, request: AuditRequest
-) -> tuple[AuditedPeople, Any]:
-    """The rows of a table of any size, counted by what they hold and what a model predicts.
-
-    There are no scores: curves, calibration and thresholds rest on the score of every row.
-
-    Returns:
-        The people, and their predictions.
-    """
+    elif needs or request.held_out or not _is_large(request.table):
+        return _held_people(model, columns, request)
     table, reading = request.table, request.reading
     further = {"baseline": request.baseline} if request.baseline else {}
-    names = column_names(table, reading)
-    _check(columns, further, names)
+    check_columns(columns, further, column_names(table, reading))
     reading = replace(reading, missing=(*reading.missing, *model.missing))
-    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
+    keys = [columns.target, *columns.sensitive, *further.values()]
     needed = list(dict.fromkeys([*keys, *model.needed]))
     with tempfile.TemporaryDirectory() as folder:
         if request.held_out:
@@ -326,7 +258,49 @@ def predicted_people(
         people = counted_people(
             rows, [model], columns, further, reading, table_name(table), request.value_map
         )
-    return people, people.frame[PREDICTED].to_numpy(dtype=object)
+    return people, people.frame[PREDICTED].to_numpy(dtype=object), None, False
+
+
+def _is_large(table: TableSource) -> bool:
+    """Whether a table is so large that its rows should not be held."""
+    files = table_files(table)
+    if not all(is_parquet(path) for path in files):
+        return sum(path.stat().st_size for path in files) >= LARGE_TEXT
+    return parquet_size(files)[1] >= LARGE_TABLE
+
+
+def _held_people(
+    model: SavedModel, columns: ColumnRoles, request: AuditRequest
+) -> tuple[AuditedPeople, Any, NDArray[np.float64], bool]:
+    """The same for rows that are held."""
+    in_order = np.sort(model.labels)
+    kept = [f"probability of {label}" for label in in_order]  # as the audit sorts labels
+    stored = [f"{name} of the cross-validation" for name in ("prediction", *kept)]
+
+    def held_out(frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows held out; of a cross-validation with the predictions that were kept."""
+        rows, judged = held_out_rows(frame, str(request.model), request.table, model)
+        if judged is None:
+            return rows
+        own = zip(stored, ("prediction", *kept), strict=True)
+        return rows.assign(**{new: judged[name].to_numpy() for new, name in own})
+
+    people = read_people(
+        request.table,
+        columns,
+        request.further,
+        models=[model],
+        more=request.search,
+        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
+        value_map=request.value_map,
+        reading=request.reading,
+        select=held_out if request.held_out else None,
+    )
+    if stored[0] in people.frame:  # by models that were not kept
+        predicted = people.frame[stored[0]].to_numpy(dtype=object)
+        return people, predicted, people.frame[stored[1:]].to_numpy(dtype=np.float64), True
+    predicted, scores = model_predictions(model, people, request.reading.missing)
+    return people, predicted, scores[:, np.argsort(np.asarray(model.labels, dtype=str))], False
 
 
 def counted_people(
@@ -336,7 +310,7 @@ def counted_people(
     further: Mapping[str, str],
     reading: ReadingOptions,
     table: str,
-    value_map: Sequence[Mapping[str, str]] = (),
+    value_map: Mapping[str, str] | None = None,
 ) -> AuditedPeople:
     """Rows counted by what they hold and what models predict for them.
 
@@ -413,13 +387,7 @@ def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def run_shown(connection: Any, sql: str) -> Any:
     """A query with a progress bar, where there is a terminal and it takes a while."""
-    if not terminal.shows_progress():
-        return run_watched(connection, sql, lambda _: None)
-    from rich.console import Console  # noqa: PLC0415 - where there is a terminal
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
-
-    console = Console(stderr=True)
-    columns = (TextColumn("Counting rows"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=100)
-        return run_watched(connection, sql, lambda done: bar.update(task, completed=max(done, 0.0)))
+    with terminal.progress_bar(100) as update:
+        return run_watched(
+            connection, sql, lambda done: update("Counting rows", completed=max(done, 0.0))
+        )

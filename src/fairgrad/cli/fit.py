@@ -10,16 +10,15 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from fairgrad.cli.outcome import AuditedModel
     from fairgrad.cli.request import FitRequest
+    from fairgrad.cli.training import AuditedModel
 
 FRONTIER, FRONTIER_VERSION = "fairgrad.frontier", 1
 HOW_TO_READ = (
     "Models are chosen by their figures on the validation rows; the test rows only judge them. "
-    "baseline: trained for accuracy alone. dominated: another model is at least as good in both "
+    "plain: trained for accuracy alone. dominated: another model is at least as good in both "
     "figures, and better in one."
 )
-
 
 DEMO_POINTS = 12
 DEMO_MEASURE = "demographic_parity"
@@ -35,28 +34,28 @@ Next:
   fairgrad audit {folder} {sample}
   fairgrad fit your.csv --target COLUMN --sensitive COLUMN --out model"""
 
+PEOPLE = ("target!", "sensitive!", "desirable", "weight")
+TRAINING = (
+    "measure", "tolerance", "separate", "within", "cost", "use_sensitive", "model", "layers",
+    "epochs", "seed", "train_rows", "min_group", "test", "test_size",
+)  # fmt: skip
+TREE_STEPS = 4
+"""Reading, training and auditing boosted trees; the bar is full at the end."""
+
+READING = ("bins", "drop", "keep", "categorical", "key")
+
+
+def folder_out(words: str) -> dict[str, Any]:
+    """The option of a command that writes a folder."""
+    return {"metavar": "FOLDER", "help": f"Folder to write {words} to."}
+
 
 @click.command(cls=options.Command, short_help="Train a fair model on a table, and audit it.")
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@options.people_options()
-@options.training_options
-@options.tolerance_option
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="Train for exact fairness (epsilon 0), whatever it costs in accuracy.",
-)
-@options.min_group_option
-@options.test_options
-@options.folds_option
-@click.option(
-    "--no-baseline", is_flag=True, help="Do not compare with a model trained for accuracy alone."
-)
-@options.out_option("FOLDER", "Folder to write the model, its audit and report to.", required=True)
-@options.force_option
-@options.fail_on_option
-@options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical", "key")
+@options.takes(
+    *PEOPLE, "out!", *TRAINING, "exact", "folds", "force", "fail_on", "json",
+    reading=READING, out=folder_out("the model, its audit and report"),
+)  # fmt: skip
 def fit(**params: Any) -> int:
     """Train a fair model on TABLE: one or more CSV, TSV, Parquet or Excel files, or a folder.
 
@@ -78,28 +77,21 @@ def fit(**params: Any) -> int:
     report.html into a folder. Sensitive columns are not features, and are not needed to predict,
     unless you use --use-sensitive.
     """
-    from fairgrad.cli.request import FitRequest, exit_code  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli.request import exit_code  # noqa: PLC0415 - keeps --help quick
 
-    request = FitRequest.from_options(params)
-    outcome = _train(request)
-    _show(outcome, request, _write(outcome, request))
-    return exit_code(outcome.verdict, request.fail_on)
+    outcome = _trained(params)
+    _show(outcome)
+    return exit_code(outcome.audit.verdict, outcome.settings.fail_on)
 
 
 @click.command(
     cls=options.Command, short_help="Train a model that is certified to be fair, or none."
 )
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@options.people_options()
-@options.training_options
-@options.tolerance_option
-@options.min_group_option
-@options.test_options
-@options.points_option
-@options.out_option("FOLDER", "Folder to write the certified model to.", required=True)
-@options.force_option
-@options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical", "key")
+@options.takes(
+    *PEOPLE, "out!", *TRAINING, "points", "force", "json",
+    reading=READING, out=folder_out("the certified model"),
+)  # fmt: skip
 def certify(**params: Any) -> int:
     """Train models on TABLE, and keep one only if it is certified to be fair on new people.
 
@@ -109,28 +101,18 @@ def certify(**params: Any) -> int:
 
     If it is not certified, only the audit and the report are written, and the exit code is 1.
     """
-    from fairgrad.cli.request import UNFAIR_CODE, FitRequest  # noqa: PLC0415 - keeps --help quick
-
-    request = FitRequest.from_options(params, certify=True)
-    outcome = _train(request)
-    _show(outcome, request, _write(outcome, request))
+    outcome = _trained(params, certify=True)
+    _show(outcome)
     certificate = outcome.certificate
-    return 0 if certificate is not None and certificate.is_certified else UNFAIR_CODE
+    return 0 if certificate is not None and certificate.is_certified else 1
 
 
 @click.command(cls=options.Command, short_help="Show what fairness costs in accuracy.")
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@options.people_options()
-@options.training_options
-@options.tolerance_option
-@options.min_group_option
-@options.test_options
-@options.points_option
-@options.bound_options
-@options.out_option("FOLDER", "Folder to write the chosen model, frontier.csv and the report to.")
-@options.force_option
-@options.json_option
-@options.reading_options("bins", "drop", "keep", "categorical", "key")
+@options.takes(
+    *PEOPLE, "out", *TRAINING, "points", "max_unfairness", "min_accuracy", "force", "json",
+    reading=READING, out=folder_out("the chosen model, frontier.csv and the report"),
+)  # fmt: skip
 def frontier(**params: Any) -> int:
     """Train models on TABLE from exactly fair to unconstrained, and show what each one costs.
 
@@ -138,13 +120,11 @@ def frontier(**params: Any) -> int:
     be judged fair within --tolerance. --max-unfairness or --min-accuracy choose by another bound.
     """
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
 
-    request = FitRequest.from_options(params)
-    outcome = _train(request)
-    _write(outcome, request)
+    outcome = _trained(params)
+    request = outcome.settings
     if request.as_json:
-        terminal.show_json(_points_json(outcome, request.out))
+        terminal.show_json(_points_json(outcome))
         return 0
     doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
     terminal.notes((*outcome.notes, *doubts))
@@ -156,9 +136,10 @@ def frontier(**params: Any) -> int:
 
 
 @click.command(short_help="Try it on census data, in less than a minute.")
-@options.out_option("FOLDER", "Folder to write.", default="fairgrad-demo", show_default=True)
-@options.force_option
-@options.json_option
+@options.takes(
+    "out", "force", "json", reading=None,
+    out={**folder_out("everything"), "default": "fairgrad-demo", "show_default": True},
+)  # fmt: skip
 def demo(out: str, force: bool, as_json: bool) -> int:
     """Train a plain and a fair model on census data, and show who gains what.
 
@@ -167,27 +148,23 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli import terminal  # noqa: PLC0415 - as above
     from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
-    from fairgrad.cli.folder import REPORT, SAMPLE, check_folder  # noqa: PLC0415 - as above
-    from fairgrad.cli.outcome import audit_models  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import REPORT, SAMPLE, Provenance, check_folder  # noqa: PLC0415 - as above
     from fairgrad.cli.prepared import prepare  # noqa: PLC0415 - as above
-    from fairgrad.cli.request import ModelSettings  # noqa: PLC0415 - as above
-    from fairgrad.cli.training import train  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
+    from fairgrad.cli.training import fit_prepared  # noqa: PLC0415 - as above
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.roles import ColumnRoles  # noqa: PLC0415 - as above
 
     place = Path(out)
     is_earlier_demo = (place / SAMPLE).is_file()
     folder = check_folder(out, force=force or is_earlier_demo)
-    settings = ModelSettings((DEMO_MEASURE,), points=DEMO_POINTS)
+    roles = ColumnRoles("income", ("sex",))
+    request = FitRequest(columns=roles, measures=(DEMO_MEASURE,), points=DEMO_POINTS)
     terminal.progress("Adult (US census of 1994): who earns more than 50,000 dollars?")
     data = datasets.load("adult")
     table = data.frame.assign(sex=data.sensitive["sex"], income=data.label)
-    prepared = prepare(table, ColumnRoles("income", ("sex",)), settings)
-    trained = train(prepared, settings, terminal.progress)
-    terminal.progress(
-        "Auditing the most accurate model that is likely to be fair, on the test rows"
-    )
-    outcome = audit_models(prepared, settings, trained)
+    prepared = prepare(table, request)
+    outcome = fit_prepared(prepared, request, terminal.progress, Provenance.of(()))
     with whole_folder(folder) as beside:
         write_outcome(outcome, beside, "adult", DEMO_TITLE)
         table.iloc[prepared.test_rows].to_csv(beside / SAMPLE, index=False)
@@ -201,30 +178,35 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     return 0
 
 
-def _train(request: FitRequest) -> AuditedModel:
-    """Trains and audits, with progress on the error output."""
+def _trained(params: dict[str, Any], *, certify: bool = False) -> AuditedModel:
+    """Trains and audits, and writes the result into its folder, if there is one."""
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.outcome import fit_table  # noqa: PLC0415 - PyTorch
+    from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
 
-    return fit_table(request, terminal.progress)
-
-
-def _write(outcome: AuditedModel, request: FitRequest) -> list[str]:
-    """Writes the result into its folder, if there is one, and gives the names of the files."""
-    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - charts, where they are asked for
+    request = FitRequest.from_options(params, certify=certify)
+    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - PyTorch, after all quick checks
+    from fairgrad.cli.training import fit_table  # noqa: PLC0415 - as above
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
-    if request.folder is None:
-        return []
-    with whole_folder(request.folder) as folder:
-        write_outcome(outcome, folder, table_name(request.table))
-        return sorted(file.name for file in folder.iterdir())
+    if request.grows_trees:
+        with terminal.progress_bar(TREE_STEPS) as update:
+            outcome = fit_table(request, lambda message: update(message, advance=1))
+    else:  # networks show a bar of their own, of epochs
+        outcome = fit_table(request, terminal.progress)
+    if request.folder is not None:
+        with whole_folder(request.folder) as folder:
+            write_outcome(outcome, folder, table_name(request.table))
+    return outcome
 
 
-def _show(outcome: AuditedModel, request: FitRequest, files: list[str]) -> None:
+def _show(outcome: AuditedModel) -> None:
+    """What `fit` and `certify` print."""
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
 
+    request = outcome.settings
+    assert request.folder is not None  # noqa: S101 - required
+    files = sorted(file.name for file in request.folder.iterdir())
     if request.as_json:
         terminal.show_json(terminal.outcome_json(outcome, str(request.out), files))
         return
@@ -241,16 +223,16 @@ def _say_report(request: FitRequest) -> None:
         terminal.say(f"Open {Path(request.out) / REPORT} in a browser.")
 
 
-def _points_json(outcome: AuditedModel, out: str | None) -> dict[str, Any]:
+def _points_json(outcome: AuditedModel) -> dict[str, Any]:
     shown = []
     for row in outcome.points.to_dict(orient="records"):
-        # JSON has no infinity, which stands for the baseline here.
+        # JSON has no infinity, which stands for the plain model here.
         is_plain = row["epsilon"] == float("inf")
         shown.append({**row, "epsilon": None if is_plain else row["epsilon"], "plain": is_plain})
     return {
         "schema": FRONTIER,
         "schema_version": FRONTIER_VERSION,
-        "out": out,
+        "out": outcome.settings.out,
         "desirable": outcome.prepared.desirable,
         "chosen": outcome.trained.chosen,
         "points": shown,

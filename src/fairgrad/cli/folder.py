@@ -1,10 +1,13 @@
-"""The folder of a model: where it may be written, what is in it, and reading it again."""
+"""The folder of a model: where it may be written, what is in it, and what it rests on."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import math
 import os
+import shlex
 import tempfile
 import zipfile
 from dataclasses import asdict, dataclass, field
@@ -12,23 +15,27 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
 import fairgrad
-from fairgrad.cli.provenance import same_data
+from fairgrad.audit.record import made_at, used_versions
 from fairgrad.columns import with_formulas
 from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
-from fairgrad.tables.reading import table_name
+from fairgrad.tables.reading import table_files, table_name
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
+    from fairgrad.audit import Audit, Certificate
     from fairgrad.tables.encoder import TableEncoder
+    from fairgrad.tables.reading import TableSource
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.model", 4
 
@@ -378,12 +385,20 @@ def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
             _check_form(value.get(name), part, f"{place}.{name}", path)
 
 
-def check_folder(folder: str | Path, *, force: bool) -> Path:
+def check_folder(
+    folder: str | Path,
+    *,
+    force: bool,
+    mark: str = MARK,
+    known: frozenset[str] | None = OURS,
+) -> Path:
     """Refuses to write where something else is, before any work is done.
 
     Args:
         folder: to be written.
         force: whether earlier output of this program may be replaced.
+        mark: the file that says that this program wrote the folder.
+        known: names of all files that it writes; None if they cannot be known.
     """
     path = Path(folder).expanduser().absolute()
     if path.is_file():
@@ -391,8 +406,8 @@ def check_folder(folder: str | Path, *, force: bool) -> Path:
     _check_parent(path)
     if not path.exists() or not any(path.iterdir()):
         return path
-    strangers = sorted({entry.name for entry in path.iterdir()} - OURS)
-    if strangers or not (path / MARK).is_file():
+    strangers = sorted({entry.name for entry in path.iterdir()} - (known or frozenset()))
+    if (strangers and known) or not (path / mark).is_file():
         found = f", such as {strangers[0]!r}" if strangers else ""
         raise ValueError(
             f"{folder} contains files that fairgrad did not write{found}; choose another folder, "
@@ -419,3 +434,131 @@ def _check_parent(path: Path) -> None:
     above = next(parent for parent in path.parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ValueError(f"{path} cannot be written: {above} is not a writable folder")
+
+
+MUCH = 1 << 30
+"""Bytes of data from which on files are named by their size, and not hashed."""
+
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file that was read.
+
+    Attributes:
+        name: without its folder.
+        bytes: its size.
+        sha256: its hash, as ``sha256sum`` prints it; empty where there is much data, of which a
+            query needs a few columns only.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a result rests on.
+
+    Attributes:
+        data: the files of the table.
+        test: the files of the table of --test.
+        command: as it was typed.
+        date: of the result, in UTC; that of SOURCE_DATE_EPOCH if it is set.
+        versions: of Python and the packages.
+    """
+
+    data: tuple[TableFile, ...]
+    test: tuple[TableFile, ...]
+    command: str
+    date: str
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, table: TableSource, test: str | None = None) -> Provenance:
+        """That of a result of the running command."""
+        data, judged = (_hashed(source) for source in (table, test or ()))
+        return cls(data, judged, _command(), made_at(), used_versions())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        known = asdict(self)
+        return {**known, "data": [*known["data"]], "test": [*known["test"]]}
+
+    def in_words(self) -> dict[str, str]:
+        """For people."""
+        files = {"Data": self.data, "Test data": self.test}
+        said = {name: _in_words(found) for name, found in files.items() if found}
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
+
+
+def _in_words(files: Sequence[TableFile]) -> str:
+    said = [
+        f"{one.name}, SHA-256 {one.sha256}" if one.sha256 else f"{one.name}, {one.bytes:,} bytes"
+        for one in files[:MOST_NAMED]
+    ]
+    more = len(files) - MOST_NAMED
+    return "; ".join([*said, *([f"and {more:,} more files"] if more > 0 else ())])
+
+
+def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
+    """An audit, with what it rests on, as plain values."""
+    return {**audit.to_dict(), "provenance": source.to_dict()}
+
+
+def audit_json(audit: Audit, source: Provenance, certificate: Certificate | None = None) -> str:
+    """The same as JSON, with the certificate that rests on it, if there is one."""
+    found = audit_values(audit, source)
+    if certificate is not None:
+        found["certificate"] = certificate.to_dict()
+    return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
+    """Whether a file of the table is one that a model was trained on.
+
+    Args:
+        table: what is read now.
+        known: a provenance as plain values; empty for models of older versions.
+    """
+    files = known.get("data", ())
+    hashes = {one["sha256"] for one in files} - {""}
+    # Much data is not hashed: there a name and a size stand for a file.
+    names = {(one["name"], one["bytes"]) for one in files if not one["sha256"]}
+    if not hashes and not names:
+        return False
+    return any(one.sha256 in hashes or (one.name, one.bytes) in names for one in _hashed(table))
+
+
+def all_files(table: TableSource) -> list[Path]:
+    """The files of a table, with those in folders."""
+    inside = (sorted(p.rglob("*")) if p.is_dir() else [p] for p in table_files(table))
+    return [file for files in inside for file in files if file.is_file()]
+
+
+def _hashed(table: TableSource) -> tuple[TableFile, ...]:
+    database = database_table(table) if table else None
+    if database is not None:
+        path, name = database
+        size = path.stat().st_size if path.is_file() else 0
+        return (TableFile("::".join(part for part in (path.name, name) if part), size, ""),)
+    files = all_files(table)
+    is_much = sum(file.stat().st_size for file in files) > MUCH
+    return tuple(
+        TableFile(file.name, file.stat().st_size, "" if is_much else _sha256(file))
+        for file in files
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _command() -> str:
+    context = click.get_current_context(silent=True)
+    arguments = context.find_root().obj if context else None
+    return shlex.join(["fairgrad", *(arguments or ())]) if context else ""

@@ -1,10 +1,11 @@
-"""Options that several commands share.
+"""The options of all commands, each declared once.
 
 Nothing large is imported here, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,6 +21,11 @@ MEASURES = tuple(DEFINITIONS)
 """The keys of `fairgrad.measures.MEASURES`, without importing NumPy."""
 
 BOUNDS = f"or a bound on a rate ({', '.join(BOUNDED_RATES)}) of every group, such as 'recall>=0.8'"
+SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
+"""The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
+
+
+POSITIVE, SHARE = click.IntRange(1), click.FloatRange(0, 1)
 
 
 class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
@@ -32,37 +38,6 @@ class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
         if value not in MEASURES and not BOUND.fullmatch(value.strip()):
             self.fail(f"{value!r} is none of {', '.join(MEASURES)}, {BOUNDS}.", param, ctx)
         return value
-
-
-SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
-"""The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
-
-
-class FileOption(click.Option):
-    """An option that says how a table is read; the help lists these apart."""
-
-
-class Command(click.Command):
-    """A command whose help lists the file-reading options under a heading of their own."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the options of both kinds."""
-        for heading, records in option_sections(self, ctx).items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-
-def option_sections(
-    command: click.Command, context: click.Context
-) -> dict[str, list[tuple[str, str]]]:
-    """The options of a command as the help lists them, by heading."""
-    sections: dict[str, list[tuple[str, str]]] = {"Options": [], "File-reading options": []}
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is not None and isinstance(parameter, click.Option):
-            is_about_files = isinstance(parameter, FileOption)
-            sections["File-reading options" if is_about_files else "Options"].append(record)
-    return {heading: records for heading, records in sections.items() if records}
 
 
 def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
@@ -140,312 +115,292 @@ def parse_tolerance(value: str | float) -> float | str:
     return number
 
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, shown in this order."""
+class CommandGroup(click.Group):
+    """Commands; an unknown one is answered with the nearest known one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            nearest = difflib.get_close_matches(args[0], known, n=1)
+            hint = f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known)}."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class FileOption(click.Option):
+    """An option that says how a table is read; the help lists these apart."""
+
+
+class Command(click.Command):
+    """A command whose help lists the file-reading options under a heading of their own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options of both kinds."""
+        for heading, records in option_sections(self, ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def option_sections(
+    command: click.Command, context: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """The options of a command as the help lists them, by heading."""
+    sections: dict[str, list[tuple[str, str]]] = {"Options": [], "File-reading options": []}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and isinstance(parameter, click.Option):
+            is_about_files = isinstance(parameter, FileOption)
+            sections["File-reading options" if is_about_files else "Options"].append(record)
+    return {heading: records for heading, records in sections.items() if records}
+
+
+def _column(words: str, *, multiple: bool = False) -> dict[str, Any]:
+    """An option that names a column, or several."""
+    repeatable = " (repeatable)." if multiple else "."
+    return {"metavar": "COLUMN", "help": words + repeatable, "multiple": multiple}
+
+
+def _number(words: str, kind: Any = click.FLOAT, default: Any = None) -> dict[str, Any]:
+    """An option that is a number."""
+    shown = {} if default is None else {"default": default, "show_default": True}
+    return {"metavar": "NUMBER", "type": kind, "help": words, **shown}
+
+
+def _flag(words: str) -> dict[str, Any]:
+    return {"is_flag": True, "help": words}
+
+
+def _text(metavar: str, words: str, **more: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": words, **more}
+
+
+FILE_OPTIONS: dict[str, dict[str, Any]] = {
+    "sep": _text("CHARACTER", "Separator of fields, such as ; or tab [default: detected]."),
+    "decimal": {"type": click.Choice([".", ","]), "help": "Decimal mark [default: detected]."},
+    "encoding": _text("NAME", "Encoding, such as cp1252 [default: detected]."),
+    "skip_rows": _number(
+        "Rows above the header, such as titles [default: detected].", click.IntRange(min=0)
+    ),
+    "sheet": _text("NAME", "Sheet of an Excel file [default: the first]."),
+    "missing": _text(
+        "TEXT",
+        "Text that means a missing value (repeatable). In columns of numbers and dates NA, null "
+        "and similar texts always do.",
+        multiple=True,
+    ),
+}
+"""How files are written: options of every command that reads a table."""
+
+COLUMN_OPTIONS: dict[str, dict[str, Any]] = {
+    "bins": _text(
+        "COLUMN=NUMBER,NUMBER",
+        'Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
+        "(repeatable).",
+        type=parse_bins,
+        multiple=True,
+    ),
+    "drop": _column("Column to ignore", multiple=True),
+    "keep": _column(
+        "Use this column although it looks like an identifier or has one value", multiple=True
+    ),
+    "categorical": _column("Treat this numeric column as categorical", multiple=True),
+    "key": _column(
+        "Column that identifies a row when a large table is sampled, as in `fairgrad sql sample` "
+        "[default: the row's place in the file]",
+        multiple=True,
+    ),
+    "map": _text(
+        "VALUE=LABEL,...",
+        "Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
+        "(repeatable).",
+        type=parse_map,
+        multiple=True,
+    ),
+    "counts": _flag(
+        "TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row stands "
+        "for as many rows as its column n_rows says."
+    ),
+}
+"""How columns are read: options of some commands, listed with those of files."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "target": _column("Column to predict: the true values"),
+    "sensitive": _column("Column that defines the groups to treat alike", multiple=True),
+    "desirable": _text(
+        "VALUE",
+        "Desirable value of the target [default: of two values, the second in sorted order].",
+    ),
+    "weight": _column("Column of sample weights: how many people each row stands for"),
+    "measure": {
+        "type": MeasureOption(),
+        "multiple": True,
+        "help": f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
+        "enforced) [default: equalized_odds].",
+    },
+    "separate": _flag("Make each sensitive column fair by itself, instead of their combinations."),
+    "within": _column(
+        "Compare groups within each value of this sensitive column, not across its values",
+        multiple=True,
+    ),
+    "cost": _text(
+        "TRUE:PREDICTED=COST",
+        "Cost of predicting one value of the target where another is true, such as no:yes=5; "
+        "other mistakes cost 1 (repeatable). The program then looks for the lowest mean cost "
+        "instead of the highest accuracy.",
+        type=parse_cost,
+        multiple=True,
+    ),
+    "use_sensitive": _flag(
+        "Let the model use the sensitive columns to predict. The law may forbid it."
+    ),
+    "model": {
+        "type": click.Choice(["network", "lightgbm", "xgboost"]),
+        "default": "network",
+        "show_default": True,
+        "help": "Linear model or network, or boosted trees with fair decisions (needs LightGBM or "
+        "XGBoost).",
+    },
+    "layers": _text(
+        "SIZE,SIZE",
+        "Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
+        type=parse_layer_sizes,
+        default="",
+    ),
+    "epochs": _number("Passes over the training rows, or number of boosted trees.", POSITIVE),
+    "seed": _number("Random seed.", click.IntRange(0, 2**31 - 1), default=0),
+    "train_rows": _number(
+        "Maximum number of rows to train on. A larger table is sampled.",
+        click.IntRange(min=100),
+        default=1_000_000,
+    ),
+    "tolerance": _text(
+        "NUMBER|80%",
+        "Largest gap to the overall rate that counts as fair. 80% stands for the four-fifths "
+        "rule: every selection rate is at least 80 % of the highest.",
+        type=parse_tolerance,
+        default="0.05",
+        show_default=True,
+    ),
+    "exact": _flag("Train for exact fairness (epsilon 0), whatever it costs in accuracy."),
+    "min_group": _number(
+        "Groups with fewer rows are shown, but not judged. A number below 1 is a share of the "
+        "rows; 0 judges all groups.",
+        click.FloatRange(0),
+        default=30,
+    ),
+    "test": _text("FILE", "Table to audit the model on; then no rows are held out."),
+    "test_size": _number(
+        "Share of the rows to hold out for the audit [default: 0.2].",
+        click.FloatRange(0, 1, min_open=True, max_open=True),
+    ),
+    "folds": _number(
+        "Audit by cross-validation with this number of models; 0 for none [default: 5 for tables "
+        "under 2,000 rows, else 0].",
+        click.IntRange(0, 100),
+    ),
+    "points": _number("Number of models to train.", click.IntRange(6), default=16),
+    "max_unfairness": _number(
+        "Choose the most accurate model whose unfairness (mean |F|) is at most this.", SHARE
+    ),
+    "min_accuracy": _number("Choose the fairest model whose accuracy is at least this.", SHARE),
+    "prediction": _column("Column of predictions, if TABLE has one"),
+    "score": _column(
+        "Column of scores of the desirable value. With --threshold they replace the predictions"
+    ),
+    "threshold": _number("Scores of at least this predict the desirable value."),
+    "baseline": _column("Column of another system's predictions to compare with"),
+    "held_out": _flag("Audit the model on the rows of TABLE that were held out in training."),
+    "cluster": _column(
+        "Column with the same value in rows that are not independent, such as a person's number"
+    ),
+    "search": _column(
+        "Column to search for the worst subgroups, beside the sensitive ones", multiple=True
+    ),
+    "judged": {
+        "type": MeasureOption(),
+        "multiple": True,
+        "help": f"Fairness measure the verdict is about: {', '.join(MEASURES)}; {BOUNDS} "
+        "(repeatable) [default: what the model was trained for, else the first four].",
+    },
+    "confidence": _number(
+        "Confidence level of the intervals and verdicts.",
+        click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+    ),
+    "time": _column(
+        "Column of dates: audit every period as well. --fail-on then judges the last period"
+    ),
+    "period": {
+        "type": click.Choice(["day", "week", "month"]),
+        "help": "Length of the periods of --time [default: month].",
+    },
+    "dialect": {
+        "type": click.Choice(SQL_DIALECTS),
+        "metavar": "DIALECT",
+        "help": f"The warehouse's dialect of SQL: {', '.join(SQL_DIALECTS)}.",
+    },
+    "answer": _text(
+        "FILE", "Answer of `fairgrad sql counts` for the same target and sensitive columns."
+    ),
+    "column": _text(
+        "NAME",
+        "Name of the new column of predictions.",
+        default="prediction",
+        show_default=True,
+    ),
+    "report": _text("FILE", "HTML file to write the report to."),
+    "out": _text("FILE", "JSON file to write the result to."),
+    "force": _flag("Replace earlier output."),
+    "fail_on": {
+        "type": click.Choice(["unfair", "undecided"]),
+        "help": "Exit with code 1 if the verdict is unfair; with undecided, also if it is "
+        "undecided.",
+    },
+    "json": _flag("Print JSON instead of text and tables."),
+    "explain": _flag("Show all measures, intervals, scores and methods."),
+}
+"""All other options, by the name of the argument they become."""
+
+DECLARED = {
+    "out": ("-o", "--out"),
+    "json": ("--json", "as_json"),
+    "judged": ("--measure",),
+    "answer": ("--counts",),
+}
+"""How options are typed that are not called as above."""
+
+
+def takes(
+    *names: str, reading: tuple[str, ...] | None = (), **changed: dict[str, Any] | str
+) -> Callable[[F], F]:
+    """Gives a command options of `OPTIONS`, in this order.
+
+    Args:
+        *names: of options; those that end in "!" are required.
+        reading: names of `COLUMN_OPTIONS` that follow, after those of files; None for a command
+            that reads no table.
+        **changed: the help of an option that means something else here, or several properties.
+    """
+    declared = []
+    for name in names:
+        known = (OPTIONS | COLUMN_OPTIONS)[name.rstrip("!")]
+        change = changed.get(name.rstrip("!"), {})
+        known = known | ({"help": change} if isinstance(change, str) else change)
+        flags = DECLARED.get(name.rstrip("!"), (f"--{name.rstrip('!').replace('_', '-')}",))
+        declared.append(click.option(*flags, **known, required=name.endswith("!")))
+    if reading is not None:
+        about_files = FILE_OPTIONS | {name: COLUMN_OPTIONS[name] for name in reading}
+        declared += [
+            click.option(f"--{name.replace('_', '-')}", cls=FileOption, **known)
+            for name, known in about_files.items()
+        ]
 
     def decorate(function: F) -> F:
-        for option in reversed(options):
+        for option in reversed(declared):
             function = option(function)
         return function
 
     return decorate
-
-
-def column_option(name: str, words: str, **more: Any) -> Callable[[F], F]:
-    """An option that names a column."""
-    return click.option(name, metavar="COLUMN", help=words, **more)
-
-
-def number_option(name: str, words: str, kind: Any, **more: Any) -> Callable[[F], F]:
-    """An option that is a number."""
-    return click.option(name, type=kind, metavar="NUMBER", help=words, **more)
-
-
-def people_options(*, required: bool = True) -> Callable[[F], F]:
-    """What is predicted, and who is to be treated alike."""
-    return together(
-        column_option("--target", "Column to predict: the true values.", required=required),
-        column_option(
-            "--sensitive",
-            "Column that defines the groups to treat alike (repeatable).",
-            multiple=True,
-            required=required,
-        ),
-        desirable_option("Desirable value of the target"),
-    )
-
-
-def desirable_option(words: str) -> Callable[[F], F]:
-    """Which value people want to get."""
-    default = " [default: of two values, the second in sorted order]."
-    return click.option("--desirable", metavar="VALUE", help=words + default)
-
-
-prediction_options = together(
-    column_option("--prediction", "Column of predictions, if TABLE has one."),
-    column_option(
-        "--score",
-        "Column of scores of the desirable value. With --threshold they replace the predictions.",
-    ),
-    number_option(
-        "--threshold", "Scores of at least this predict the desirable value.", click.FLOAT
-    ),
-)
-"""What was predicted, by a system of any kind."""
-
-
-READ_OPTIONS = {
-    "sep": {
-        "metavar": "CHARACTER",
-        "help": "Separator of fields, such as ; or tab [default: detected].",
-    },
-    "decimal": {"type": click.Choice([".", ","]), "help": "Decimal mark [default: detected]."},
-    "encoding": {"metavar": "NAME", "help": "Encoding, such as cp1252 [default: detected]."},
-    "skip-rows": {
-        "type": click.IntRange(min=0),
-        "metavar": "NUMBER",
-        "help": "Rows above the header, such as titles [default: detected].",
-    },
-    "sheet": {"metavar": "NAME", "help": "Sheet of an Excel file [default: the first]."},
-    "missing": {
-        "metavar": "TEXT",
-        "multiple": True,
-        "help": "Text that means a missing value (repeatable). In columns of numbers and dates NA, "
-        "null and similar texts always do.",
-    },
-}
-"""How files are written."""
-
-COLUMN_OPTIONS = {
-    "bins": {
-        "type": parse_bins,
-        "metavar": "COLUMN=NUMBER,NUMBER",
-        "multiple": True,
-        "help": 'Cut a numeric sensitive column into groups at these numbers, such as "age=25,60" '
-        "(repeatable).",
-    },
-    "drop": {"metavar": "COLUMN", "multiple": True, "help": "Column to ignore (repeatable)."},
-    "keep": {
-        "metavar": "COLUMN",
-        "multiple": True,
-        "help": "Use this column although it looks like an identifier or has one value "
-        "(repeatable).",
-    },
-    "categorical": {
-        "metavar": "COLUMN",
-        "multiple": True,
-        "help": "Treat this numeric column as categorical (repeatable).",
-    },
-    "key": {
-        "metavar": "COLUMN",
-        "multiple": True,
-        "help": "Column that identifies a row when a large table is sampled, as `fairgrad sql "
-        "sample` does (repeatable) [default: the row's place in the file].",
-    },
-    "map": {
-        "type": parse_map,
-        "metavar": "VALUE=LABEL,...",
-        "multiple": True,
-        "help": "Which value of the target each predicted value stands for, such as "
-        "1=Passed,0=Failed (repeatable).",
-    },
-    "counts": {
-        "is_flag": True,
-        "help": "TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row "
-        "stands for as many rows as its column n_rows says.",
-    },
-}
-"""How columns are read."""
-
-
-def reading_options(*columns: str) -> Callable[[F], F]:
-    """How files are written, and how these columns are read: the shared file-reading options."""
-    declared: dict[str, Any] = READ_OPTIONS | {name: COLUMN_OPTIONS[name] for name in columns}
-    return together(
-        *(click.option(f"--{name}", cls=FileOption, **how) for name, how in declared.items())
-    )
-
-
-test_options = together(
-    click.option(
-        "--test", metavar="FILE", help="Table to audit the model on; then no rows are held out."
-    ),
-    number_option(
-        "--test-size",
-        "Share of the rows to hold out for the audit [default: 0.2].",
-        click.FloatRange(0, 1, min_open=True, max_open=True),
-    ),
-)
-"""Which rows the model is judged on."""
-
-folds_option = number_option(
-    "--folds",
-    "Audit by cross-validation with this number of models; 0 for none [default: 5 for tables under "
-    "2,000 rows, else 0].",
-    click.IntRange(0, 100),
-)
-within_option = column_option(
-    "--within",
-    "Compare groups within each value of this sensitive column, not across its values "
-    "(repeatable).",
-    multiple=True,
-)
-
-
-train_rows_option = number_option(
-    "--train-rows",
-    "Maximum number of rows to train on; a larger table is sampled.",
-    click.IntRange(min=100),
-    default=1_000_000,
-    show_default=True,
-)
-training_options = together(
-    train_rows_option,
-    click.option(
-        "--measure",
-        type=MeasureOption(),
-        multiple=True,
-        default=("equalized_odds",),
-        show_default=True,
-        help=f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
-        "enforced).",
-    ),
-    click.option(
-        "--separate",
-        is_flag=True,
-        help="Make each sensitive column fair by itself, instead of their combinations.",
-    ),
-    within_option,
-    click.option(
-        "--cost",
-        type=parse_cost,
-        metavar="TRUE:PREDICTED=COST",
-        multiple=True,
-        help="Cost of predicting one value of the target where another is true, such as no:yes=5; "
-        "other mistakes cost 1 (repeatable). Models are then chosen by mean cost instead of "
-        "accuracy.",
-    ),
-    click.option(
-        "--use-sensitive",
-        is_flag=True,
-        help="Let the model use the sensitive columns to predict; the law may forbid it.",
-    ),
-    click.option(
-        "--model",
-        type=click.Choice(["network", "lightgbm", "xgboost"]),
-        default="network",
-        show_default=True,
-        help="A linear model or network, or boosted trees with fair decisions (needs LightGBM or "
-        "XGBoost).",
-    ),
-    click.option(
-        "--layers",
-        type=parse_layer_sizes,
-        metavar="SIZE,SIZE",
-        default="",
-        help="Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
-    ),
-    number_option(
-        "--epochs",
-        "Passes over the training rows; of boosted trees, their number.",
-        click.IntRange(1),
-    ),
-    number_option(
-        "--seed", "Random seed.", click.IntRange(0, 2**31 - 1), default=0, show_default=True
-    ),
-)
-"""How to train."""
-
-points_option = number_option(
-    "--points", "Number of models to train.", click.IntRange(3), default=16, show_default=True
-)
-bound_options = together(
-    number_option(
-        "--max-unfairness",
-        "Choose the most accurate model whose unfairness (mean |F|) is at most this.",
-        click.FloatRange(0, 1),
-    ),
-    number_option(
-        "--min-accuracy",
-        "Choose the fairest model whose accuracy is at least this.",
-        click.FloatRange(0, 1),
-    ),
-)
-"""Which model of a frontier to take."""
-
-tolerance_option = click.option(
-    "--tolerance",
-    type=parse_tolerance,
-    metavar="NUMBER|80%",
-    default="0.05",
-    show_default=True,
-    help="Largest gap to the overall rate that counts as fair; 80% judges the ratio of selection "
-    "rates (the four-fifths rule).",
-)
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(["unfair", "undecided"]),
-    help="Exit with code 1 if the verdict is unfair; with undecided, also if it is undecided.",
-)
-min_group_option = number_option(
-    "--min-group",
-    "Groups with fewer rows are shown, but not judged. A number below 1 is a share of the rows; 0 "
-    "judges all groups.",
-    click.FloatRange(0),
-    default=30,
-    show_default=True,
-)
-confidence_option = number_option(
-    "--confidence",
-    "Confidence level of the intervals and verdicts.",
-    click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-)
-judged_option = click.option(
-    "--measure",
-    type=MeasureOption(),
-    multiple=True,
-    help=f"Fairness measure the verdict is about: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
-    "[default: what the model was trained for, else the first four].",
-)
-audited_options = together(
-    column_option("--weight", "Column of sample weights."),
-    judged_option,
-    within_option,
-    tolerance_option,
-    min_group_option,
-    confidence_option,
-    click.option("--report", metavar="FILE", help="HTML file to write the report to."),
-)
-"""What commands have in common that audit predictions of any system."""
-dialect_option = click.option(
-    "--dialect",
-    type=click.Choice(SQL_DIALECTS),
-    metavar="DIALECT",
-    required=True,
-    help=f"The warehouse's dialect of SQL: {', '.join(SQL_DIALECTS)}.",
-)
-time_options = together(
-    column_option(
-        "--time",
-        "Column of dates: audit every period as well. --fail-on then judges the last period.",
-    ),
-    click.option(
-        "--period",
-        type=click.Choice(["day", "week", "month"]),
-        help="Length of the periods of --time [default: month].",
-    ),
-)
-"""How fairness changes over time."""
-
-
-def out_option(metavar: str, words: str, **more: Any) -> Callable[[F], F]:
-    """Where a command writes its result."""
-    return click.option("-o", "--out", metavar=metavar, help=words, **more)
-
-
-force_option = click.option("--force", is_flag=True, help="Replace earlier output.")
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of text and tables."
-)

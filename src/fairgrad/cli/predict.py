@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from fairgrad.tables.features import Oddities
     from fairgrad.tables.reading import ParquetFile, TableSource
 
+    Piece = tuple[pd.DataFrame, pd.DataFrame, Any]
+    """Some thousand rows, their texts as they are; the new columns; and the rows as Arrow has them,
+    if they come from a Parquet file, else None."""
+
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 PARQUET = (".parquet", ".pq")
 """`fairgrad.tables.reading.PARQUET_ENDINGS`, written out because that module imports pandas."""
@@ -39,21 +43,14 @@ MARK = "_fairgrad.json"
 @click.command(cls=options.Command, short_help="Predict the rows of a table with a model.")
 @click.argument("model", type=click.Path())
 @click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@options.out_option(
-    "FILE|FOLDER",
-    "CSV, TSV or Parquet file to write, or a folder (with / at its end) with one file for each "
-    "file of the table [default: CSV on the standard output].",
-)
-@click.option(
-    "--column",
-    metavar="NAME",
-    default="prediction",
-    show_default=True,
-    help="Name of the new column of predictions.",
-)
-@options.force_option
-@options.json_option
-@options.reading_options()
+@options.takes(
+    "out", "column", "force", "json",
+    out={
+        "metavar": "FILE|FOLDER",
+        "help": "CSV, TSV or Parquet file to write, or a folder (with / at its end) with one file "
+        "for each file of the table [default: CSV on the standard output].",
+    },
+)  # fmt: skip
 def predict(
     model: str,
     table: tuple[str, ...],
@@ -79,7 +76,7 @@ def predict(
     by the median.
     """
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli.folder import check_file, load_model  # noqa: PLC0415 - as above
+    from fairgrad.cli.folder import check_file, check_folder, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
     from fairgrad.files import naming, whole_file  # noqa: PLC0415 - as above
     from fairgrad.tables.features import Oddities  # noqa: PLC0415 - as above
@@ -97,12 +94,15 @@ def predict(
         )
     target = None
     if out is not None:
-        target = _check_folder(out, force=force) if to_folder else check_file(out, force=force)
-    reading = read_options(params)
+        target = (
+            check_folder(out, force=force, mark=MARK, known=None)
+            if to_folder
+            else check_file(out, force=force)
+        )
+    reading = read_options(params, table)
     names = column_names(table, reading)
     loaded = load_model(model, names)
-    new = _new_columns(loaded, column)
-    _check_new(names, list(new))
+    new = _new_columns(loaded, column, names)
     counts: Counter[str] = Counter()
     odd = Oddities()
     predictor = PiecePredictor(loaded, new, counts, odd, reading)
@@ -136,20 +136,6 @@ def predict(
     return 0
 
 
-class PredictedPiece(NamedTuple):
-    """Some thousand rows with their predictions.
-
-    Attributes:
-        rows: the columns of the table, their texts as they are.
-        new: the new columns.
-        batch: the rows as Arrow has them, if they come from a Parquet file.
-    """
-
-    rows: pd.DataFrame
-    new: pd.DataFrame
-    batch: Any = None
-
-
 @dataclass(frozen=True, eq=False)
 class PiecePredictor:
     """Predicts a table piece by piece.
@@ -168,7 +154,7 @@ class PiecePredictor:
     odd: Oddities
     reading: ReadingOptions
 
-    def pieces(self, table: TableSource) -> Iterator[PredictedPiece]:
+    def pieces(self, table: TableSource) -> Iterator[Piece]:
         """All rows of a table; those of Parquet files also as Arrow has them."""
         from fairgrad.tables.reading import (  # noqa: PLC0415 - keeps --help quick
             is_parquet,
@@ -190,9 +176,7 @@ class PiecePredictor:
                 refuse_columns(file.path, file.schema.names, first)
             yield from self.of_file(file, first)
 
-    def of_file(
-        self, file: ParquetFile, columns: Sequence[str] | None = None
-    ) -> Iterator[PredictedPiece]:
+    def of_file(self, file: ParquetFile, columns: Sequence[str] | None = None) -> Iterator[Piece]:
         """The rows of one Parquet file, their columns in this order."""
         from fairgrad.tables.reading import plain_frame  # noqa: PLC0415 - keeps --help quick
 
@@ -200,49 +184,34 @@ class PiecePredictor:
             own = batch if columns is None else batch.select(columns)
             yield self._predicted(plain_frame(own.to_pandas()), own)
 
-    def _predicted(self, piece: pd.DataFrame, batch: Any = None) -> PredictedPiece:
+    def _predicted(self, piece: pd.DataFrame, batch: Any = None) -> Piece:
         import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
         labels, scores, strange = self.model.predict(piece, self.reading.missing)
         self.odd.update(strange)
         self.counts.update(labels.tolist())
         values = {name: labels if i is None else scores[:, i] for name, i in self.new.items()}
-        return PredictedPiece(piece, pd.DataFrame(values, index=piece.index), batch)
+        return piece, pd.DataFrame(values, index=piece.index), batch
 
 
-def _new_columns(model: SavedModel, column: str) -> dict[str, int | None]:
-    """Names of the columns to be added, and which label's probability each holds."""
-    if len(model.labels) == 2:
-        return {column: None, "probability": 1}
-    return {column: None} | {f"probability of {name}": i for i, name in enumerate(model.labels)}
+def _new_columns(model: SavedModel, column: str, names: Sequence[str]) -> dict[str, int | None]:
+    """Names of the columns to be added, and which label's probability each holds.
 
-
-def _check_new(names: list[str], new: list[str]) -> None:
+    Raises:
+        ValueError: if the table has a column of such a name.
+    """
+    scores: dict[str, int | None] = {f"probability of {n}": i for i, n in enumerate(model.labels)}
+    new = {column: None, **(scores if len(scores) != 2 else {"probability": 1})}
     taken = [name for name in new if name in names]
     if taken:
-        hint = "choose another name with --column" if taken == new[:1] else "rename it first"
+        hint = "choose another name with --column" if taken == [column] else "rename it first"
         raise ValueError(f"the table already has a column {taken[0]!r}; {hint}")
+    return new
 
 
 def _is_folder(out: str) -> bool:
     """Whether --out names a folder: by a slash at its end, or because there is one."""
     return out.endswith(("/", os.sep)) or Path(out).expanduser().is_dir()
-
-
-def _check_folder(out: str, *, force: bool) -> Path:
-    """Refuses to write where something else is."""
-    path = Path(out).expanduser().absolute()
-    if path.is_file():
-        raise ValueError(f"{out} is a file; give a folder to write to")
-    if path.is_dir() and any(path.iterdir()):
-        if not (path / MARK).is_file():
-            raise ValueError(
-                f"{out} contains files that fairgrad did not write; choose another folder, as they "
-                "would be lost"
-            )
-        if not force:
-            raise ValueError(f"{out} exists; use --force to replace it, or choose another folder")
-    return path
 
 
 def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path) -> None:
@@ -281,7 +250,7 @@ def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path)
         (folder / MARK).write_text(json.dumps({"schema": SCHEMA, "rows": predictor.counts.total()}))
 
 
-def _write(parts: Iterator[PredictedPiece], path: Path) -> None:
+def _write(parts: Iterator[Piece], path: Path) -> None:
     """One file, in the format that its name says."""
     name = path.name.lower()
     if name.endswith(PARQUET):
@@ -293,18 +262,18 @@ def _write(parts: Iterator[PredictedPiece], path: Path) -> None:
         _write_csv(parts, file, separator)
 
 
-def _write_csv(parts: Iterator[PredictedPiece], file: Any, separator: str) -> None:
+def _write_csv(parts: Iterator[Piece], file: Any, separator: str) -> None:
     import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
     from fairgrad.columns import without_formulas  # noqa: PLC0415 - as above
 
-    for number, part in enumerate(parts):
+    for number, (rows, new, _) in enumerate(parts):
         # The user's own columns stay as they are; what is added is no formula in a spreadsheet.
-        both = pd.concat([part.rows, without_formulas(part.new)], axis=1)
+        both = pd.concat([rows, without_formulas(new)], axis=1)
         both.to_csv(file, index=False, header=number == 0, sep=separator)
 
 
-def _write_parquet(parts: Iterator[PredictedPiece], path: Path, keys: Sequence[str] = ()) -> None:
+def _write_parquet(parts: Iterator[Piece], path: Path, keys: Sequence[str] = ()) -> None:
     """Batch by batch; columns that stand in the names of folders are left to them."""
     import pandas as pd  # noqa: PLC0415 - keeps --help quick
 
@@ -314,15 +283,14 @@ def _write_parquet(parts: Iterator[PredictedPiece], path: Path, keys: Sequence[s
         raise ImportError("writing Parquet files needs pyarrow: pip install pyarrow") from None
     writer, schema = None, None
     try:
-        for part in parts:
-            if part.batch is None:
-                both = pd.concat([part.rows, part.new], axis=1)
+        for rows, new, batch in parts:
+            if batch is None:
+                both = pd.concat([rows, new], axis=1)
                 found = pa.Table.from_pandas(both, schema=schema, preserve_index=False)
             else:
-                new = pa.Table.from_pandas(part.new, preserve_index=False).replace_schema_metadata()
-                found = pa.Table.from_batches([part.batch]).drop_columns(list(keys))
-                for name in new.column_names:
-                    found = found.append_column(name, new[name])
+                found = pa.Table.from_batches([batch]).drop_columns(list(keys))
+                for name in new:
+                    found = found.append_column(name, pa.array(new[name], from_pandas=True))
                 found = found if schema is None else found.cast(schema)
             if writer is None:
                 schema = found.schema

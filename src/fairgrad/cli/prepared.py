@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.cli.request import JudgingPlan
 from fairgrad.measures import uses_desirable
 from fairgrad.splitting import SplitRows, three_parts
-from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, read_table, table_name
+from fairgrad.tables.roles import check_named, number_column
 from fairgrad.tables.sample import draw_sample, large_table, needs_sample
 from fairgrad.tables.scan import ScanError
 from fairgrad.tables.values import MISSING_TEXTS, counted
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.request import FitRequest, ModelSettings
+    from fairgrad.cli.request import FitRequest
     from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.features import TableFeature
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
@@ -158,68 +157,61 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
         request: what was asked.
         folder: for large files of text; it is needed as long as the table is.
     """
-    table, options, wanted = request.table, request.reading, request.train_rows
-    columns, settings, plan = request.columns, request.settings, request.plan
-    test, said = (0.0 if plan.file else plan.share), ""
+    table, options, columns = request.table, request.reading, request.columns
+    test, said = (0.0 if request.test else request.test_size), ""
     try:
-        if needs_sample(table, options, wanted, test):
-            if plan.folds:
-                raise ValueError(
-                    f"--folds needs all rows in memory, and {table_name(table)} has more than "
-                    f"{wanted:,}; leave it out, or give more --train-rows"
-                )
-            hashed = {"seed": settings.seed, "test": test, "key": request.key}
+        if needs_sample(table, options, request.train_rows, test):
+            for name, value in {"--folds": request.folds, "--weight": request.weight}.items():
+                if value:
+                    raise ValueError(
+                        f"{name} needs all rows in memory, and {table_name(table)} has more than "
+                        f"{request.train_rows:,}; leave it out, or give more --train-rows"
+                    )
+            hashed = {"seed": request.seed, "test": test, "key": request.key}
             rows = large_table(table, options, folder, **hashed)
-            frame, sample = draw_sample(rows, columns, wanted)
-            return prepare(frame, columns.without_drop(), settings, plan, options, sample)
+            frame, sample = draw_sample(rows, columns, request.train_rows)
+            return prepare(frame, request, sample)
     except ScanError as reason:
         said = f"All rows of {table_name(table)} are read: {reason}."
+    if request.key:
+        raise ValueError("--key has no effect: the table is not sampled; leave it out")
     names = [name for name in column_names(table, options) if name not in columns.drop]
     # The table is not kept: `train` needs its memory.
-    prepared = prepare(
-        read_table(table, names, options=options), columns.without_drop(), settings, plan, options
-    )
+    prepared = prepare(read_table(table, names, options=options), request)
     return replace(prepared, notes=(said, *prepared.notes)) if said else prepared
 
 
 def prepare(
-    frame: pd.DataFrame,
-    columns: ColumnRoles,
-    settings: ModelSettings,
-    plan: JudgingPlan | None = None,
-    options: ReadingOptions | None = None,
-    sample: TableSample | None = None,
+    frame: pd.DataFrame, request: FitRequest, sample: TableSample | None = None
 ) -> PreparedTable:
     """Splits a table by label and group: by default 60 % training, 20 % validation, 20 % test rows.
 
     Args:
-        frame: the table.
-        columns: the role of each column.
-        settings: how to train.
-        plan: which rows to judge on.
-        options: how files are read, for the table of --test.
+        frame: the table, without the columns to drop.
+        request: what was asked.
         sample: how the rows of the table were drawn; None if these are all rows.
     """
-    plan, options = plan or JudgingPlan(), options or ReadingOptions()
-    people = columns.apply(frame)
-    check_desirable(people.values, columns, settings)
-    settings.cost_matrix(people.values)  # refused before anything is trained
-    whole = _WholeTable(frame, people, columns, options, sample)
-    if sample is not None and plan.file is None:  # the rows to judge on are held out already
+    columns = request.columns.without_drop()
+    weight = None if request.weight is None else _weights(frame, request.weight)
+    people = columns.apply(frame if weight is None else frame.drop(columns=request.weight))
+    check_desirable(people.values, columns, request.measures)
+    request.cost_matrix(people.values)  # refused before anything is trained
+    whole = _WholeTable(frame, people, columns, request, weight, sample)
+    if request.test is not None:
+        return whole.with_test_file(request.test, people.split(request.seed, 0.0))
+    if sample is not None:  # the rows to judge on are held out already
         assert people.rows is not None  # noqa: S101 - `apply` sets it
         judged = sample.is_judged[people.rows]
         rest = np.flatnonzero(~judged)
-        rows = three_parts(people.cell[rest], settings.seed, test=0.0)
+        rows = three_parts(people.cell[rest], request.seed, test=0.0)
         return whole.part(
             SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged))
         )
-    n_folds = plan.folds_of(len(people))
-    if plan.file is not None:
-        return whole.with_test_file(plan.file, people.split(settings.seed, 0.0))
+    n_folds = request.folds_of(len(people))
     if not n_folds:
-        return whole.part(people.split(settings.seed, plan.share))
-    folds = [whole.part(rows) for rows in people.folds(settings.seed, n_folds)]
-    everyone = people.split(settings.seed, 0.0)
+        return whole.part(people.split(request.seed, request.test_size))
+    folds = [whole.part(rows) for rows in people.folds(request.seed, n_folds)]
+    everyone = people.split(request.seed, 0.0)
     tested = np.sort(np.concatenate([fold.test_rows for fold in folds]))
     judged = np.searchsorted(whole.numbers, tested)
     note = (
@@ -231,6 +223,22 @@ def prepare(
     return replace(prepared, folds=tuple(folds), notes=(*prepared.notes, note))
 
 
+def _weights(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """(n,) sample weights, all above 0.
+
+    Raises:
+        ValueError: if a row has none.
+    """
+    weight = number_column(frame, column, "--weight")
+    wrong = int((~(weight > 0)).sum())
+    if wrong:
+        raise ValueError(
+            f"--weight: {column!r} is missing or not above 0 in {counted(wrong, 'row')}; every row "
+            "needs a weight"
+        )
+    return weight
+
+
 @dataclass(frozen=True, eq=False)
 class _WholeTable:
     """A table that is about to be split."""
@@ -238,7 +246,8 @@ class _WholeTable:
     frame: pd.DataFrame
     people: LabelledTable
     columns: ColumnRoles
-    options: ReadingOptions
+    request: FitRequest
+    weight: NDArray[np.float64] | None = None
     sample: TableSample | None = None
 
     @property
@@ -249,18 +258,18 @@ class _WholeTable:
 
     def part(self, rows: SplitRows) -> PreparedTable:
         """The table split in this way; medians and ranges are those of training and validation."""
-        people = self.people
+        people, sample = self.people, self.sample
         rest_rows = np.concatenate([rows.train, rows.validation])
         encoder = people.encoder.narrowed(people.features, rest_rows)
 
         def encoded(part: NDArray[Any]) -> EncodedRows:
             matrix = encoder.encode(people.features, part)
-            return EncodedRows(matrix, people.labels(part), people.groups(part))
+            weight = None if self.weight is None else self.weight[self.numbers[part]]
+            return EncodedRows(matrix, people.labels(part), people.groups(part), weight)
 
         rest = encoded(rest_rows)
-        if self.sample is not None:
-            rest = replace(rest, weight=self.sample.weights(rest.y, rest.s))
-
+        if sample is not None:
+            rest = replace(rest, weight=sample.weights(rest.y, rest.s))
         return PreparedTable(
             rest=rest,
             n_training=len(rows.train),
@@ -269,62 +278,53 @@ class _WholeTable:
             encoder=encoder,
             labels=people.values,
             columns=self.columns,
-            notes=people.all_notes
-            if self.sample is None
-            else (*self.sample.sentences, *people.all_notes),
+            notes=(*(() if sample is None else sample.sentences), *people.all_notes),
             groups=describe_groups(people.sensitive, self.frame, self.columns.bins)
             if self.columns.use_sensitive
             else (),
-            missing=self.options.missing,
-            sample=self.sample,
+            missing=self.request.reading.missing,
+            sample=sample,
         )
 
     def with_test_file(self, file: str, rows: SplitRows) -> PreparedTable:
         """All rows for training and validation; those of another file for the test."""
         prepared = self.part(rows)
-        frame = read_features_table(file, self.columns, prepared.encoder, self.options)
-        label, groups, kept = self.columns.test_rows(frame, prepared.labels)
-        features, odd = prepared.encoder.read(frame.iloc[kept])
+        encoder, columns, options = prepared.encoder, self.columns, self.request.reading
+        names, own = (
+            column_names(file, options),
+            [self.request.weight] if self.request.weight else [],
+        )
+        columns.check(names)
+        check_named(own, names, "--weight")
+        check_columns(names, encoder.features_)
+        needed = [columns.target, *columns.sensitive, *encoder.columns_, *own]
+        # Dates are read as in training.
+        frame = read_table(file, needed, options=options, texts=encoder.date_columns_)
+        label, groups, kept = columns.test_rows(frame, prepared.labels)
+        features, odd = encoder.read(frame.iloc[kept])
         name = table_name(file)
         said = [f"{name}: {sentence}" for sentence in odd.sentences()]
         if len(kept) < len(frame):
             n = counted(len(frame) - len(kept), "row")
-            said.append(f"{name}: {n} left out (no {self.columns.target}).")
+            said.append(f"{name}: {n} left out (no {columns.target}).")
+        weight = _weights(frame, own[0])[kept] if own else None
         return replace(
             prepared,
-            test=EncodedRows(prepared.encoder.encode(features), label, groups),
+            test=EncodedRows(encoder.encode(features), label, groups, weight),
             test_rows=kept,
             notes=(*prepared.notes, *said),
             from_file=True,
         )
 
 
-def read_features_table(
-    table: Any,
-    columns: ColumnRoles,
-    encoder: TableEncoder,
-    options: ReadingOptions,
-) -> pd.DataFrame:
-    """A later table with the columns a model needs; dates as texts, to be read as in training."""
-    names = column_names(table, options)
-    columns.check(names)
-    check_columns(names, encoder.features_)
-    needed = [columns.target, *columns.sensitive, *encoder.columns_]
-    return read_table(table, needed, options=options, texts=encoder.date_columns_)
-
-
-def check_desirable(labels: list[str], columns: ColumnRoles, settings: ModelSettings) -> None:
+def check_desirable(labels: list[str], columns: ColumnRoles, measures: Sequence[str]) -> None:
     """Refuses what could only fail after training."""
-    n = len(labels)
-    for measure in settings.measures if n > 2 else ():
+    for measure in measures if len(labels) > 2 else ():
         if uses_desirable(measure) and columns.y_desirable is None:
+            # A label such as NA is often no label at all.
+            gap = next((label for label in labels if label in MISSING_TEXTS), None)
+            hint = "" if gap is None else f"; use --missing {gap} if it means a missing value"
             raise ValueError(
                 f"--measure {measure} needs the desirable value of {columns.target!r}; set "
-                f"--desirable to one of {', '.join(labels)}{_missing_hint(labels)}"
+                f"--desirable to one of {', '.join(labels)}{hint}"
             )
-
-
-def _missing_hint(labels: Sequence[str]) -> str:
-    """A label such as NA is often no label at all."""
-    found = next((label for label in labels if label in MISSING_TEXTS), None)
-    return "" if found is None else f"; use --missing {found} if it means a missing value"

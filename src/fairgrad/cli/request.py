@@ -10,19 +10,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit import UNDECIDED, UNFAIR, Notice
-from fairgrad.audit.asked import DEFAULT_MEASURES
-from fairgrad.audit.comparisons import WITHOUT_LABELS
-from fairgrad.audit.notices import doubtful_desirable
+from fairgrad.audit import UNDECIDED, UNFAIR
 from fairgrad.audit.words import conjoined
 from fairgrad.cli.folder import MARK, check_file, check_folder
 from fairgrad.groups import MIN_GROUP
-from fairgrad.measures import ALIASES, MEASURES, On, as_measure, uses_desirable
+from fairgrad.measures import On
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.reading import column_names, is_parquet, parquet_size, table_files
-from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.reading import (
+    EXCEL_ENDINGS,
+    WHOLE_ENDINGS,
+    column_names,
+    is_parquet,
+    table_files,
+)
+from fairgrad.tables.roles import ColumnRoles, check_named
 from fairgrad.tables.sample import TRAIN_ROWS
+from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,11 +42,79 @@ TREES = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 UNFAIR_CODE = 1
 """The exit code of --fail-on."""
 
+RATIOS = ("demographic_parity", "four_fifths_rule")
+"""Measures of selection rates, which a tolerance such as 80% is about."""
+
 NEEDS_COLUMNS = (
     "{} is missing; to audit a table with predictions: fairgrad audit table.csv --target COLUMN "
     "--prediction COLUMN --sensitive COLUMN (or --score COLUMN --threshold NUMBER in place of "
     "--prediction; without --target only selection rates are audited)"
 )
+
+
+def refuse_idle(options: Mapping[str, Any], names: Sequence[str], reason: str) -> None:
+    """Refuses options that would have no effect.
+
+    Args:
+        options: values by the names of the options.
+        names: options that have no effect in this call.
+        reason: why.
+    """
+    for name in names:
+        if options.get(name) not in (None, (), "", False):
+            raise ValueError(f"--{name.replace('_', '-')} has no effect {reason}; leave it out")
+
+
+def read_options(options: Mapping[str, Any], *tables: TableSource) -> ReadingOptions:
+    """What the user says about files.
+
+    Args:
+        options: of any command that reads tables.
+        *tables: the tables that are read.
+
+    Raises:
+        ValueError: if an option is wrong, or is about files of a kind that is not there.
+    """
+    names = ("sep", "decimal", "encoding", "skip_rows", "sheet")
+    told = {name: options.get(name) for name in names}
+    if any(value is not None for value in told.values()):
+        kinds = {kind for table in tables for kind in _kinds(table)}
+        if "text" not in kinds:
+            refuse_idle(told, names[:3], "without a text file, such as CSV")
+        if "excel" not in kinds:
+            refuse_idle(told, ["sheet"], "without an Excel file")
+        if not kinds & {"text", "excel"} and told["skip_rows"] is not None:
+            raise ValueError("--skip-rows has no effect on these files; leave it out")
+    return ReadingOptions(**told, missing=tuple(options.get("missing", ())), prefix="--")
+
+
+def _kinds(table: TableSource) -> set[str]:
+    """The kinds of files of a table: text, Excel or others."""
+    if database_table(table) is not None:
+        return {"other"}
+    names = [path.name.lower() for path in table_files(table) if not is_parquet(path)]
+    return {
+        "excel"
+        if name.endswith(EXCEL_ENDINGS)
+        else "other"
+        if name.endswith(WHOLE_ENDINGS)
+        else "text"
+        for name in names
+    }
+
+
+def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
+    """The role of each column."""
+    lists = {name: tuple(options.get(name, ())) for name in ("drop", "categorical", "keep")}
+    return ColumnRoles(
+        target=options["target"],
+        sensitive=tuple(dict.fromkeys(options["sensitive"])),
+        bins=dict(options.get("bins", ())),
+        y_desirable=options.get("desirable"),
+        use_sensitive=options.get("use_sensitive", False),
+        prefix="--",
+        **lists,
+    )
 
 
 def measures_on(
@@ -77,64 +149,37 @@ def measures_on(
     return list(measures)
 
 
-def refuse_idle(options: Mapping[str, Any], names: Sequence[str], reason: str) -> None:
-    """Refuses options that would have no effect.
+def audit_tolerance(tolerance: float | str, measures: Sequence[str]) -> Any:
+    """A tolerance as the audit takes it: a ratio is about measures of selection rates alone.
 
-    Args:
-        options: values by the names of the options.
-        names: options that have no effect in this call.
-        reason: why.
+    Raises:
+        ValueError: if it is a ratio, and none of the measures is about selection rates.
     """
-    for name in names:
-        if options.get(name) not in (None, (), "", False):
-            raise ValueError(f"--{name.replace('_', '-')} has no effect {reason}; leave it out")
+    if not isinstance(tolerance, str):
+        return tolerance
+    named = [name for name in RATIOS if name in measures]
+    if not named:
+        raise ValueError(
+            f"--tolerance {tolerance} is a ratio of selection rates, which has no effect with "
+            f"--measure {measures[0]}; use --measure {RATIOS[0]}, or a number as the tolerance"
+        )
+    return dict.fromkeys(named, tolerance)
 
 
-def read_options(options: Mapping[str, Any]) -> ReadingOptions:
-    """What the user says about files."""
-    return ReadingOptions(
-        options["sep"],
-        options["decimal"],
-        options["encoding"],
-        tuple(options["missing"]),
-        options["skip_rows"],
-        options["sheet"],
-        prefix="--",
-    )
-
-
-def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
-    """The role of each column."""
-    return ColumnRoles(
-        target=options["target"],
-        sensitive=tuple(dict.fromkeys(options["sensitive"])),
-        drop=tuple(options.get("drop", ())),
-        categorical=tuple(options.get("categorical", ())),
-        keep=tuple(options.get("keep", ())),
-        bins=dict(options.get("bins", ())),
-        y_desirable=options["desirable"],
-        use_sensitive=options.get("use_sensitive", False),
-        prefix="--",
-    )
-
-
-def _checked_outputs(options: Mapping[str, Any]) -> dict[str, Path]:
-    """The files to write, by option."""
-    outputs = {
-        name: check_file(options[name], force=options["force"])
-        for name in ("out", "report")
-        if options.get(name) is not None
-    }
-    if not outputs:
-        refuse_idle(options, ["force"], "without a file to write")
-    return outputs
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """How to train, and how to choose among the models trained.
+@dataclass(frozen=True, kw_only=True)
+class FitRequest:
+    """What `fairgrad fit`, `certify` and `frontier` are asked.
 
     Attributes:
+        table: the files of the training table.
+        columns: the role of each column.
+        weight: column of sample weights.
+        reading: what the user says about files.
+        train_rows: how many rows to train on at most.
+        key: columns that identify a row when the table is sampled.
+        test: a table of rows to judge on; None if they are held out of the training table.
+        test_size: share of the rows to hold out.
+        folds: of cross-validation; 0 for none, None if small tables get some.
         measures: the names of the fairness measures; all of them are enforced.
         tolerance: the largest |F| that is judged fair, or "80%" for the four-fifths rule.
         exact: train for exact fairness, in place of the most accurate model within the tolerance.
@@ -142,7 +187,6 @@ class ModelSettings:
         max_unfairness: choose the most accurate model with at most this unfairness.
         min_accuracy: choose the fairest model with at least this accuracy.
         points: number of models to train; None for as few as the tolerance needs.
-        baseline: whether to train a model for accuracy alone, to compare with.
         separate: constrain each sensitive column by itself, instead of their combinations.
         within: sensitive columns within whose values the groups of the others are compared.
         costs: mistakes, as ``TRUE:PREDICTED``, with what each costs; all others cost 1. If there
@@ -152,8 +196,21 @@ class ModelSettings:
         epochs: passes over the rows, or the number of trees; None for the default.
         min_group: groups of fewer rows do not steer the training, and are not judged.
         seed: of the split, the initial weights and the shuffling.
+        out: the folder to write, as typed; None to write nothing.
+        folder: the same, checked.
+        fail_on: the verdict that the exit code reports.
+        as_json: print JSON in place of text.
     """
 
+    table: tuple[str, ...] = ()
+    columns: ColumnRoles
+    weight: str | None = None
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    train_rows: int = TRAIN_ROWS
+    key: tuple[str, ...] = ()
+    test: str | None = None
+    test_size: float = TEST
+    folds: int | None = 0
     measures: tuple[str, ...] = ("equalized_odds",)
     tolerance: float | str = 0.05
     exact: bool = False
@@ -161,7 +218,6 @@ class ModelSettings:
     max_unfairness: float | None = None
     min_accuracy: float | None = None
     points: int | None = None
-    baseline: bool = True
     separate: bool = False
     within: tuple[str, ...] = ()
     costs: tuple[tuple[str, float], ...] = ()
@@ -170,29 +226,83 @@ class ModelSettings:
     epochs: int | None = None
     min_group: float = MIN_GROUP
     seed: int = 0
+    out: str | None = None
+    folder: Path | None = None
+    fail_on: str | None = None
+    as_json: bool = False
 
-    def __post_init__(self) -> None:
-        named = tuple(dict.fromkeys(ALIASES.get(name, name) for name in self.measures))
-        object.__setattr__(self, "measures", named)
-        unknown = [n for n in named if isinstance(as_measure(n), str) and n not in MEASURES]
-        if unknown or not named:
-            got = repr(unknown[0]) if unknown else "empty"
-            raise ValueError(f"--measure is {got}; expected {', '.join(MEASURES)}")
-        bounds = {"--max-unfairness": self.max_unfairness, "--min-accuracy": self.min_accuracy}
-        if None not in bounds.values():
-            raise ValueError(f"{' and '.join(bounds)} exclude each other; use only one of them")
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], *, certify: bool = False) -> FitRequest:
+        """Reads the options; all that can be checked without the rows is checked.
+
+        Args:
+            options: of `fit`, `certify` or `frontier`.
+            certify: whether the model is to be certified.
+
+        Raises:
+            ValueError: if an option is wrong or has no effect, or a column is missing.
+        """
+        known = {name: v for name, v in options.items() if name in cls.__dataclass_fields__}
+        out, tolerance = options["out"], options["tolerance"]
+        usual = RATIOS[:1] if isinstance(tolerance, str) else cls.measures
+        tests = {name: options.get(name) for name in ("test", "test_size", "folds")}
+        known |= {
+            "columns": read_columns(options),
+            "reading": read_options(options, options["table"], *filter(None, [options["test"]])),
+            "measures": tuple(dict.fromkeys(options["measure"])) or usual,
+            "costs": tuple(options["cost"]),
+            "certify": certify,
+            "test_size": tests["test_size"] or TEST,
+        }
+        if "folds" not in options or certify or any(v is not None for v in tests.values()):
+            known["folds"] = tests["folds"] or 0
+        if out is None:
+            refuse_idle(options, ["force"], "without --out")
+        else:
+            known["folder"] = check_folder(out, force=options["force"])
+        request = cls(**known)
+        request._check(tests)
+        return request
+
+    def _check(self, tests: Mapping[str, Any]) -> None:
+        """Refuses what could only fail later."""
+        chosen = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
+        for exclusive in (tests, chosen):
+            named = [f"--{n.replace('_', '-')}" for n, v in exclusive.items() if v is not None]
+            if len(named) > 1:
+                raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
+        if self.folds == 1:
+            raise ValueError("--folds is 1; use at least 2, or 0 for none")
+        if self.exact and isinstance(self.tolerance, str):
+            raise ValueError(f"--exact and --tolerance {self.tolerance} exclude each other")
         if self.grows_trees:
-            refuse_idle({"layers": self.layers}, ["layers"], f"with --model {self.model}")
+            refuse_idle(vars(self), ["layers"], f"with --model {self.model}")
+            if find_spec(self.model) is None:
+                raise ValueError(
+                    f"--model {self.model} needs the package {self.model}: "
+                    f"pip install 'fairgrad[{self.model}]'"
+                )
+        audit_tolerance(self.tolerance, self.measures)
+        self.measure_on(self.columns.sensitive)
+        names = column_names(self.table, self.reading)
+        self.columns.check(names)
+        if self.test is not None:
+            table_files(self.test)  # that it exists
+        if self.weight is not None:
+            check_named([self.weight], names, "--weight")
+            if self.weight in {self.columns.target, *self.columns.sensitive, *self.columns.drop}:
+                raise ValueError(f"--weight {self.weight} has another role; name another column")
 
     @property
     def grows_trees(self) -> bool:
         """Whether the model is boosted trees."""
         return self.model in TREES
 
-    @property
-    def audit_tolerance(self) -> Any:
-        """As the audit takes it."""
-        return audit_tolerance(self.tolerance)
+    def folds_of(self, rows: int) -> int:
+        """How many folds a table of so many rows is divided into; 0 for none."""
+        if self.folds is None:
+            return FOLDS if rows < SMALL_TABLE else 0
+        return self.folds
 
     def cost_matrix(self, labels: Sequence[Any]) -> list[list[float]] | None:
         """(L, L) what predictions (columns) of each true label cost; None if all mistakes cost 1.
@@ -242,6 +352,8 @@ class ModelSettings:
             "Model": self._model(),
             "Random seed": str(self.seed),
         }
+        if self.weight is not None:
+            words["Sample weights"] = self.weight
         if self.costs:
             listed = ", ".join(f"{mistake} {cost:g}" for mistake, cost in self.costs)
             words["Costs (true value:predicted value)"] = f"{listed}; other mistakes 1"
@@ -268,128 +380,6 @@ class ModelSettings:
         )
         judged = "certified" if self.certify else "judged"
         return f"the {best} model that is likely to be {judged} fair within {tolerance}"
-
-
-@dataclass(frozen=True)
-class JudgingPlan:
-    """Which rows a model is judged on.
-
-    Attributes:
-        file: a table of test rows; None if they are held out of the training table.
-        share: of the rows to hold out.
-        folds: of cross-validation; 0 for none, None if small tables get some.
-    """
-
-    file: str | None = None
-    share: float = TEST
-    folds: int | None = 0
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any], *, certify: bool) -> JudgingPlan:
-        """The rows that the options name.
-
-        Raises:
-            ValueError: if two options exclude each other, or a file is missing.
-        """
-        asked = {
-            "--test": options["test"],
-            "--test-size": options["test_size"],
-            "--folds": options.get("folds"),
-        }
-        named = [option for option, value in asked.items() if value is not None]
-        if len(named) > 1:
-            raise ValueError(f"{' and '.join(named)} exclude each other; use only one of them")
-        if asked["--folds"] == 1:
-            raise ValueError("--folds is 1; use at least 2, or 0 for none")
-        if options["test"] is not None:
-            table_files(options["test"])  # that it exists
-        is_open = not named and "folds" in options and not certify
-        folds = None if is_open else options.get("folds") or 0
-        return cls(options["test"], options["test_size"] or TEST, folds)
-
-    def folds_of(self, rows: int) -> int:
-        """How many folds a table of so many rows is divided into; 0 for none."""
-        if self.folds is None:
-            return FOLDS if rows < SMALL_TABLE else 0
-        return self.folds
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitRequest:
-    """What `fairgrad fit`, `certify` and `frontier` are asked.
-
-    Attributes:
-        table: the files of the training table.
-        columns: the role of each column.
-        reading: what the user says about files.
-        plan: which rows the model is judged on.
-        settings: how to train and to choose.
-        train_rows: how many rows to train on at most.
-        key: columns that identify a row when the table is sampled.
-        out: the folder to write, as typed; None to write nothing.
-        folder: the same, checked.
-        fail_on: the verdict that the exit code reports.
-        as_json: print JSON in place of text.
-    """
-
-    table: tuple[str, ...]
-    columns: ColumnRoles
-    settings: ModelSettings
-    reading: ReadingOptions = field(default_factory=ReadingOptions)
-    plan: JudgingPlan = field(default_factory=JudgingPlan)
-    train_rows: int = TRAIN_ROWS
-    key: tuple[str, ...] = ()
-    out: str | None = None
-    folder: Path | None = None
-    fail_on: str | None = None
-    as_json: bool = False
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any], *, certify: bool = False) -> FitRequest:
-        """Reads the options; all that can be checked without the rows is checked.
-
-        Args:
-            options: of `fit`, `certify` or `frontier`.
-            certify: whether the model is to be certified.
-
-        Raises:
-            ValueError: if an option is wrong or has no effect, or a column is missing.
-        """
-        same = ("tolerance", "separate", "within", "model", "layers", "epochs", "min_group", "seed")
-        of_some = ("exact", "max_unfairness", "min_accuracy", "points")
-        settings = ModelSettings(
-            tuple(options["measure"]),
-            **{name: options[name] for name in same},
-            **{name: options[name] for name in of_some if name in options},
-            costs=tuple(options["cost"]),
-            certify=certify,
-            baseline=not options.get("no_baseline", False),
-        )
-        columns, reading = read_columns(options), read_options(options)
-        settings.measure_on(columns.sensitive)  # refused before anything is read
-        if settings.grows_trees and find_spec(settings.model) is None:
-            raise ValueError(
-                f"--model {settings.model} needs the package {settings.model}: "
-                f"pip install 'fairgrad[{settings.model}]'"
-            )
-        out = options["out"]
-        if out is None:
-            refuse_idle(options, ["force"], "without --out")
-        folder = None if out is None else check_folder(out, force=options["force"])
-        columns.check(column_names(options["table"], reading))
-        return cls(
-            table=options["table"],
-            columns=columns,
-            settings=settings,
-            reading=reading,
-            plan=JudgingPlan.from_options(options, certify=certify),
-            train_rows=options["train_rows"],
-            key=tuple(options["key"]),
-            out=out,
-            folder=folder,
-            fail_on=options.get("fail_on"),
-            as_json=options["as_json"],
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,6 +414,7 @@ class AuditRequest:
         outputs: files to write, by option.
         fail_on: the verdict that the exit code reports.
         as_json: print JSON in place of text.
+        explain: print everything.
     """
 
     table: tuple[str, ...]
@@ -439,7 +430,7 @@ class AuditRequest:
     threshold: float | None = None
     weight: str | None = None
     cluster: str | None = None
-    value_map: tuple[Mapping[str, str], ...] = ()
+    value_map: Mapping[str, str] = field(default_factory=dict)
     search: tuple[str, ...] = ()
     held_out: bool = False
     counts: bool = False
@@ -453,45 +444,45 @@ class AuditRequest:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     fail_on: str | None = None
     as_json: bool = False
+    explain: bool = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], **changed: Any) -> AuditRequest:
         """Reads the options; those that would have no effect are refused.
+
+        The first of the arguments of `audit` and `impact` is a model, or a file of the table.
 
         Args:
             options: of a command that audits.
             **changed: fields that do not follow from an option.
 
         Raises:
-            ValueError: if an option is wrong or has no effect.
-        """
-        known = {name: v for name, v in options.items() if name in cls.__dataclass_fields__}
-        known["value_map"], known["period"] = (
-            options.get("map", ()),
-            options.get("period") or "month",
-        )
-        known["reading"], known["outputs"] = read_options(options), _checked_outputs(options)
-        request = cls(**known | changed)
-        request._refuse_idle(options)
-        return request
-
-    @classmethod
-    def of_subject(cls, options: Mapping[str, Any]) -> AuditRequest:
-        """The request of a command whose first argument is a model, or the first file of a table.
-
-        Raises:
             ValueError: if a model comes without a table, or an option is wrong or has no effect.
         """
-        subject, table = options["subject"], options["table"]
-        path = Path(subject)
-        if not table or path.is_file() or subject == "-":
-            if (path / MARK).is_file():
-                raise ValueError(
-                    f"{subject} is a folder; add the table to audit this model on: "
-                    f"fairgrad audit {subject} table.csv"
-                )
-            return cls.from_options(options, table=(subject, *table))
-        return cls.from_options(options, model=subject)
+        known = {name: v for name, v in options.items() if name in cls.__dataclass_fields__}
+        if "subject" in options:
+            known |= _subject(options["subject"], options["table"])
+        known |= changed
+        outputs = {
+            name: check_file(options[name], force=options["force"])
+            for name in ("out", "report")
+            if options.get(name) is not None
+        }
+        if not outputs:
+            refuse_idle(options, ["force"], "without a file to write")
+        request = cls(
+            **known
+            | {
+                "reading": read_options(options, known["table"]),
+                "outputs": outputs,
+                "period": options.get("period") or "month",
+                "value_map": {
+                    v: label for part in options.get("map", ()) for v, label in part.items()
+                },
+            }
+        )
+        request._refuse_idle(options)
+        return request
 
     def _refuse_idle(self, options: Mapping[str, Any]) -> None:
         """Refuses options that would have no effect in this call."""
@@ -510,6 +501,8 @@ class AuditRequest:
             refuse_idle(
                 options, ["search", "cluster"], "with --counts: it needs the rows themselves"
             )
+        if self.measure:
+            audit_tolerance(self.tolerance, self.measure)
         for name in ("target", "prediction", "score", "baseline"):
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in self.search:
@@ -552,35 +545,17 @@ class AuditRequest:
             raise ValueError("--threshold needs --score, the column it is a threshold of")
 
 
-LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
-"""Values of Parquet files, or bytes of text files, from which on rows are not held."""
-
-
-def is_large(table: TableSource) -> bool:
-    """Whether a table is so large that its rows should not be held."""
-    files = table_files(table)
-    if not all(is_parquet(path) for path in files):
-        return sum(path.stat().st_size for path in files) >= LARGE_TEXT
-    return parquet_size(files)[1] >= LARGE_TABLE
-
-
-def audit_tolerance(tolerance: float | str) -> Any:
-    """As the audit takes it: the four-fifths rule is about demographic parity alone."""
-    return {"demographic_parity": tolerance} if isinstance(tolerance, str) else tolerance
-
-
-def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
-    """The audit's own measures, without those that need a desirable label if there is none."""
-    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
-    return [n for n in known if desirable is not None or not uses_desirable(n)]
-
-
-def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
-    """A warning if the desirable value was not named, and its name is bad news."""
-    desirable = columns.desirable(labels)
-    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
-    warning = doubtful_desirable(guessed, columns.target, labels)
-    return [Notice("desirable", warning)] if warning else []
+def _subject(subject: str, table: Sequence[str]) -> dict[str, Any]:
+    """A model and a table, or a table whose first file comes first."""
+    path = Path(subject)
+    if table and not path.is_file() and subject != "-":
+        return {"model": subject}
+    if (path / MARK).is_file():
+        raise ValueError(
+            f"{subject} is a folder; add the table to audit this model on: "
+            f"fairgrad audit {subject} table.csv"
+        )
+    return {"table": (subject, *table)}
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:

@@ -5,25 +5,34 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console, Group
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from fairgrad.audit.sections import DETAILS, GROUPS, SUMMARY, VERDICTS
 from fairgrad.audit.text import FittedTable, Paragraph, shown_blocks, verdict_line
 from fairgrad.audit.words import printable
-from fairgrad.cli.provenance import audit_values
+from fairgrad.cli.folder import audit_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
     from fairgrad.audit import Audit
     from fairgrad.audit.text import Cell
-    from fairgrad.cli.outcome import AuditedModel
+    from fairgrad.cli.training import AuditedModel
 
 WIDTH = 80
 FIGURES = ("accuracy", "unfairness")
@@ -67,6 +76,26 @@ def progress(message: str) -> None:
     """Says on a terminal what is being done."""
     if shows_progress():
         inform(message)
+
+
+@contextmanager
+def progress_bar(total: float | None) -> Iterator[Callable[..., None]]:
+    """A bar on a terminal: what is being done, since when, and how long it will take.
+
+    Args:
+        total: what there is to do, in any unit; None if that is not known.
+
+    Yields:
+        A function to call with what is being done, and `completed` or `advance`.
+    """
+    if not shows_progress():
+        yield lambda *_, **__: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    left = () if total is None else (TextColumn("left:"), TimeRemainingColumn())
+    with Progress(*columns, *left, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=total)
+        yield lambda words, **done: shown.update(task, description=printable(words), **done)
 
 
 def say(text: str) -> None:
@@ -185,7 +214,7 @@ def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str,
         "plain_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
         "mean_costs": outcome.mean_costs,
         "settings": outcome.model.settings,
-        "verdict": outcome.verdict,
+        "verdict": outcome.audit.verdict,
         "conclusion": audit.conclusion,
         "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),

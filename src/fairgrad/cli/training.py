@@ -1,29 +1,46 @@
-"""From a prepared table to trained models: several, of which one is chosen."""
+"""From a prepared table to a model: several are trained, one is chosen and audited."""
 
 from __future__ import annotations
 
 import gc
 import re
+import tempfile
 import warnings
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from joblib import parallel_config
+from sklearn.pipeline import Pipeline
 
-from fairgrad.audit import Audit, Candidacy, likeliest
+from fairgrad.audit import Audit, Candidacy, Certificate, likeliest
 from fairgrad.audit.certificate import LIKELY
+from fairgrad.audit.counts import mean_costs
+from fairgrad.audit.verdicts import tolerated_ratio
+from fairgrad.aware import to_predict
 from fairgrad.cli import terminal
+from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
+from fairgrad.cli.folder import Provenance, SavedModel, same_data
+from fairgrad.cli.people import guessed_desirable, usual_measures
+from fairgrad.cli.prepared import read_prepared
+from fairgrad.cli.request import audit_tolerance
 from fairgrad.frontier import Frontier
+from fairgrad.frontier.frontier import epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
+from fairgrad.tables.reading import table_name
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
+    from fairgrad.cli.people import AuditedPeople
     from fairgrad.cli.prepared import PreparedTable
-    from fairgrad.cli.request import ModelSettings
+    from fairgrad.cli.request import FitRequest
     from fairgrad.tables.roles import ColumnRoles
 
 FAULT_OPTIONS = {
@@ -41,10 +58,7 @@ TREES = 300
 MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
 
 STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Epsilons that `fit` trains with, in parts of the tolerance."""
-
-FOUR_FIFTHS_EPSILON = 0.1
-"""The largest epsilon for the four-fifths rule, a ratio, which no epsilon is equal to."""
+"""Epsilons that `fit` trains with, in parts of the largest."""
 
 MANY_ROWS = 100_000
 """Beyond which memory is worth the time of looking for it."""
@@ -56,7 +70,7 @@ class TrainedModels:
 
     Attributes:
         fair: the one chosen.
-        plain: the one trained for accuracy alone; None if there is none.
+        plain: the one trained for accuracy alone; None if the measure allows none.
         frontier: all models, if they are to be shown.
         chosen: the position of the chosen one among them.
         notes: warnings raised by the training.
@@ -72,31 +86,233 @@ class TrainedModels:
     faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
 
+
+@dataclass(frozen=True, eq=False)
+class AuditedModel:
+    """A model with its audit on the test rows.
+
+    Attributes:
+        model: the model to save.
+        trained: the classifiers.
+        audit: of the fair model, compared with the plain one if there is one.
+        prepared: what they were trained on.
+        settings: what was asked.
+        judged: predictions for the test rows; None if they were counted.
+        source: what the result rests on.
+    """
+
+    model: SavedModel
+    trained: TrainedModels
+    audit: Audit
+    prepared: PreparedTable
+    settings: FitRequest
+    judged: pd.DataFrame | None
+    source: Provenance
+
     @property
-    def models(self) -> list[Any]:
-        """The chosen model, and the one trained for accuracy alone if there is one."""
-        return [self.fair] if self.plain is None else [self.fair, self.plain]
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know about the table and the training."""
+        return (*self.prepared.notes, *self.trained.notes)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
+        return self.trained.faults
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """Figures of the models of the frontier; only if there is one."""
+        assert self.trained.frontier is not None  # noqa: S101 - for type checkers
+        points: pd.DataFrame = self.trained.frontier.points_
+        return points
+
+    @property
+    def mean_costs(self) -> dict[str, float]:
+        """What a prediction costs on the test rows, of both models; empty without costs."""
+        costs = self.settings.cost_matrix(self.audit.labels)
+        if costs is None:
+            return {}
+        audits = {"fair": self.audit, "plain": self.audit.baseline}
+        return {
+            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
+            for name, one in audits.items()
+            if one is not None
+        }
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Whether the model is certified; None if that was not asked for."""
+        candidacy = self.trained.candidacy
+        return None if candidacy is None else Certificate(self.audit, candidacy)
+
+
+def fit_table(request: FitRequest, progress: Callable[[str], object]) -> AuditedModel:
+    """Reads the table, trains the models asked for, and audits the chosen one.
+
+    Args:
+        request: what was asked.
+        progress: called with what is done next.
+
+    Raises:
+        ValueError: if a certificate is asked for on rows of the training table.
+    """
+    source = Provenance.of(request.table, request.test)
+    is_known = request.test is not None and same_data(request.test, source.to_dict())
+    if is_known and request.certify:
+        raise ValueError(
+            f"--test {table_name(str(request.test))} is also the training table; a certificate "
+            "needs rows that no model has seen"
+        )
+    progress(f"Reading {table_name(request.table)}")
+    with tempfile.TemporaryDirectory(prefix="fairgrad-") as folder:
+        prepared = read_prepared(request, Path(folder))
+        if is_known:
+            name = table_name(str(request.test))
+            warning = f"{name} is also the training table: the audit is of known rows."
+            prepared = replace(prepared, notes=(*prepared.notes, warning))
+        return fit_prepared(prepared, request, progress, source)
+
+
+def fit_prepared(
+    prepared: PreparedTable,
+    request: FitRequest,
+    progress: Callable[[str], object],
+    source: Provenance,
+) -> AuditedModel:
+    """Trains the models asked for, and audits the chosen one on the test rows.
+
+    Args:
+        prepared: the rows.
+        request: what was asked.
+        progress: called with what is done next.
+        source: what the result rests on.
+    """
+    folds = []
+    for number, fold in enumerate(prepared.folds, start=1):
+        progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
+        folds.append(judge(fold, train(fold, request, lambda _: None), number))
+    trained = train(prepared, request, progress)
+    progress("Auditing the model on the test rows")
+    test, judged = prepared.test, None
+    further: dict[str, Any]
+    if prepared.sample is not None and not prepared.from_file:
+        people = _held_out(prepared, trained)
+        frame = people.frame
+        rows = (people.truth(), frame[PREDICTED], people.columns.groups(frame, people.times))
+        further = {"sample_weight": people.counts}
+    else:
+        frame = judged = (
+            pd.concat(folds).sort_values("row", ignore_index=True)
+            if folds
+            else judge(prepared, trained)
+        )
+        rows = (test.y, frame["prediction"], test.s)
+        scores = frame[[f"probability of {name}" for name in sorted(prepared.labels)]].to_numpy()
+        further = {"sample_weight": test.weight, "y_score": scores}
+    audit = audit_as_asked(
+        prepared,
+        request,
+        *rows,
+        baseline=frame.get(BASELINE),
+        others=usual_measures(prepared.desirable),
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **further,
+    )
+    model = _saved_with_audit(prepared, request, trained, audit, source)
+    return AuditedModel(model, trained, audit, prepared, request, judged, source)
+
+
+def _held_out(prepared: PreparedTable, trained: TrainedModels) -> AuditedPeople:
+    """The rows held out of a large table, counted by what the models predict for them."""
+    assert prepared.sample is not None  # noqa: S101 - for type checkers
+    table, columns = prepared.sample.table, prepared.columns
+    models = [_saved(prepared, one) for one in (trained.fair, trained.plain) if one is not None]
+    needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
+    rows = table.held_out(list(needed))
+    return counted_people(rows, models, columns, {}, table.options, table.name)
+
+
+def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:
+    """What the models predict for the test rows, whose numbers count from 1.
+
+    Args:
+        prepared: the rows.
+        trained: the models.
+        fold: the number of the model in cross-validation, from 1; 0 for none.
+    """
+    test, fair, plain = prepared.test, trained.fair, trained.plain
+    known = to_predict(fair, test.s)
+    columns: dict[str, Any] = {"row": prepared.test_rows + 1}
+    columns |= {"fold": fold} if fold else {}
+    columns["prediction"] = fair.predict(test.X, **known)
+    if plain is not None:
+        columns[BASELINE] = plain.predict(test.X, **to_predict(plain, test.s))
+    scores = dict(zip(map(str, fair.classes_), fair.predict_proba(test.X, **known).T, strict=True))
+    columns |= {f"probability of {name}": scores[name] for name in sorted(scores)}
+    return pd.DataFrame(columns)
+
+
+def _saved(prepared: PreparedTable, classifier: Any) -> SavedModel:
+    """A classifier with the columns it was fitted to."""
+    return SavedModel(
+        Pipeline([("features", prepared.encoder), ("classifier", classifier)]),
+        prepared.columns,
+        prepared.labels,
+        {},
+        prepared.groups,
+        prepared.missing,
+    )
+
+
+def _saved_with_audit(
+    prepared: PreparedTable,
+    request: FitRequest,
+    trained: TrainedModels,
+    audit: Audit,
+    source: Provenance,
+) -> SavedModel:
+    """The model to save, with what it was trained for."""
+    epsilon = float(trained.fair.epsilon)
+    same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
+    known = {
+        **{name: getattr(request, name) for name in (*same, "weight")},
+        **{name: list(getattr(request, name)) for name in ("layers", "within", "measures")},
+        "epsilon": epsilon if np.isfinite(epsilon) else None,
+        "costs": dict(request.costs),
+        "desirable": prepared.desirable,
+    }
+    if trained.candidacy is not None:
+        known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
+    return replace(
+        _saved(prepared, trained.fair),
+        settings=known,
+        provenance=source.to_dict(),
+        held_out={} if prepared.sample is None else prepared.sample.table.hashes,
+    )
 
 
 def train(
-    prepared: PreparedTable, settings: ModelSettings, progress: Callable[[str], object]
+    prepared: PreparedTable, request: FitRequest, progress: Callable[[str], object]
 ) -> TrainedModels:
     """Trains models from exactly fair to unconstrained, and chooses one on the validation rows.
 
     Args:
         prepared: the rows.
-        settings: what was asked.
+        request: what was asked.
         progress: called with what is done next.
     """
     if prepared.n_training > MANY_ROWS:
         gc.collect()  # the table is gone by now: its memory is for the training
-    epsilons = _epsilons(settings)
-    n_models = epsilons if isinstance(epsilons, int) else len(epsilons)
-    progress(f"Training {n_models} models, from exactly fair to unconstrained")
+    epsilons = _epsilons(prepared, request)
+    if request.points is not None:
+        further = request.points - len(epsilons) + 2  # the grid has the least and the largest, too
+        epsilons = np.union1d(epsilons, epsilon_grid(further, with_plain=True))
+    progress(f"Training {len(epsilons)} models, from exactly fair to unconstrained")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        frontier = _fit_frontier(prepared, settings, epsilons)
-        trained = _choose(frontier, prepared, settings)
+        frontier = _fit_frontier(prepared, request, epsilons)
+        trained = _choose(frontier, prepared, request)
     # Exactly this class: subclasses are libraries' hints to programmers.
     notes = [str(one.message) for one in caught if one.category is UserWarning]
     notes += _about_awareness(trained.fair, prepared.columns)
@@ -108,128 +324,130 @@ def train(
     )
 
 
-def _epsilons(settings: ModelSettings) -> int | list[float]:
-    """The epsilons to train with, or how many of them."""
-    if settings.points is not None:
-        return settings.points
-    if settings.exact:
-        epsilons = [0.0]
-    else:
-        epsilons = sorted({step * _largest_epsilon(settings) for step in STEPS})
-    return [*epsilons, float("inf")] if settings.baseline else epsilons
+def _largest_epsilon(prepared: PreparedTable, request: FitRequest) -> float:
+    """The tolerance as an epsilon.
+
+    If all rates are at least a ratio of the highest, none is further from the overall rate m than
+    ``(1 - ratio) m / ratio``. Rates of a fair model are about those of the labels.
+    """
+    ratio = tolerated_ratio(request.tolerance)
+    if ratio is None:
+        return float(request.tolerance)
+    rate = float((prepared.training.y == prepared.desirable).mean())
+    return (1 - ratio) * rate / max(ratio, 0.5)
 
 
-def _largest_epsilon(settings: ModelSettings) -> float:
-    """The tolerance as an epsilon."""
-    tolerance = settings.tolerance
-    return FOUR_FIFTHS_EPSILON if isinstance(tolerance, str) else tolerance
+def _epsilons(prepared: PreparedTable, request: FitRequest) -> NDArray[np.float64]:
+    """The epsilons that `fit` trains with, and `frontier` among others; infinity is plain."""
+    steps = STEPS[:1] if request.exact else STEPS
+    return np.unique([*(_largest_epsilon(prepared, request) * np.array(steps)), np.inf])
 
 
 def _fit_frontier(
-    prepared: PreparedTable, settings: ModelSettings, epsilons: int | list[float]
+    prepared: PreparedTable, request: FitRequest, epsilons: NDArray[np.float64]
 ) -> Frontier:
     """Models for all epsilons: networks in one pass, decisions on the same boosted trees."""
-    make = _decisions if settings.grows_trees else network
+    make = _decisions if request.grows_trees else network
     frontier = Frontier(
-        make(prepared, settings), epsilons=epsilons, random_state=settings.seed, n_jobs=-1
+        make(prepared, request), epsilons=epsilons, random_state=request.seed, n_jobs=-1
     )
     rows = prepared.training
+    # Only frontiers that are shown have figures of the test rows. Those for a certificate are
+    # looked at once, for the one model that was chosen.
+    shows_test = request.points and not request.certify and not prepared.folds
     with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
         return frontier.fit(
             rows.X,
             rows.y,
             **rows.groups,
             validation=prepared.validation.parts,
-            # Only frontiers that are shown have figures of the test rows. Those for a certificate
-            # are looked at once, for the one model that was chosen.
-            test=prepared.test.parts
-            if settings.points and not settings.certify and not prepared.folds
-            else None,
+            test=prepared.test.parts if shows_test else None,
         )
 
 
-def _choose(frontier: Frontier, prepared: PreparedTable, settings: ModelSettings) -> TrainedModels:
+def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     """The model that was asked for, and the one trained for accuracy alone.
 
     Raises:
         ValueError: if no model is within the bound that was asked for.
     """
-    candidacy = None
-    if settings.max_unfairness is not None or settings.min_accuracy is not None:
+    candidacy, bounded_by = None, "tolerance"
+    if request.max_unfairness is not None or request.min_accuracy is not None:
         chosen = frontier.choose(
-            max_unfairness=settings.max_unfairness, min_accuracy=settings.min_accuracy
+            max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
         )
-    elif settings.exact:
-        chosen = 0
-        frontier.warn_of_fault(chosen, "epsilon")
-    elif settings.certify:
-        audits = _validation_audits(frontier, prepared, settings)
-        costs = settings.cost_matrix(audits[0].labels)
-        candidacy = likeliest(audits, prepared.totals.test, costs)
+        bounded_by = ""  # `choose` warns
+    elif request.exact:
+        chosen, bounded_by = 0, "epsilon"
+    elif request.certify:
+        candidacy = _likeliest(frontier, prepared, request, np.arange(len(frontier.points_)))
         chosen = candidacy.position
-        frontier.warn_of_fault(chosen, "tolerance")
     else:
-        chosen = _likely_fair(frontier, prepared, settings)
-        frontier.warn_of_fault(chosen, "tolerance")
+        chosen = _likely_fair(frontier, prepared, request)
+    if bounded_by:
+        frontier.warn_of_fault(chosen, bounded_by)
     models, epsilons = frontier.estimators_, frontier.points_["epsilon"].to_numpy()
-    plain = models[int(epsilons.argmax())] if np.isinf(epsilons.max()) else None
     return TrainedModels(
         models[chosen],
-        plain if settings.baseline else None,
-        frontier if settings.points is not None else None,
+        models[int(epsilons.argmax())] if np.isinf(epsilons.max()) else None,
+        frontier if request.points is not None else None,
         chosen,
         candidacy=candidacy,
     )
 
 
-def _likely_fair(frontier: Frontier, prepared: PreparedTable, settings: ModelSettings) -> int:
+def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> int:
     """The position of the most accurate model that is likely to be judged fair on the test rows.
+
+    `frontier` trains further models, which are only shown: it chooses the one that `fit` does.
 
     If too few validation rows make any model likely, their noise should not choose: half of the
     tolerance is then the epsilon. On 12 splits of four tables half of the tolerance was more
     accurate than the model with the best chance to pass (.766 against .758 by demographic parity)
     and was judged fair about as often (6 against 7 times).
     """
-    audits = _validation_audits(frontier, prepared, settings)
+    own = np.flatnonzero(np.isin(frontier.points_["epsilon"], _epsilons(prepared, request)))
     try:
-        candidacy = likeliest(audits, prepared.totals.test, settings.cost_matrix(audits[0].labels))
-        if candidacy.chance >= LIKELY:
-            return candidacy.position
+        candidacy = _likeliest(frontier, prepared, request, own)
+        # A ratio of rates says too little about epsilons to fall back on half of it.
+        if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
+            return int(own[candidacy.position])
     except ValueError:  # nothing is more accurate than one label for everybody
         pass
-    margin = _largest_epsilon(settings) / 2
-    return int(np.abs(frontier.points_["epsilon"].to_numpy() - margin).argmin())
+    margin = _largest_epsilon(prepared, request) / 2
+    return int(own[np.abs(frontier.points_["epsilon"].to_numpy()[own] - margin).argmin()])
 
 
-def _validation_audits(
-    frontier: Frontier, prepared: PreparedTable, settings: ModelSettings
-) -> Sequence[Audit]:
-    """The audit of each model on the validation rows, by the tolerance that was asked for."""
-    rows = prepared.validation
-    return [
+def _likeliest(
+    frontier: Frontier, prepared: PreparedTable, request: FitRequest, positions: NDArray[Any]
+) -> Candidacy:
+    """Which of some models is likeliest to be judged fair on the test rows, by validation rows."""
+    rows, found = prepared.validation, frontier.audits_["validation"]
+    audits: Sequence[Audit] = [
         audit_as_asked(
             prepared,
-            settings,
+            request,
             rows.y,
             np.asarray(one.labels)[one.predicted],
             rows.s,
             sample_weight=rows.weight,
         )
-        for one in frontier.audits_["validation"]
+        for one in (found[int(position)] for position in positions)
     ]
+    return likeliest(audits, prepared.totals.test, request.cost_matrix(audits[0].labels))
 
 
 def audit_as_asked(
-    prepared: PreparedTable, settings: ModelSettings, y: Any, predicted: Any, s: Any, **others: Any
+    prepared: PreparedTable, request: FitRequest, y: Any, predicted: Any, s: Any, **others: Any
 ) -> Audit:
     """An audit by the measures and the tolerance that were asked for."""
     return Audit(
         y,
         predicted,
         s,
-        measures=settings.measure_on(prepared.columns.sensitive),
-        tolerance=settings.audit_tolerance,
-        min_group=settings.min_group,
+        measures=request.measure_on(prepared.columns.sensitive),
+        tolerance=audit_tolerance(request.tolerance, request.measures),
+        min_group=request.min_group,
         y_desirable=prepared.desirable,
         labels=list(prepared.labels),
         **others,
@@ -257,46 +475,46 @@ def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
     return [note]
 
 
-def _shared(prepared: PreparedTable, settings: ModelSettings) -> dict[str, Any]:
+def _shared(prepared: PreparedTable, request: FitRequest) -> dict[str, Any]:
     """Parameters that all fair classifiers have."""
     return {
-        "fairness_measure": settings.measure_on(prepared.columns.sensitive),
+        "fairness_measure": request.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
-        "min_group": settings.min_group,
+        "min_group": request.min_group,
         "use_sensitive": prepared.columns.use_sensitive,
-        "cost_matrix": settings.cost_matrix(sorted(prepared.labels)),
-        "random_state": settings.seed,
+        "cost_matrix": request.cost_matrix(sorted(prepared.labels)),
+        "random_state": request.seed,
     }
 
 
-def network(prepared: PreparedTable, settings: ModelSettings) -> FairGradClassifier:
+def network(prepared: PreparedTable, request: FitRequest) -> FairGradClassifier:
     """An unfitted linear model or network."""
-    further: dict[str, Any] = {} if settings.epochs is None else {"max_iter": settings.epochs}
-    if settings.layers:  # the paper's: without these, deep ones swing too much to be made fair
-        further |= {"hidden_layer_sizes": settings.layers, "dropout": 0.2}
+    further: dict[str, Any] = {} if request.epochs is None else {"max_iter": request.epochs}
+    if request.layers:  # the paper's: without these, deep ones swing too much to be made fair
+        further |= {"hidden_layer_sizes": request.layers, "dropout": 0.2}
     further["verbose"] = "auto" if terminal.shows_progress() else False
-    return FairGradClassifier(**_shared(prepared, settings), **further)
+    return FairGradClassifier(**_shared(prepared, request), **further)
 
 
-def _decisions(prepared: PreparedTable, settings: ModelSettings) -> FairDecisionClassifier:
+def _decisions(prepared: PreparedTable, request: FitRequest) -> FairDecisionClassifier:
     """Unfitted fair decisions on boosted trees."""
-    trees = boosted_trees(settings, prepared.n_training)
-    return FairDecisionClassifier(trees, **_shared(prepared, settings))
+    trees = boosted_trees(request, prepared.n_training)
+    return FairDecisionClassifier(trees, **_shared(prepared, request))
 
 
-def boosted_trees(settings: ModelSettings, n_rows: int) -> Any:
+def boosted_trees(request: FitRequest, n_rows: int) -> Any:
     """An unfitted classifier whose trees fit little of the noise, so that fairness carries over.
 
     Leaves hold at least 100 rows; in small tables a two-hundredth of the rows, but at least 20.
 
     Args:
-        settings: what was asked.
+        request: what was asked.
         n_rows: how many rows it will be trained on.
     """
     leaf_rows = min(MAX_LEAF_ROWS, max(MIN_LEAF_ROWS, n_rows // LEAVES_PER_TABLE))
-    shared = {"n_estimators": settings.epochs or TREES, "random_state": settings.seed}
-    library = import_module(f"fairgrad.{settings.model}")  # optional
-    if settings.model == "xgboost":
+    shared = {"n_estimators": request.epochs or TREES, "random_state": request.seed}
+    library = import_module(f"fairgrad.{request.model}")  # optional
+    if request.model == "xgboost":
         return library.FairGradXGBClassifier(
             None,
             **shared,

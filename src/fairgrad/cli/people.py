@@ -1,4 +1,4 @@
-"""What is audited or compared: rows of a table, and predictions of models or in columns."""
+"""The rows that are audited: read, or counted by duckdb, by a warehouse, or by the user."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import Audit, AuditOverTime, period_starts
+from fairgrad.audit import Audit, AuditOverTime, Notice, period_starts
+from fairgrad.audit.asked import DEFAULT_MEASURES
+from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.counts import RowCounts
+from fairgrad.audit.notices import doubtful_desirable
 from fairgrad.audit.words import conjoined, n_of
-from fairgrad.cli.request import (
-    audit_tolerance,
-    guessed_desirable,
-    measures_on,
-    usual_measures,
-)
-from fairgrad.measures import On
-from fairgrad.tables.dialect import ReadingOptions
+from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
+from fairgrad.measures import On, uses_desirable
 from fairgrad.tables.features import Oddities
 from fairgrad.tables.matching import match_labels, matched_column
 from fairgrad.tables.reading import (
@@ -36,9 +33,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
+    from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.reading import TableSource
 
 PER_ROW = ("baseline", "y_score", "sample_weight", "cluster")
@@ -161,13 +158,14 @@ class AuditedPeople:
         measures: list[Any] = list(judged) or usual
         if request.within and not any(isinstance(measure, On) for measure in measures):
             measures = measures_on(measures, self.columns.sensitive, within=request.within)
+        named = [name for name in RATIOS if name in (*usual, *judged)]
         return Audit(
             truth if has_labels else None,
             predicted if has_labels else truth,
             self.columns.groups(self.frame, self.times),
             measures=measures,
             others=usual if judged else (),
-            tolerance=audit_tolerance(request.tolerance),
+            tolerance=audit_tolerance(request.tolerance, named),
             confidence=request.confidence,
             y_desirable=self.desirable,
             labels=self.labels,
@@ -175,6 +173,48 @@ class AuditedPeople:
             remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
             **options,
         )
+
+    def over_time(
+        self,
+        predicted: NDArray[Any],
+        request: AuditRequest,
+        judged: Sequence[str | On],
+        **options: Any,
+    ) -> AuditOverTime | None:
+        """The audits of all periods of --time, as `audit` makes them; None without it."""
+        if request.time is None:
+            return None
+        dates = self.frame[request.time]
+        if column_kind(dates) != "date":
+            raise ValueError(f"--time names {request.time!r}, whose values are not dates")
+        starts = period_starts(dates, request.period).dt.strftime("%Y-%m-%d").to_numpy()
+        audits: dict[str, Audit | str] = {}
+        for name in sorted(set(starts)):
+            in_period = starts == name
+            divided = {
+                option: value[in_period] if option in PER_ROW else value
+                for option, value in options.items()
+            }
+            try:
+                rows = self.take(in_period)
+                audits[name] = rows.audit(predicted[in_period], request, judged, **divided)
+            except ValueError as reason:  # such as a single group
+                audits[name] = str(reason)
+        return AuditOverTime(audits)
+
+
+def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
+    """The audit's own measures, without those that need a desirable label if there is none."""
+    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
+    return [n for n in known if desirable is not None or not uses_desirable(n)]
+
+
+def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
+    """A warning if the desirable value was not named, and its name is bad news."""
+    desirable = columns.desirable(labels)
+    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
+    warning = doubtful_desirable(guessed, columns.target, labels)
+    return [Notice("desirable", warning)] if warning else []
 
 
 def read_people(
@@ -185,8 +225,8 @@ def read_people(
     models: Sequence[SavedModel] = (),
     more: Sequence[str] = (),
     labels: Sequence[str] | None = None,
-    value_map: Sequence[Mapping[str, str]] = (),
-    reading: ReadingOptions | None = None,
+    value_map: Mapping[str, str] | None = None,
+    reading: ReadingOptions,
     select: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> AuditedPeople:
     """The rows of a table that have a target and all further columns, such as predictions.
@@ -202,13 +242,10 @@ def read_people(
         reading: what the user says of the files.
         select: takes some of the rows.
     """
-    reading = reading or ReadingOptions()
     known = (text for model in models for text in model.missing)
     reading = replace(reading, missing=(*reading.missing, *known))
     names = column_names(table, reading)
-    columns.check(names)
-    for option, column in further.items():
-        check_named([column], names, f"--{option}")
+    check_columns(columns, further, names)
     check_named(more, names, "--search")
     wanted = [columns.target, *columns.sensitive, *further.values()]
     needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
@@ -234,7 +271,7 @@ def gathered(
     *,
     table: str,
     labels: Sequence[str] | None = None,
-    value_map: Sequence[Mapping[str, str]] = (),
+    value_map: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
@@ -252,7 +289,7 @@ def gathered(
         own = as_categories(people.frame[columns.target])
         labels = [str(value) for value in own.cat.categories]
     people.labels = list(labels)
-    people.value_map = {value: label for part in value_map for value, label in part.items()}
+    people.value_map = dict(value_map or {})
     if left_out:
         parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
         n_rows, gone = int(times.sum()), sum(left_out.values())
@@ -277,43 +314,6 @@ def _complete(
     return keep, left_out
 
 
-def audited_over_time(
-    people: AuditedPeople,
-    predicted: NDArray[Any],
-    request: AuditRequest,
-    judged: Sequence[str | On],
-    options: Mapping[str, Any],
-) -> AuditOverTime | None:
-    """The audits of all periods of --time; None without it.
-
-    Args:
-        people: whose predictions are audited.
-        predicted: (n,) the predictions.
-        request: what was asked.
-        judged: the measures of the verdict.
-        options: of the audit; what has one value per row is divided like the rows.
-    """
-    if request.time is None:
-        return None
-    dates = people.frame[request.time]
-    if column_kind(dates) != "date":
-        raise ValueError(f"--time names {request.time!r}, whose values are not dates")
-    starts = period_starts(dates, request.period).dt.strftime("%Y-%m-%d").to_numpy()
-    audits: dict[str, Audit | str] = {}
-    for name in sorted(set(starts)):
-        in_period = starts == name
-        divided = {
-            option: value[in_period] if option in PER_ROW else value
-            for option, value in options.items()
-        }
-        try:
-            rows = people.take(in_period)
-            audits[name] = rows.audit(predicted[in_period], request, judged, **divided)
-        except ValueError as reason:  # such as a single group
-            audits[name] = str(reason)
-    return AuditOverTime(audits)
-
-
 def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
     """The role of each column of a table that a model is audited on."""
     own = model.columns
@@ -335,3 +335,10 @@ def model_predictions(
         odd.update(strange)
     people.notes += [said for said in odd.sentences() if said not in people.notes]
     return np.concatenate(labels), np.concatenate(scores)
+
+
+def check_columns(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuses columns that a table lacks."""
+    columns.check(names)
+    for option, column in further.items():
+        check_named([column], names, f"--{option}")
