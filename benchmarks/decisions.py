@@ -27,7 +27,7 @@ from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 
 from fairgrad.datasets import PAPER_SEEDS
-from fairgrad.decisions import ConstrainedCells, DecisionProblem, measured_apart, solve
+from fairgrad.decisions import DecisionProblem, JudgedCells, measured_apart, solve
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import MEASURES
@@ -98,7 +98,7 @@ def made_up(n_labels: int, n_groups: int) -> DecisionProblem:
     probability[model.classes_] = model.predict_proba(X).T
     (part,) = measured_apart("equalized_odds", rows.groups)
     shaped = probability.reshape(n_labels, n_groups, ROWS)
-    return DecisionProblem(y, None, [ConstrainedCells(part.constraints, rows, shaped)])
+    return DecisionProblem(y, None, [JudgedCells(part.constraints, rows)], [shaped])
 
 
 def many_cells(repeats: int) -> list[dict[str, Any]]:

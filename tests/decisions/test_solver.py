@@ -12,8 +12,8 @@ from fairgrad import AtMost, fairness_levels
 from fairgrad.constraints import on_outcomes
 from fairgrad.decisions import (
     Columns,
-    ConstrainedCells,
     DecisionProblem,
+    JudgedCells,
     added_scores,
     measured_apart,
     solve,
@@ -51,8 +51,8 @@ def table(seed, n=400, n_labels=2, n_groups=2, weights=False):
 
 def problem_of(rows, probability, measure, epsilon=0.0, y_desirable=(1,), costs=None):
     parts = measured_apart(measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable)
-    cells = [ConstrainedCells(part.constraints, rows, probability) for part in parts]
-    return DecisionProblem(rows.label, rows.weight, cells, costs)
+    cells = [JudgedCells(part.constraints, rows) for part in parts]
+    return DecisionProblem(rows.label, rows.weight, cells, [probability] * len(cells), costs)
 
 
 def all_levels(problem, rows, predicted):
@@ -210,6 +210,19 @@ class TestLines:
             assert there.beyond == pytest.approx(float(figures.worst))
 
 
+def nearly_revealed(seed, n_groups, n=4000):
+    """Groups that differ so much that features nearly tell them."""
+    rng = np.random.default_rng(seed)
+    group, mean = rng.choice(n_groups, n), 1.5 * rng.normal(size=(n_groups, 2))
+    X = rng.normal(size=(n, 2)) + mean[group]
+    near = np.exp(-0.5 * ((X[:, None] - mean) ** 2).sum(-1))
+    logit = (X @ [1.0, -0.5])[:, None] + 0.8 * (np.arange(n_groups) % 2) - 0.5
+    positive = 1 / (1 + np.exp(-logit))
+    label = (rng.random(n) < positive[np.arange(n), group]).astype(int)
+    given_x = near / near.sum(1, keepdims=True) * np.stack([1 - positive, positive])
+    return problem_of(group_rows(label, group), given_x.transpose(0, 2, 1), "equalized_odds")
+
+
 class TestSolve:
     @pytest.mark.parametrize("measure", sorted(MEASURES))
     @pytest.mark.parametrize("n_groups", [2, 3])
@@ -225,20 +238,15 @@ class TestSolve:
         assert found.error == pytest.approx((predicted != rows.label).mean())
 
     def test_exact_fairness_of_groups_that_features_nearly_reveal(self):
-        rng = np.random.default_rng(6)
-        group, mean = rng.choice(4, 4000), 1.5 * rng.normal(size=(4, 2))
-        X = rng.normal(size=(4000, 2)) + mean[group]
-        near = np.exp(-0.5 * ((X[:, None] - mean) ** 2).sum(-1))
-        logit = (X @ [1.0, -0.5])[:, None] + 0.8 * (np.arange(4) % 2) - 0.5
-        positive = 1 / (1 + np.exp(-logit))
-        label = (rng.random(4000) < positive[np.arange(4000), group]).astype(int)
-        given_x = near / near.sum(1, keepdims=True) * np.stack([1 - positive, positive])
-        rows = group_rows(label, group)
-        problem = problem_of(rows, given_x.transpose(0, 2, 1), "equalized_odds")
+        problem = nearly_revealed(6, n_groups=4)
         found = solve(problem)
-        assert found.beyond < 0.03
+        assert found.beyond < 0.015
         assert found.constant is None
         assert solve(problem, lottery=True).beyond <= 1e-9
+
+    def test_a_search_that_comes_to_one_label_for_everybody(self):
+        found = solve(nearly_revealed(0, n_groups=8))
+        assert found.beyond < 0.01
 
     def test_of_two_groups_and_one_rate_nothing_is_better(self):
         rows, probability = table(2, n=300)
@@ -248,7 +256,7 @@ class TestSolve:
         assert found.multipliers.any()
         for t in np.linspace(-1, 1, 1001):
             other = problem.decide(t * np.array([1.0, -1.0, -1.0, 1.0]))
-            assert other.beyond > 1e-12 or other.error >= found.error - 0.005
+            assert other.beyond > 1e-12 or other.error >= found.error - 1e-9
 
     def test_many_labels(self):
         rows, probability = table(3, n=4000, n_labels=4, n_groups=3)
@@ -264,7 +272,7 @@ class TestSolve:
         plain = problem.decide(np.zeros(problem.n_levels))
         found = solve(problem)
         assert found.beyond == 0
-        assert found.error < plain.error + 0.1
+        assert found.error < plain.error + 0.01
         predicted = problem.scores(found.multipliers).argmax(0)
         np.testing.assert_allclose(found.levels, all_levels(problem, rows, predicted), atol=1e-12)
 
@@ -297,9 +305,9 @@ class TestSolve:
         found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
         np.testing.assert_array_equal(found.multipliers, 0.0)
 
-    def test_bounds_that_are_never_broken_have_no_multipliers(self):
+    def test_levels_without_bounds_have_no_multipliers(self):
         rows, probability = table(4, n=600, n_groups=3)
-        epsilon = [0.0] * 3 + [1.0] * 3
+        epsilon = [0.0] * 3 + [np.inf] * 3
         found = solve(problem_of(rows, probability, "equalized_odds", epsilon))
         assert found.multipliers[:3].any()
         np.testing.assert_array_equal(found.multipliers[3:], 0.0)

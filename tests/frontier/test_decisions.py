@@ -47,4 +47,4 @@ def test_points_are_those_of_the_models(hiring):
     for own, point in zip(frontier.estimators_, frontier.points_.to_dict("records"), strict=True):
         levels = fairness_levels(rows[1], own.predict(rows[0]), rows[2], "equalized_odds")
         assert point["validation_unfairness"] == pytest.approx(levels.unfairness)
-        assert own.violation_ == 0
+        assert own.violation_ < 0.005

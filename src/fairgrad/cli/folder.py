@@ -176,7 +176,7 @@ def _without_trees(pipeline: Any, library: str, folder: Path) -> Any:
 
     bare = copy.copy(pipeline)
     classifier = copy.copy(pipeline[-1])
-    classifier.estimator = classifier.group_estimator = None  # unfitted, and not needed any more
+    classifier.estimator = None  # unfitted, and not needed any more
     fitted = {
         name: _replaced(value, lambda one: isinstance(one, kinds), number)
         for name, value in vars(classifier).items()

@@ -14,13 +14,12 @@ For constraints on what is predicted the multipliers put a cost on every label i
     h(x) = argmin_l  sum_k a[k, l] P(k | x),      a[k, l] = cost[y_k, l] + (C' lambda)[k, l] / p_k.
 
 `problem` states what to solve, and `solver` solves it: a linear program over a few decisions.
-`lines` judges labelled rows along a line of scores, for the last layers of linear models.
+`lines` judges all decisions along a line of scores exactly, for single decisions and last layers.
 """
 
 from fairgrad.decisions.lines import DecisionLine
 from fairgrad.decisions.problem import (
     TOLERANCE,
-    ConstrainedCells,
     Decision,
     DecisionProblem,
     JudgedCells,
@@ -28,16 +27,15 @@ from fairgrad.decisions.problem import (
     MeasuredAttributes,
     added_scores,
     as_costs,
-    label_scores,
     largest,
     measured_apart,
+    weighted_scores,
 )
 from fairgrad.decisions.solver import Columns, solve
 
 __all__ = [
     "TOLERANCE",
     "Columns",
-    "ConstrainedCells",
     "Decision",
     "DecisionLine",
     "DecisionProblem",
@@ -46,8 +44,8 @@ __all__ = [
     "MeasuredAttributes",
     "added_scores",
     "as_costs",
-    "label_scores",
     "largest",
     "measured_apart",
     "solve",
+    "weighted_scores",
 ]

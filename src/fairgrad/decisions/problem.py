@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from fairgrad import dual
 from fairgrad.constraints import warn_of_undefined
@@ -15,8 +14,6 @@ from fairgrad.measures import LargeGroups, On, constraints_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Groups, Ints
@@ -27,12 +24,8 @@ row moves a level by more."""
 
 ROUNDING = 1e-12
 
-MOST_DENSE = 1024
-"""Numbers of a matrix up to which a product is faster if zeros are multiplied, too."""
 
-
-@dataclass(frozen=True, eq=False)
-class MeasuredAttributes:
+class MeasuredAttributes(NamedTuple):
     """One measure, and the sensitive attributes that it speaks of.
 
     Attributes:
@@ -78,38 +71,32 @@ def measured_apart(
         >>> [part.constraints.names for part in measured_apart(both, groups)]
         [('sex=0', 'sex=1'), ('race=0', 'race=1')]
     """
-    found: list[tuple[tuple[str, ...], Groups, Constraints]] = []
+    found: list[MeasuredAttributes] = []
     large = measure if isinstance(measure, LargeGroups) else None
     for part in _flat(measure if large is None else large.measure):
-        attributes = groups.attributes
-        if isinstance(part, On):
-            attributes = (*part.compared, *part.strata)
+        is_on = isinstance(part, On)
+        attributes = (*part.compared, *part.strata) if is_on else groups.attributes
         own = groups.marginal(*attributes)
         among = part if large is None else replace(large, measure=part)
-        found.append((attributes, own, constraints_of(among, own, y_desirable=y_desirable)))
-    everything = [constraints for *_, constraints in found]
-    ends = np.cumsum([len(constraints.c0) for constraints in everything])
+        constraints = constraints_of(among, own, y_desirable=y_desirable)
+        found.append(MeasuredAttributes(attributes, own, constraints))
+    ends = np.cumsum([len(part.constraints.c0) for part in found])
     try:
-        slack = np.asarray(epsilon, dtype=np.float64)
+        slack = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), (ends[-1],))
     except (TypeError, ValueError):
-        raise TypeError(f"epsilon: expected numbers, got {epsilon!r}.") from None
-    if slack.shape not in {(), (ends[-1],)}:
         raise ValueError(
-            f"epsilon: expected a number or one per constraint ({ends[-1]}), "
-            f"got shape {slack.shape}."
-        )
-    slacks = np.split(np.broadcast_to(slack, (ends[-1],)), ends[:-1])
-    warn_of_undefined(everything)
+            f"epsilon: expected a number or one per constraint ({ends[-1]}), got {epsilon!r}."
+        ) from None
+    warn_of_undefined([part.constraints for part in found])
     measured = []
-    for (attributes, own, constraints), one in zip(found, slacks, strict=True):
-        if rows is None:
-            slackened = constraints.slacken(one)
-        else:
-            group = groups.parents(*attributes)[rows.group]
-            people = GroupedRows(own, rows.label, group, rows.weight)
-            slackened = constraints.slacken_for(people, one)
-        kept = slackened.select(constraints.is_defined)
-        measured.append(MeasuredAttributes(attributes, own, kept))
+    for part, own_slack in zip(found, np.split(slack, ends[:-1]), strict=True):
+        slackened = part.constraints.slacken(own_slack)
+        if rows is not None:
+            group = groups.parents(*part.attributes)[rows.group]
+            people = GroupedRows(part.groups, rows.label, group, rows.weight)
+            slackened = part.constraints.slacken_for(people, own_slack)
+        kept = slackened.select(part.constraints.is_defined)
+        measured.append(part._replace(constraints=kept))
     return measured
 
 
@@ -159,14 +146,24 @@ def as_costs(pull: Floats) -> Floats:
     return costs
 
 
-def label_scores(probability: Floats, costs: Floats | None) -> Floats:
-    """(L, n) the plain scores of the labels: their probabilities, or minus the expected costs.
+def weighted_scores(
+    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
+) -> Floats:
+    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
+
+    The first term is the mean of what the attributes' models say of it; with costs, minus what the
+    label is expected to cost.
 
     Args:
-        probability: (L, n) of the labels.
+        probabilities: of each set of attributes (L, G, n).
+        pulls: what the weights add, of each of the first sets.
         costs: (L, L) of each prediction (columns) of each true label (rows), or None.
     """
-    return probability if costs is None else -(costs.T @ probability)
+    mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    scores = mean if costs is None else -(costs.T @ mean)
+    for own, pull in zip(probabilities, pulls, strict=False):
+        scores = scores + added_scores(own, pull)
+    return scores
 
 
 class JudgedCells:
@@ -182,32 +179,26 @@ class JudgedCells:
     def __init__(
         self, constraints: Constraints, rows: GroupedRows, room: float | None = None
     ) -> None:
-        self.constraints = constraints
-        self.by_label = constraints.by_label
+        self.constraints, self.groups = constraints, rows.groups
         self.n_outcomes = constraints.n_outcomes
-        self.cell = rows.cell(self.by_label)
-        self.mass = rows.groups.cell_mass(self.by_label) / rows.groups.mass.sum()
+        self.cell = rows.cell(constraints.by_label)
+        self.mass = rows.groups.cell_mass(constraints.by_label) / rows.groups.mass.sum()
         self._per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
-        own = constraints.coefficients
-        n_levels = len(own.block)
-        rate = csr_array((own.value, (own.row, own.cell)), shape=(n_levels, own.n_cells))
-        mean = csr_array(
-            (own.share, (own.block, np.arange(n_levels))), shape=(own.n_blocks, n_levels)
-        )
-        is_small = n_levels * own.n_cells <= MOST_DENSE
-        self._rate: Any = rate.toarray() if is_small else rate
-        self._mean: Any = mean.toarray() if is_small else mean
         self.lower, self.upper = self._bounds(rows, room)
 
     def _bounds(self, rows: GroupedRows, room: float | None) -> tuple[Floats, Floats]:
         """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
-        own, lower, upper = self.constraints.coefficients, *_both(self.constraints)
+        own, lower, upper = (
+            self.constraints.coefficients,
+            self.constraints.lower,
+            self.constraints.upper,
+        )
         rooms = np.full(len(lower), TOLERANCE if room is None else room)
         if room is None:
             weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-            largest = np.zeros(len(self.mass))
-            np.maximum.at(largest, self.cell, weight / weight.sum())
-            one_row = largest * self._per_mass
+            heaviest = np.zeros(len(self.mass))
+            np.maximum.at(heaviest, self.cell, weight / weight.sum())
+            one_row = heaviest * self._per_mass
             np.maximum.at(rooms, own.row, np.abs(own.value) * one_row[own.cell % len(one_row)])
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
@@ -226,85 +217,22 @@ class JudgedCells:
             weight: (n,) of all rows.
         """
         n_cells = len(self.mass)
-        if self.n_outcomes == 1:
-            sums = np.bincount(self.cell, wrong, minlength=n_cells)
-        else:
-            place = decided * n_cells + self.cell
-            sums = np.bincount(place, weight, minlength=self.n_outcomes * n_cells)
+        place, own = self.cell, wrong
+        if self.n_outcomes > 1:
+            place, own = decided * n_cells + self.cell, weight
+        sums = np.bincount(place, own, minlength=self.n_outcomes * n_cells)
         return sums.astype(np.float64, copy=False)[:, None]
 
-    def per_cell(self, values: Floats) -> Floats:
-        """(K,) sums over the cells of the constraints, of values (L, G)."""
-        return values.ravel() if self.by_label else values.sum(0)
-
-    def times(self, errors: Floats) -> Floats:
-        """``C e``: (J, m) of m columns of error rates, (K, m)."""
-        rate = self._rate @ errors
-        product: Floats = rate - (self._mean @ rate)[self.constraints.coefficients.block]
-        return product
-
-    def levels(self, wrong: Floats) -> Floats:
+    def levels(self, counted: Floats) -> Floats:
         """(J, m) levels where such shares of all rows, (K, m) or (L * K, m), were counted."""
-        per_mass = self._per_mass
-        if self.n_outcomes > 1:
-            per_mass = np.tile(per_mass, self.n_outcomes)
-        levels: Floats = self.constraints.c0[:, None] + self.times(wrong * per_mass[:, None])
+        rates = counted.T * np.tile(self._per_mass, self.n_outcomes)
+        levels: Floats = self.constraints.levels(rates).T
         return levels
 
     def beyond(self, levels: Floats) -> Floats:
         """(J, m) by how much levels are above their bounds, or, negative, below them."""
         over, under = levels - self.upper[:, None], self.lower[:, None] - levels
         return np.maximum(over, 0.0) - np.maximum(under, 0.0)
-
-
-class ConstrainedCells(JudgedCells):
-    """Constraints, the cells they speak of, and the probabilities of these cells in n rows.
-
-    Args:
-        constraints: all of them defined.
-        rows: labels and groups of the rows, with their frequencies.
-        probability: (L, G, n) ``P(y = l, s = r | x)``, r among the same groups.
-    """
-
-    def __init__(self, constraints: Constraints, rows: GroupedRows, probability: Floats) -> None:
-        super().__init__(constraints, rows)
-        self.probability = np.ascontiguousarray(probability, dtype=np.float64)
-        self.constants = dual.make_constants(constraints, rows.groups)
-        self.binds = self._binds()
-
-    def _binds(self) -> NDArray[np.bool_]:
-        """(J,) which bounds some decisions could break; the others need no multipliers."""
-        own = self.constraints.coefficients
-        n, share = len(own.block), own.share
-
-        def sums(values: Floats) -> tuple[Floats, Floats]:
-            """Of each rate, and of those it is compared with."""
-            rate = np.bincount(own.row, values, minlength=n).astype(np.float64)
-            mean = np.bincount(own.block, share * rate, minlength=own.n_blocks)[own.block]
-            return rate, mean - share * rate
-
-        (least, least_others), (most, most_others) = (
-            sums(np.minimum(own.value, 0.0)),
-            sums(np.maximum(own.value, 0.0)),
-        )
-        highest = self.constraints.c0 + (1.0 - share) * most - least_others
-        lowest = self.constraints.c0 + (1.0 - share) * least - most_others
-        binds: NDArray[np.bool_] = (highest > self.upper) | (lowest < self.lower)
-        return binds
-
-    def pull(self, net: Floats) -> Floats:
-        """(L, G) the weights, less 1, that net multipliers give; (L, L, G) what costs grow by."""
-        n_labels, n_groups, _ = self.probability.shape
-        if self.n_outcomes > 1:
-            found: Floats = dual.net_pulls(self.constants, net).reshape(n_labels, -1, n_groups)
-            return found
-        pull = dual.net_weights(self.constants, net) - 1.0
-        own: Floats = pull.reshape(-1, n_groups).repeat(1 if self.by_label else n_labels, axis=0)
-        return own
-
-
-def _both(constraints: Constraints) -> tuple[Floats, Floats]:
-    return constraints.lower, constraints.upper
 
 
 class Decision(NamedTuple):
@@ -397,22 +325,22 @@ class DecisionProblem(JudgedDecisions):
         label: (n,) the index of each row's label.
         weight: (n,) sample weights, or None.
         parts: one or several sets of constraints.
+        probabilities: of each part (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
         costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
     """
-
-    parts: tuple[ConstrainedCells, ...]
 
     def __init__(
         self,
         label: Ints,
         weight: Floats | None,
-        parts: Sequence[ConstrainedCells],
+        parts: Sequence[JudgedCells],
+        probabilities: Sequence[Floats],
         costs: Floats | None = None,
     ) -> None:
         super().__init__(label, weight, parts, costs)
-        probability: Floats = np.mean([part.probability.sum(1) for part in parts], axis=0)
-        self.base = label_scores(probability, costs)
-        self.has_outcomes = any(part.n_outcomes > 1 for part in parts)
+        self.probabilities = [np.ascontiguousarray(own, dtype=np.float64) for own in probabilities]
+        self.base = weighted_scores(self.probabilities, (), costs)
+        self._constants = [dual.make_constants(own.constraints, own.groups) for own in parts]
         self._cuts = np.cumsum([len(part.constraints.c0) for part in parts])
 
     @property
@@ -421,16 +349,25 @@ class DecisionProblem(JudgedDecisions):
         return int(self._cuts[-1])
 
     def pulls(self, net: Floats) -> tuple[Floats, ...]:
-        """Of each part (L, G) the weights less 1."""
-        own = np.split(net, self._cuts[:-1])
-        return tuple(part.pull(one) for part, one in zip(self.parts, own, strict=True))
+        """Of each part (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
+        n_labels, found = len(self.base), []
+        nets = np.split(net, self._cuts[:-1])
+        for part, constants, own in zip(self.parts, self._constants, nets, strict=True):
+            if part.n_outcomes > 1:
+                pull = dual.net_pulls(constants, own).reshape(n_labels, n_labels, -1)
+            else:
+                pull = dual.net_weights(constants, own) - 1.0
+                by_label = part.constraints.by_label
+                pull = np.tile(
+                    pull.reshape(-1, part.groups.n_groups), (1 if by_label else n_labels, 1)
+                )
+            found.append(pull)
+        return tuple(found)
 
     def added(self, net: Floats) -> Floats:
         """(L, n) what net multipliers add to the scores."""
-        total = np.zeros_like(self.base)
-        for part, pull in zip(self.parts, self.pulls(net), strict=True):
-            total += added_scores(part.probability, pull)
-        return total
+        pairs = zip(self.probabilities, self.pulls(net), strict=True)
+        return sum((added_scores(*pair) for pair in pairs), start=np.zeros_like(self.base))
 
     def scores(self, net: Floats) -> Floats:
         """(L, n) the scores whose argmax is the decision."""
@@ -445,9 +382,7 @@ class DecisionProblem(JudgedDecisions):
         pulls = tuple(np.zeros_like(pull) for pull in self.pulls(np.zeros(self.n_levels)))
         far = 2.0 if self.costs is None else 2.0 + float(np.ptp(self.costs))
         others = np.arange(len(self.base)) != label
-        if (
-            self.costs is not None and pulls[0].ndim == 2
-        ):  # weights reach only labels that may be true
+        if self.costs is not None:  # weights reach only labels that may be true
             pulls = (as_costs(pulls[0]), *pulls[1:])
         pulls[0][others] = -far if pulls[0].ndim == 2 else far
         decided = np.full(len(self.label), label)

@@ -1,12 +1,9 @@
-"""The best response as a linear program over a few decisions, solved by column generation.
+"""A linear program over a few decisions, and the single decision nearest to its solution.
 
-A column is the decision ``argmax_l sum_r w_(l,r) P(y = l, s = r | x)`` of some multipliers, with
-the levels and the error it has on the labelled rows. The linear program mixes columns so that all
-levels are within their bounds at the least error. Its dual values are multipliers again: they and
-their neighbours are the next columns, until the mixture improves no more.
-
-A mixture is a lottery: each row is decided by one of its columns, drawn at random. Without a
-lottery one decision is used, the best of all columns after a local search.
+A column is the decision of some multipliers: its error and its levels on the labelled rows. The
+program mixes columns so that all levels are within their bounds at the least error, and its dual
+values are the multipliers of the next columns. The optimum mixes at most J + 1 decisions. Where one
+decision alone keeps the bounds at about the same cost, it is the answer.
 """
 
 from __future__ import annotations
@@ -17,19 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linprog
 
+from fairgrad.decisions.lines import DecisionLine
 from fairgrad.decisions.problem import Decision, largest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairgrad.decisions.problem import DecisionProblem
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats
 
 RAY_LENGTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Lengths of the first multipliers, in the largest change of a cell's weight."""
 
 MOST_RAYS = 300
 """Columns on rays. With many constraints fewer lengths are tried."""
+
+MIXTURE_PRICES = (0.3, 1.0, 3.0, 100.0)
+"""Error that the linear program accepts to reduce the largest violation by 1, one after the other.
+A price bounds the multipliers, so that the first columns are moderate ones."""
 
 MOST_ROUNDS, QUIET_ROUNDS = 12, 2
 """Rounds of column generation at each price, and rounds without improvement that end them."""
@@ -39,26 +41,14 @@ NEIGHBOURS, MOST_PAIRS, FIRST_RADIUS, SHRINKING = 4, 8, 0.3, 0.7
 away the neighbours are."""
 
 LEAST_GAIN = 1e-5
-"""An improvement of the linear program below is none."""
+"""An improvement below is none."""
 
-MIXTURE_PRICES = (0.3, 1.0, 3.0, 100.0)
-"""Error that the linear program accepts to reduce the largest violation by 1, one after the other.
-A price bounds the multipliers, so that the first columns are moderate ones."""
-
-SEARCH_PRICES = (1.0, 10.0)
-"""The same for single decisions in the local search, and for the sum of their violations."""
+SEARCH_PENALTIES, SEARCH_SWEEPS = (10.0, 100.0, 1000.0), 3
+"""Factors of the squared violations in the search for a single decision, one after the other, and
+how often it goes along all lines for each."""
 
 VIOLATION_PRICE = 10.0
-"""The same for the single decision that is chosen."""
-
-SEARCH_STEPS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
-"""Steps of the local search for a single decision, in the largest change of a cell's weight."""
-
-BETWEEN = 16
-"""Steps between two columns of the mixture."""
-
-SEARCH_SWEEPS = 4
-"""How often the local search goes over all constraints at each price."""
+"""Error that reducing the largest violation by 1 is worth, in the choice of a single decision."""
 
 WORTH = {False: 0.02, True: 0.002}
 """A decision within the bounds is used if it costs at most this much more than the mixture: without
@@ -87,7 +77,7 @@ def solve(
             values.
 
     Example:
-        >>> from fairgrad.decisions import ConstrainedCells, DecisionProblem
+        >>> from fairgrad.decisions import DecisionProblem, JudgedCells
         >>> from fairgrad.groups import group_rows
         >>> from fairgrad.measures import constraints_of
         >>> rng = np.random.default_rng(0)
@@ -98,8 +88,8 @@ def solve(
         >>> probability = rows.groups.mass[:, :, None] * near
         >>> probability /= probability.sum((0, 1))
         >>> constraints = constraints_of("demographic_parity", rows.groups, epsilon=0.02)
-        >>> cells = ConstrainedCells(constraints, rows, probability)
-        >>> decision = solve(DecisionProblem(y, None, [cells]))
+        >>> cells = JudgedCells(constraints, rows)
+        >>> decision = solve(DecisionProblem(y, None, [cells], [probability]))
         >>> bool(np.abs(decision.levels).max() <= 0.02)
         True
     """
@@ -128,7 +118,7 @@ class Columns:
     """
 
     def __init__(self) -> None:
-        self.multipliers: list[Floats | None] = []
+        self.multipliers: list[Any] = []
         self.constant: list[int | None] = []
         self.levels: list[Floats] = []
         self.error: list[float] = []
@@ -137,10 +127,11 @@ class Columns:
     def use(self, problem: DecisionProblem) -> None:
         """Takes the bounds of a problem."""
         self.problem = problem
-        self.lower, self.upper, self.binds = (
-            np.concatenate([getattr(part, name) for part in problem.parts])
-            for name in ("lower", "upper", "binds")
-        )
+        self.lower = np.concatenate([part.lower for part in problem.parts])
+        self.upper = np.concatenate([part.upper for part in problem.parts])
+        self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
+        binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
+        self.directions = [self._scaled(own) for own in binds]
 
     def add(self, multipliers: Floats | None, constant: int | None = None) -> int:
         """Judges a decision and returns the place of its column, which may be an earlier one."""
@@ -148,9 +139,6 @@ class Columns:
             decided = np.full(len(self.problem.label), constant)
         else:
             decided = largest(self.problem.scores(multipliers))
-        return self._judge(decided, multipliers, constant)
-
-    def _judge(self, decided: Ints, multipliers: Floats | None, constant: int | None = None) -> int:
         counted, error = self.problem.judged(decided)
         levels = self.problem.levels(counted)
         key = (np.round(np.append(levels, error), 9) + 0.0).tobytes()
@@ -164,7 +152,9 @@ class Columns:
 
     def violations(self, place: int | slice = slice(None)) -> Floats:
         """(columns, J) by how much levels are beyond their bounds, or (J,) of one column."""
-        levels = np.asarray(self.levels[place])
+        return self._beyond(np.asarray(self.levels[place]))
+
+    def _beyond(self, levels: Floats) -> Floats:
         off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
         return off
 
@@ -174,14 +164,13 @@ class Columns:
             self.add(None, label)
         level = self.levels[plain]
         together = self._scaled(level - np.clip(level, self.lower, self.upper))
-        directions = [*self._directions(), *(-own for own in self._directions())]
-        step = 1 + len(directions) * len(RAY_LENGTHS) // MOST_RAYS
-        lengths = RAY_LENGTHS[::step]
+        step = 1 + 2 * len(self.directions) * len(RAY_LENGTHS) // MOST_RAYS
         for length in RAY_LENGTHS:
             self.add(length * together)
-        for direction in directions:
-            for length in lengths:
+        for direction in self.directions:
+            for length in RAY_LENGTHS[::step]:
                 self.add(length * direction)
+                self.add(-length * direction)
 
     def generate(self) -> tuple[float, Floats]:
         """Adds columns until the mixture improves no more: its cost, and the columns' shares."""
@@ -207,19 +196,20 @@ class Columns:
         mixed = self._mixed(shares)
         mean = sum((share * own for own, share in mixed), start=np.zeros_like(dual))
         yield from (dual, mean, 0.5 * (dual + mean), 0.8 * dual, 1.2 * dual)
-        for (one, _), (two, _) in pairwise(mixed[:MOST_PAIRS]):
+        for (one, _), (two, _) in pairwise(mixed):
             yield 0.5 * (one + two)
         for _ in range(NEIGHBOURS):
             step = radius * self._scaled(chance.normal(size=len(dual)))
             yield from (dual + step, mean + step)
 
     def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
-        """The multipliers of the mixture, constants left out, and their shares."""
-        return [
+        """Multipliers and shares of the first columns of the mixture, constants left out."""
+        found = [
             (own, float(share))
             for own, share in zip(self.multipliers, shares, strict=False)
             if own is not None and share > LEAST_SHARE
         ]
+        return found[:MOST_PAIRS]
 
     def _mix(self, price: float) -> tuple[float, Floats, Floats]:
         """Solves the linear program: its value, the columns' shares, and the net multipliers.
@@ -227,58 +217,45 @@ class Columns:
         The last variable is the largest violation, so that there always is a solution.
         """
         levels = np.array(self.levels).T
-        has_upper, has_lower = (self.binds & np.isfinite(own) for own in (self.upper, self.lower))
-        rows = np.concatenate([levels[has_upper], -levels[has_lower]])
+        rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
         n = levels.shape[1]
         found: Any = linprog(
             np.append(self.error, price),
             A_ub=np.column_stack([rows, -np.ones(len(rows))]),
-            b_ub=np.concatenate([self.upper[has_upper], -self.lower[has_lower]]),
+            b_ub=np.concatenate([self.upper[self.has_upper], -self.lower[self.has_lower]]),
             A_eq=np.append(np.ones(n), 0.0)[None],
             b_eq=[1.0],
             method="highs",
         )
         net = np.zeros(len(levels))
-        above, below = np.split(-found.ineqlin.marginals, [int(has_upper.sum())])
-        net[has_upper] += above
-        net[has_lower] -= below
+        above, below = np.split(-found.ineqlin.marginals, [int(self.has_upper.sum())])
+        net[self.has_upper] += above
+        net[self.has_lower] -= below
         return float(found.fun), found.x[:n], net
 
     def search(self, shares: Floats) -> None:
-        """Looks for single decisions: between the columns of the mixture, then around the best.
+        """Adds single decisions: the best points of lines that start at the best column.
 
-        Around the best it goes along the multiplier of one constraint at a time.
+        A line changes the multiplier of one constraint, or leads to a decision of the mixture. All
+        its decisions are judged exactly.
         """
-        mixed = [own for own, _ in self._mixed(shares)]
-        for one, two in pairwise(mixed[: MOST_PAIRS + 1]):
-            for part in np.arange(1, BETWEEN) / BETWEEN:
-                self.add((1.0 - part) * one + part * two)
-        movable = [i for i, net in enumerate(self.multipliers) if net is not None]
-        directions = self._directions()
-        for first_price in SEARCH_PRICES:
-            best = min(movable, key=lambda place: self._merit(place, first_price))
-            for price in SEARCH_PRICES[SEARCH_PRICES.index(first_price) :]:
-                for _ in range(SEARCH_SWEEPS):
-                    before = best
-                    for direction in directions:
-                        best = self._search_line(best, direction, price)
-                    if best == before:
-                        break
-
-    def _search_line(self, place: int, direction: Floats, price: float) -> int:
-        """The best column among steps along a direction, or the one it starts from."""
-        net = self.multipliers[place]
-        assert net is not None  # noqa: S101 - for type checkers
-        scores, slopes = self.problem.scores(net), self.problem.added(direction)
-        steps = [sign * size for size in SEARCH_STEPS for sign in (1.0, -1.0)]
-        tried = [
-            self._judge(largest(scores + step * slopes), net + step * direction) for step in steps
-        ]
-        return min([place, *tried], key=lambda place: self._merit(place, price))
-
-    def _merit(self, place: int, price: float) -> float:
-        """The error and the priced sum of the violations of a column."""
-        return self.error[place] + price * float(self.violations(place).sum())
+        problem, limit, mixed = self.problem, self._most_useful(), self._mixed(shares)
+        for penalty in SEARCH_PENALTIES:
+            merit = np.array(self.error) + penalty * (self.violations() ** 2).sum(1)
+            merit[[own is None for own in self.multipliers]] = np.inf
+            least, net = float(merit.min()), self.multipliers[int(merit.argmin())]
+            for _ in range(SEARCH_SWEEPS):
+                before = least
+                for direction in [*self.directions, *(other - net for other, _ in mixed)]:
+                    line = DecisionLine(problem, problem.scores(net), problem.added(direction))
+                    found = line.best(penalty, limit)
+                    for t, _ in found:
+                        self.add(net + t * direction)
+                    t, figures = found[-1] if found else (0.0, None)
+                    if figures is not None and figures.penalised(penalty) < least - LEAST_GAIN:
+                        net, least = net + t * direction, float(figures.penalised(penalty))
+                if least > before - LEAST_GAIN:
+                    break
 
     def best_within(self, cost: float, worth: float) -> int | None:
         """The most accurate column that keeps the bounds, if it is worth it.
@@ -311,8 +288,7 @@ class Columns:
     def decision(self, place: int) -> Decision:
         """One column as a decision."""
         multipliers, constant = self.multipliers[place], self.constant[place]
-        if multipliers is None:
-            assert constant is not None  # noqa: S101 - for type checkers
+        if constant is not None:
             return self.problem.decide_constant(constant)
         return self.problem.decide(multipliers)
 
@@ -322,23 +298,18 @@ class Columns:
         share = shares[places] / shares[places].sum()
         parts = [self.decision(int(place)) for place in places]
         levels = share @ np.array([part.levels for part in parts])
-        off = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
         return Decision(
             share @ np.array([part.multipliers for part in parts]),
             parts[int(share.argmax())].pulls,
             levels,
             float(share @ [part.error for part in parts]),
-            float(off.max()),
+            float(self._beyond(levels).max()),
             lottery=tuple((float(p), part.pulls) for p, part in zip(share, parts, strict=True)),
         )
 
-    def _directions(self) -> list[Floats]:
-        """(J,) the multiplier of each constraint that can be violated."""
-        return [self._scaled(own) for own in np.eye(len(self.binds))[self.binds]]
-
     def _scaled(self, multipliers: Floats) -> Floats:
         """Multipliers of binding constraints, so that the largest change of a weight is 1."""
-        own = np.where(self.binds, multipliers, 0.0)
+        own = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
         size = max(float(np.abs(pull).max()) for pull in self.problem.pulls(own))
         scaled: Floats = own / size if size > 0 else own
         return scaled

@@ -8,7 +8,7 @@ with keeping_random_state():  # scikit-learn imports rich, which draws numbers
 from fairgrad.sklearn.classifier import FairGradClassifier
 from fairgrad.sklearn.classifier import fit_variants as fit_variants
 from fairgrad.sklearn.decision import FairDecisionClassifier
-from fairgrad.sklearn.decision_fitting import fit_decisions as fit_decisions
+from fairgrad.sklearn.decision import fit_decisions as fit_decisions
 from fairgrad.sklearn.scorers import make_fairness_scorer
 
 __all__ = ["FairDecisionClassifier", "FairGradClassifier", "make_fairness_scorer"]

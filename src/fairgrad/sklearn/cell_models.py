@@ -2,12 +2,14 @@
 
 There are two ways: one multinomial model over all (label, group) cells, *joint*; or a model of the
 label and, within the rows of each label, one of the group, ``P(y | x) P(s | x, y)``: *factored*.
+Models may be fitted in folds, so that every row has probabilities from models that have not learnt
+from it. The mean of the folds' models is then the model of new rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -30,13 +32,15 @@ if TYPE_CHECKING:
 TIE_BREAKER = 0.01
 """What of the probabilities without s stays in those with s."""
 
-
 TOLERANCE_OF_CELLS = 1e-3
 """At which a logistic regression of the cells stops: it costs half as much as scikit-learn's 1e-4,
 and its decisions are as accurate and as fair on rows that it has not seen."""
 
 ROUNDS_OF_GROUPS = {"boosting": 4, "forest": 2}
 """By what the trees of the label are divided to have those of the groups within a label."""
+
+LEAST = 1e-6
+"""Probabilities below say how sure a model is, not how much it knows."""
 
 
 def last_step(estimator: Any) -> Any:
@@ -51,7 +55,163 @@ def count_of_trees(estimator: Any) -> str | None:
     return "n_estimators" if hasattr(last_step(estimator), "n_estimators") else None
 
 
-def cheaper_cells(estimator: Any) -> Any:
+def takes_codes_only(estimator: Any) -> bool:
+    """Whether labels must be 0, 1, ...: XGBoost refuses all others."""
+    return any(kind.__module__.startswith("xgboost") for kind in type(estimator).__mro__)
+
+
+def fit_arguments(estimator: Any, sample_weight: Any) -> dict[str, Any]:
+    """The arguments by which an estimator, or the steps of a pipeline, get sample weights.
+
+    Raises:
+        ValueError: if the estimator, or the last step, takes none.
+    """
+    if sample_weight is None:
+        return {}
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    if not has_fit_parameter(steps[-1][1], "sample_weight"):
+        raise ValueError(
+            f"sample_weight: {type(steps[-1][1]).__name__} takes none; leave the weights out, or "
+            "use another estimator."
+        )
+    return {
+        f"{name}__sample_weight" if name else "sample_weight": sample_weight
+        for name, step in steps
+        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
+    }
+
+
+class FittedCells(NamedTuple):
+    """Models fitted to the same rows.
+
+    Attributes:
+        label_model: of the labels; None if the models of the cells are joint.
+        cell_models: of each set of attributes one of the cells, or a list of models of the groups
+            within each label; a number stands for the only group.
+        aware_model: of the labels' codes, with the sensitive values among its features; None if
+            there is none.
+    """
+
+    label_model: Any
+    cell_models: list[Any]
+    aware_model: Any = None
+
+
+class CellModels:
+    """How to fit models of the cells to some rows.
+
+    Args:
+        estimator: of the labels or cells; unfitted, or fitted if `prefit`.
+        X: features of all rows.
+        y: (n,) labels as the user has them.
+        rows: labels and groups of all rows.
+        attributes: the sets of attributes whose cells are modelled.
+        arguments: of the estimators' fit, for all rows.
+        is_joint: whether one model speaks of all cells.
+        prefit: whether the estimator is a fitted model of the label.
+        is_cheaper: whether models of the cells may cost less than the estimator itself.
+        encoder: how sensitive values become features of an aware model; None for no such model.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        rows: GroupedRows,
+        attributes: Sequence[tuple[str, ...]],
+        arguments: Mapping[str, Any],
+        *,
+        is_joint: bool,
+        prefit: bool,
+        is_cheaper: bool,
+        encoder: SensitiveEncoder | None,
+    ) -> None:
+        self.X, self.rows, self.arguments, self.prefit = X, rows, arguments, prefit
+        self.attributes, self.is_joint, self.encoder = list(attributes), is_joint, encoder
+        self.groups = [rows.groups.marginal(*names) for names in attributes]
+        self.group = [rows.groups.parents(*names)[rows.group] for names in attributes]
+        self.target = rows.label if takes_codes_only(estimator) else y
+        self.of_aware = self.of_label = self.of_groups = estimator
+        if is_cheaper:
+            self.of_label = _cheaper_cells(estimator) if is_joint else estimator
+            self.of_groups = _cheaper_groups(estimator)
+
+    def fit(self, rows: Ints | None = None) -> FittedCells:
+        """Models fitted to all rows, or to those at some places."""
+        label = self.rows.label
+        aware_model = None
+        if self.encoder is not None:
+            features = aware_features(self.encoder, self.X, sensitive_values(self.rows))
+            aware_model = self._fit(self.of_aware, features, label, rows)
+        if self.is_joint:
+            pairs = zip(self.groups, self.group, strict=True)
+            codes = [label * groups.n_groups + group for groups, group in pairs]
+            joint = [self._fit(self.of_label, self.X, code, rows) for code in codes]
+            return FittedCells(None, joint, aware_model)
+        of_label = self.of_label
+        if not self.prefit:
+            of_label = self._fit(self.of_label, self.X, self.target, rows)
+        everyone = np.arange(len(label)) if rows is None else rows
+        members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
+        within = [[self._group_model(group, own) for own in members] for group in self.group]
+        return FittedCells(of_label, within, aware_model)
+
+    def cross_fit(self, fold: Ints) -> tuple[FittedCells, list[Floats], Floats | None]:
+        """The mean of models of the folds, and what they say of the rows they have not seen.
+
+        Args:
+            fold: (n,) the fold of each row.
+
+        Returns:
+            The mean; of each set of attributes (L, G, n) the probabilities of the cells; and those
+            of the labels by the aware models, (L, n), if there are any.
+        """
+        n_labels, n = len(self.rows.groups.labels), len(fold)
+        found = [np.zeros((n_labels, groups.n_groups, n)) for groups in self.groups]
+        told = None if self.encoder is None else np.zeros((n_labels, n))
+        models = []
+        for own in range(int(fold.max()) + 1):
+            held = np.flatnonzero(fold == own)
+            models.append(self.fit(np.flatnonzero(fold != own)))
+            X = _safe_indexing(self.X, held)
+            of_cells, of_labels = self.probabilities(models[-1], X, self.rows.take(held))
+            for whole, part in zip(found, of_cells, strict=True):
+                whole[:, :, held] = part
+            if told is not None:
+                told[:, held] = of_labels
+        mean = FittedCells(*(_fold_mean(own) for own in zip(*models, strict=True)))
+        return mean, found, told
+
+    def probabilities(
+        self, fitted: FittedCells, X: Any, rows: GroupedRows
+    ) -> tuple[list[Floats], Floats | None]:
+        """(L, G, n) of the cells of each set of attributes; (L, n) of the labels, if aware."""
+        n_labels = len(self.rows.groups.labels)
+        found = cell_probabilities(fitted, X, n_labels, self.groups)
+        if self.encoder is None:
+            return found, None
+        values = sensitive_values(rows)
+        return found, aware_probabilities(fitted.aware_model, self.encoder, X, values, n_labels)
+
+    def _group_model(self, group: Ints, rows: Ints) -> Any:
+        """A model of the groups of some rows, or the number of the only group."""
+        present = np.unique(group[rows])
+        if len(present) < 2:
+            return int(present[0]) if len(present) else 0
+        return self._fit(self.of_groups, self.X, group, rows)
+
+    def _fit(self, estimator: Any, X: Any, target: Any, rows: Ints | None) -> Any:
+        """A clone, fitted to all rows or some of them; an error about X names it."""
+        arguments = self.arguments
+        if rows is not None:
+            arguments = _check_method_params(X, arguments, indices=rows)
+            X, target = _safe_indexing(X, rows), _safe_indexing(target, rows)
+        with naming_rows("X"):
+            return clone(estimator).fit(X, target, **arguments)
+
+
+def _cheaper_cells(estimator: Any) -> Any:
     """The estimator for one model of all cells; logistic regression stops a little earlier."""
     last = last_step(estimator)
     if not isinstance(last, LogisticRegression) or last.tol >= TOLERANCE_OF_CELLS:
@@ -59,7 +219,7 @@ def cheaper_cells(estimator: Any) -> Any:
     return _with(estimator, tol=TOLERANCE_OF_CELLS)
 
 
-def cheaper_groups(estimator: Any) -> Any:
+def _cheaper_groups(estimator: Any) -> Any:
     """The estimator for the groups within a label; of trees there are fewer."""
     argument = count_of_trees(estimator)
     trees = None if argument is None else getattr(last_step(estimator), argument)
@@ -74,87 +234,6 @@ def _with(estimator: Any, **settings: Any) -> Any:
     prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
     named = {f"{prefix}{name}": value for name, value in settings.items()}
     return clone(estimator).set_params(**named)
-
-
-@dataclass(frozen=True, eq=False)
-class AttributeRows:
-    """The rows of a table by the groups of some of its attributes.
-
-    Attributes:
-        groups: of these attributes alone.
-        group: (n,) the group of each row.
-    """
-
-    groups: Groups
-    group: Ints
-
-    @classmethod
-    def of(cls, rows: GroupedRows, attributes: Sequence[str]) -> AttributeRows:
-        """Of rows with all attributes."""
-        return cls(rows.groups.marginal(*attributes), rows.groups.parents(*attributes)[rows.group])
-
-
-class CellModels:
-    """How to fit models of the cells, and what they say of rows.
-
-    Args:
-        estimator: of the labels or cells; unfitted, or fitted if `prefit`.
-        group_estimator: of the groups within a label; unfitted.
-        is_joint: whether one model speaks of all cells.
-        prefit: whether the estimator is a fitted model of the label.
-    """
-
-    def __init__(
-        self, estimator: Any, group_estimator: Any, *, is_joint: bool, prefit: bool
-    ) -> None:
-        self.estimator = estimator
-        self.group_estimator = group_estimator
-        self.is_joint = is_joint
-        self.prefit = prefit
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        label: Ints,
-        parts: Sequence[AttributeRows],
-        rows: Ints | None,
-        arguments: Mapping[str, Any],
-    ) -> tuple[Any, list[Any]]:
-        """The model of the label (None if joint), and what models each part's groups.
-
-        Args:
-            X: features of all rows.
-            y: labels as the user has them.
-            label: (n,) their indices.
-            parts: the groups of each set of attributes.
-            rows: which rows to fit to; None for all.
-            arguments: of the estimators' fit, for all rows.
-        """
-        if self.is_joint:
-            codes = [label * part.groups.n_groups + part.group for part in parts]
-            return None, [fit_rows(self.estimator, X, c, rows, arguments) for c in codes]
-        of_label = self.estimator
-        if not self.prefit:
-            target = label if takes_codes_only(self.estimator) else y
-            of_label = fit_rows(self.estimator, X, target, rows, arguments)
-        everyone = np.arange(len(label)) if rows is None else rows
-        members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
-        return of_label, [
-            [self._group_model(X, part.group, own, arguments) for own in members] for part in parts
-        ]
-
-    def _group_model(self, X: Any, group: Ints, rows: Ints, arguments: Mapping[str, Any]) -> Any:
-        """A model of the groups of some rows, or the number of the only group."""
-        present = np.unique(group[rows])
-        if len(present) < 2:
-            return int(present[0]) if len(present) else 0
-        return fit_rows(self.group_estimator, X, group, rows, arguments)
-
-
-def takes_codes_only(estimator: Any) -> bool:
-    """Whether labels must be 0, 1, ...: XGBoost refuses all others."""
-    return any(kind.__module__.startswith("xgboost") for kind in type(estimator).__mro__)
 
 
 class FoldMean(list[Any]):
@@ -183,67 +262,47 @@ def _classes(model: Any) -> Any:
     return model if isinstance(model, (int, np.integer)) else model.classes_
 
 
-def fold_mean(models: Sequence[Any]) -> Any:
+def _fold_mean(models: Sequence[Any]) -> Any:
     """The mean of the folds' models, or of those at each place of lists of models."""
     first = models[0]
     if isinstance(first, list):
-        return [fold_mean(own) for own in zip(*models, strict=True)]
+        return [_fold_mean(own) for own in zip(*models, strict=True)]
     is_same = all(own is first for own in models)  # none, or a model that was fitted before
     is_number = isinstance(first, (int, np.integer)) and all(own == first for own in models)
     return first if is_same or is_number else FoldMean(models)
 
 
-def fit_rows(
-    estimator: Any, X: Any, target: Any, rows: Ints | None, arguments: Mapping[str, Any]
-) -> Any:
-    """A clone of an estimator, fitted to all rows or some of them; if it refuses X, that is named.
-
-    Args:
-        estimator: unfitted.
-        X: features.
-        target: labels or codes.
-        rows: which; None for all.
-        arguments: further ones of its fit, such as sample weights of all rows.
-    """
-    if rows is not None:
-        arguments = _check_method_params(X, arguments, indices=rows)
-        X, target = _safe_indexing(X, rows), _safe_indexing(target, rows)
-    with naming_rows("X"):
-        return clone(estimator).fit(X, target, **arguments)
-
-
 def cell_probabilities(
-    X: Any, n_rows: int, n_labels: int, of_label: Any, models: Sequence[Any], sizes: Sequence[int]
+    fitted: FittedCells, X: Any, n_labels: int, groups: Sequence[Groups]
 ) -> list[Floats]:
     """(L, G, n) the probabilities of the cells of each set of attributes.
 
     Args:
+        fitted: the models.
         X: features.
-        n_rows: n.
         n_labels: L.
-        of_label: a model of the label; None where models are joint.
-        models: of each set of attributes, as `CellModels.fit` gives them.
-        sizes: G of each.
+        groups: of each set of attributes.
     """
-    if of_label is None:
+    n_rows = _num_samples(X)
+    if fitted.label_model is None:
         return [
-            code_probabilities(model, X, n_rows, n_labels * size).reshape(n_labels, size, n_rows)
-            for model, size in zip(models, sizes, strict=True)
+            _code_probabilities(model, X, n_labels * own.n_groups).reshape(n_labels, -1, n_rows)
+            for model, own in zip(fitted.cell_models, groups, strict=True)
         ]
-    label = class_probabilities(of_label, X)
+    label = class_probabilities(fitted.label_model, X)
     found = []
-    for own, size in zip(models, sizes, strict=True):
-        within = np.stack([code_probabilities(model, X, n_rows, size) for model in own])
+    for models, own in zip(fitted.cell_models, groups, strict=True):
+        within = np.stack([_code_probabilities(model, X, own.n_groups) for model in models])
         found.append(label[:, None] * within)
     return found
 
 
-def code_probabilities(model: Any, X: Any, n_rows: int, size: int) -> Floats:
+def _code_probabilities(model: Any, X: Any, size: int) -> Floats:
     """(size, n) probabilities of codes, 0 of those that the model has never seen.
 
     The codes are those of labels, groups or cells; a model that is a number says that one always.
     """
-    probability = np.zeros((size, n_rows))
+    probability = np.zeros((size, _num_samples(X)))
     if isinstance(model, (int, np.integer)):
         probability[model] = 1.0
     else:
@@ -257,7 +316,13 @@ def class_probabilities(model: Any, X: Any) -> Floats:
         return np.asarray(model.predict_proba(X), dtype=np.float64).T
 
 
-def given_groups(probability: Floats, group: Ints, share: Floats | None = None) -> Floats:
+def sensitive_values(rows: GroupedRows) -> dict[str, Any]:
+    """The sensitive values of rows, by attribute."""
+    groups = rows.groups
+    return {name: groups.column(a)[rows.group] for a, name in enumerate(groups.attributes)}
+
+
+def given_groups(probability: Floats, group: Ints, told: Floats | None = None) -> Floats:
     """(L, G, n) the probabilities of the cells for those who tell their group.
 
     ``P(y = l, s = r | x, s)`` is ``P(y = l | x, s)`` in the group s and 0 in all others. Where the
@@ -268,18 +333,18 @@ def given_groups(probability: Floats, group: Ints, share: Floats | None = None) 
     Args:
         probability: (L, G, n) without the group.
         group: (n,) the group of each row, or -1.
-        share: (L, n) ``P(y = l | x, s)`` by a model of its own; by default it follows from the
+        told: (L, n) ``P(y = l | x, s)`` by a model of its own; by default it follows from the
             probabilities.
     """
-    own = np.flatnonzero(group >= 0)
+    known = np.flatnonzero(group >= 0)
     given = probability.copy()
-    given[:, :, own] *= TIE_BREAKER
-    told = within_groups(probability, group, own) if share is None else share[:, own]
-    given[:, group[own], own] += (1.0 - TIE_BREAKER) * told
+    given[:, :, known] *= TIE_BREAKER
+    share = _within_groups(probability, group, known) if told is None else told[:, known]
+    given[:, group[known], known] += (1.0 - TIE_BREAKER) * share
     return given
 
 
-def within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
+def _within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
     """(L, rows) ``P(y = l | x, s)`` of some rows, whose groups are known, from ``P(y, s | x)``."""
     cells = probability[:, group[rows], rows]
     total = cells.sum(0)
@@ -288,40 +353,23 @@ def within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
     return share
 
 
-class AwareLabels:
-    """A model of the label that has the sensitive values among its features: ``P(y = l | x, s)``.
+def foresees_better(
+    told: Floats, found: Sequence[Floats], groups: Sequence[Ints], rows: GroupedRows
+) -> bool:
+    """Whether ``P(y | x, s)``, (L, n), has a smaller log loss than the models of the cells.
 
-    Models of the cells say that, too, but learn each group by its own rows alone. Where groups are
-    small, one model of all rows knows more.
-
-    Args:
-        estimator: unfitted.
-        groups: of the rows of the fit.
-        crossed: whether combinations of several attributes have features.
-
-    Attributes:
-        encoder: how sensitive values become features.
+    Models of the cells learn each group by its own rows alone. Where groups are small, one model of
+    all rows knows more. Both are compared on rows of known groups that neither has learnt from.
     """
-
-    def __init__(self, estimator: Any, groups: Groups, *, crossed: bool) -> None:
-        self.estimator, self.n_labels = estimator, len(groups.labels)
-        self.encoder = SensitiveEncoder.of(groups, crossed=crossed)
-
-    def fit(
-        self, X: Any, sensitive: Any, label: Ints, rows: Ints | None, arguments: Mapping[str, Any]
-    ) -> Any:
-        """A model of the labels' codes, fitted to all rows or some of them."""
-        return fit_rows(self.estimator, self.features(X, sensitive), label, rows, arguments)
-
-    def features(self, X: Any, sensitive: Any) -> Any:
-        """Features with the encoded values beside."""
-        return aware_features(self.encoder, X, sensitive)
-
-    def probabilities(self, model: Any, X: Any, sensitive: Any) -> Floats:
-        """(L, n) of a fitted model."""
-        return code_probabilities(
-            model, self.features(X, sensitive), _num_samples(X), self.n_labels
-        )
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    better = 0.0
+    for probability, group in zip(found, groups, strict=True):
+        known = np.flatnonzero(group >= 0)
+        label = rows.label[known]
+        within = _within_groups(probability, group, known)[label, np.arange(len(known))]
+        ratio = np.maximum(told[label, known], LEAST) / np.maximum(within, LEAST)
+        better += float(weight[known] @ np.log(ratio))
+    return better > 0
 
 
 def aware_features(encoder: SensitiveEncoder, X: Any, sensitive: Any) -> Any:
@@ -330,30 +378,9 @@ def aware_features(encoder: SensitiveEncoder, X: Any, sensitive: Any) -> Any:
     return beside(X, encoder.encode(sensitive, _num_samples(X)), encoder.names)
 
 
-def takes_columns(X: Any) -> bool:
-    """Whether features are a table that further columns can be put beside."""
-    if hasattr(X, "columns"):
-        return hasattr(X, "iloc")  # pandas
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    return len(shape) == 2
-
-
-def fit_arguments(estimator: Any, sample_weight: Any) -> dict[str, Any]:
-    """The arguments by which an estimator, or the steps of a pipeline, get sample weights.
-
-    Raises:
-        ValueError: if the estimator, or the last step, takes none.
-    """
-    if sample_weight is None:
-        return {}
-    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
-    if not has_fit_parameter(steps[-1][1], "sample_weight"):
-        raise ValueError(
-            f"sample_weight: {type(steps[-1][1]).__name__} takes none; leave the weights out, or "
-            "use another estimator."
-        )
-    return {
-        f"{name}__sample_weight" if name else "sample_weight": sample_weight
-        for name, step in steps
-        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
-    }
+def aware_probabilities(model: Any, encoder: Any, X: Any, sensitive: Any, n_labels: int) -> Floats:
+    """(L, n) the probabilities of the labels, by a model that sees sensitive values."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of values never seen, which the groups say, too
+        features = aware_features(encoder, X, sensitive)
+    return _code_probabilities(model, features, n_labels)

@@ -2,52 +2,107 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils import assert_all_finite, check_random_state, get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from fairgrad.aware import NOT_GIVEN, NOT_USED, ask_for_values
-from fairgrad.checks import naming_rows
-from fairgrad.columns import sensitive_columns
-from fairgrad.decisions import as_costs, largest
-from fairgrad.dual import check_costs
-from fairgrad.groups import MIN_GROUP
-from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.aware import NOT_GIVEN, NOT_USED, SensitiveEncoder, ask_for_values
+from fairgrad.checks import check_count, naming_rows
+from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
+from fairgrad.decisions import (
+    Columns,
+    DecisionProblem,
+    JudgedCells,
+    as_costs,
+    largest,
+    measured_apart,
+    solve,
+    weighted_scores,
+)
+from fairgrad.dual import check_costs, cost_shares
+from fairgrad.groups import MIN_GROUP, GroupedRows, check_weights, group_rows
+from fairgrad.measures import (
+    LargeGroups,
+    among_large,
+    check_several_groups,
+    desirable_labels,
+    uses_desirable,
+)
 from fairgrad.sklearn.cell_models import (
-    aware_features,
+    CellModels,
+    FittedCells,
+    aware_probabilities,
     cell_probabilities,
     class_probabilities,
-    code_probabilities,
     count_of_trees,
+    fit_arguments,
+    foresees_better,
     given_groups,
     last_step,
+    takes_codes_only,
 )
-from fairgrad.sklearn.decision_fitting import fit_decisions, weighted_scores
-from fairgrad.sklearn.lottery import draw_lots
+from fairgrad.sklearn.rows import check_labels
+from fairgrad.splitting import fold_of_rows, unpack_rows
+from fairgrad.usefulness import (
+    FEWER,
+    REACHED,
+    FairnessWarning,
+    ModelFigures,
+    Suggestions,
+    find_fault,
+    warn_of_small,
+    worst_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairgrad.aware import SensitiveEncoder
-    from fairgrad.decisions import Columns
-    from fairgrad.groups import Floats, GroupedRows, Groups
-    from fairgrad.sklearn.decision_fitting import CellFit, TunedRows
+    from fairgrad.decisions import Decision, MeasuredAttributes
+    from fairgrad.groups import Floats, Groups, Ints
 
 SMALL_TABLE = 10_000
 """Below so many rows exact fairness costs much accuracy and does not carry over to new rows."""
+
+CELLS = ("auto", "joint", "factored")
+TUNE_ON = ("auto", "training", "cross_fitted")
+
+LEAST_CHANGE = 0.005
+"""A share of rows: of fewer decisions that are changed nothing can be said."""
+
+MEMORIZED = 0.05
+"""A model that is so much more accurate on its training rows has memorized them: levels on these
+rows do not tell what new rows will have."""
+
+DIFFERENCE = 0.03
+"""Levels differ materially if they do by more than this."""
+
+PIECE = 4096
+"""Rows of a sparse matrix that lots are drawn for at a time."""
 
 
 class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -84,7 +139,6 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             model is prefit or an ensemble of trees, for which every further class costs as much
             again, factored, with a quarter of the boosting rounds (half of a forest's trees) for
             the groups.
-        group_estimator: for the groups within each label; by default the estimator.
         tune_on: the rows by whose labels the decisions are chosen: "training", or "cross_fitted":
             all rows, with probabilities from models of other folds. The model is then the mean of
             the folds' models. "auto" is cross-fitted, except for linear models on 10,000 rows or
@@ -93,7 +147,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         lottery: whether decisions may be drawn by lot. Exact equalized odds often needs ties that
             no single rule can break. With a lottery, the bounds are kept by several rules, and a
             keyed digest of each row decides which one applies: the same row always gets the same
-            answer. It is used only if no single rule keeps the bounds.
+            answer. It is used only if no single rule keeps the bounds. Two people who differ
+            in any feature may get different answers for no other reason than the lot.
         y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
             default the second of two classes in sorted order.
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
@@ -107,8 +162,9 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         multipliers_: (J,) the multipliers of the constraints.
         cell_weights_: (K,) the weights of the cells; (L * K,) of every label in every cell for
             measures of what is predicted, or with costs.
-        levels_: (J,) levels of fairness on the rows that the multipliers were found on; if
-            cross-fitted, each row is judged by the model that did not learn from it.
+        levels_: (J,) levels of fairness of this model on the rows that the multipliers were found
+            on; with a lottery, expected ones. If a cross-fitted model has memorized its rows, each
+            row is judged by the models of the folds that did not learn from it.
         violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
         constraint_names_: (J,) what each level and multiplier speaks of.
         cell_names_: (K,) what the cell weights speak of.
@@ -149,7 +205,6 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         use_sensitive: bool = False,
         prefit: bool = False,
         cells: str = "auto",
-        group_estimator: Any = None,
         tune_on: str = "auto",
         n_folds: int = 3,
         lottery: bool = False,
@@ -164,7 +219,6 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.use_sensitive = use_sensitive
         self.prefit = prefit
         self.cells = cells
-        self.group_estimator = group_estimator
         self.tune_on = tune_on
         self.n_folds = n_folds
         self.lottery = lottery
@@ -220,7 +274,7 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Raises:
             ValueError: if the model is not aware, or the columns do not fit.
         """
-        scores = self._scores(X, sensitive_features)
+        scores = self._scores(X, self._checked_probabilities(X, sensitive_features))
         return scores[1] - scores[0] if len(scores) == 2 else scores.T
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -232,7 +286,12 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         probabilities = self._checked_probabilities(X, sensitive_features)
         if self.lottery_:
-            return self._lottery_rates(probabilities)
+            rates = np.zeros((_num_samples(X), len(self.classes_)))
+            costs = self.costs(len(self.classes_))
+            for share, pulls in self.lottery_:
+                decided = largest(weighted_scores(probabilities, pulls, costs))
+                rates[np.arange(len(rates)), decided] += share
+            return rates
         mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
         return mean.T
 
@@ -241,7 +300,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
         Of labels with equal scores it is the first.
         """
-        decided = largest(self._scores(X, sensitive_features))
+        probabilities = self._checked_probabilities(X, sensitive_features)
+        decided = largest(self._scores(X, probabilities))
         labels: NDArray[Any] = self.classes_[decided]
         return labels
 
@@ -286,10 +346,8 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _set_fair(
         self,
-        classes: NDArray[Any],
         rows: GroupedRows,
-        fitted: CellFit,
-        tuned: TunedRows,
+        tuning: Tuning,
         columns: Columns,
     ) -> str | None:
         """Finds the multipliers, and sets the fitted attributes; arrays and models only.
@@ -297,44 +355,97 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Returns:
             What is wrong with the decisions, if anything is.
         """
-        decision, measured, fault = fitted.decide(self, tuned, columns)
-        self.classes_, self.groups_ = classes, rows.groups
-        self.label_model_, self.cell_models_ = fitted.label_model, fitted.cell_models
-        self.aware_model_ = fitted.aware_model
-        self.sensitive_encoder_ = None if fitted.aware is None else fitted.aware.encoder
-        self.cell_groups_ = [part.groups for part in fitted.parts]
-        self.pulls_ = fitted.by_attributes(decision.pulls, measured)
+        self.classes_, self.groups_ = rows.groups.labels, rows.groups
+        self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted
+        self.sensitive_encoder_ = tuning.cells.encoder
+        self.cell_groups_ = tuning.cells.groups
+        measured, problem = tuning.problem(self)
+        decision = solve(problem, columns, lottery=self.lottery)
+        self.pulls_ = tuning.by_attributes(decision.pulls, measured)
         self.lottery_ = [
-            (share, fitted.by_attributes(pulls, measured)) for share, pulls in decision.lottery
+            (share, tuning.by_attributes(pulls, measured)) for share, pulls in decision.lottery
         ]
-        self.lottery_key_ = fitted.key if self.lottery_ else ""
-        n_labels = len(classes)
-        weights = np.ones(rows.groups.mass.shape)
-        plain = check_costs(self.cost_matrix, n_labels).T
-        costs: Floats = np.repeat(plain[:, :, None], rows.groups.n_groups, axis=2)
-        are_costs = self.cost_matrix is not None
-        for part, pull in zip(measured, decision.pulls, strict=True):
-            parents = rows.groups.parents(*part.attributes)
-            costs = costs + as_costs(pull)[:, :, parents]
-            are_costs = are_costs or pull.ndim == 3
-            if pull.ndim == 2:
-                weights += pull[:, parents]
-        by_label = any(part.constraints.by_label for part in measured)
-        self.cell_weights_ = weights.ravel() if by_label else weights[0]
-        self.cell_names_ = rows.groups.cell_names(by_label)
-        if are_costs:
-            self.cell_weights_ = (costs.max(0) - costs).ravel()
-            cells = rows.groups.cell_names(by_label=True)
-            self.cell_names_ = tuple(f"{y} predicted, {name}" for y in classes for name in cells)
-        self.multipliers_, self.levels_ = decision.multipliers, decision.levels
-        self.violation_ = decision.beyond
+        self.lottery_key_ = tuning.key if self.lottery_ else ""
+        self.multipliers_ = decision.multipliers
         names = [name for part in measured for name in part.constraints.names]
         self.constraint_names_ = tuple(names)
+        self._set_weights(decision, measured)
         self.desirable_ = ()
         if uses_desirable(self.fairness_measure):
-            labels = classes.tolist()
+            labels = self.classes_.tolist()
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
-        return fault
+        return self._set_levels(problem, tuning)
+
+    def _set_weights(self, decision: Decision, measured: Sequence[MeasuredAttributes]) -> None:
+        """The weights of the cells of all attributes together, and their names."""
+        groups, n_labels = self.groups_, len(self.classes_)
+        assert groups is not None  # noqa: S101 - only plain models have none
+        weights = np.ones(groups.mass.shape)
+        plain = check_costs(self.cost_matrix, n_labels).T
+        costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
+        for part, pull in zip(measured, decision.pulls, strict=True):
+            parents = groups.parents(*part.attributes)
+            costs = costs + as_costs(pull)[:, :, parents]
+            weights = weights + pull[:, parents] if pull.ndim == 2 else weights
+        if self.cost_matrix is not None or any(pull.ndim == 3 for pull in decision.pulls):
+            self.cell_weights_ = (costs.max(0) - costs).ravel()
+            cells = groups.cell_names(by_label=True)
+            self.cell_names_ = tuple(f"{y} predicted, {k}" for y in self.classes_ for k in cells)
+        else:
+            by_label = any(part.constraints.by_label for part in measured)
+            self.cell_weights_ = weights.ravel() if by_label else weights[0]
+            self.cell_names_ = groups.cell_names(by_label)
+
+    def _set_levels(self, problem: DecisionProblem, tuning: Tuning) -> str | None:
+        """Judges the model that the user gets, and finds what is wrong with it, if anything is.
+
+        The rows of the folds are judged twice: by this model, the mean of the folds' models, which
+        has learnt from them; and by the models of the folds that have not. The former is what the
+        user gets. Only if it has memorized these rows, the latter is what new rows can expect.
+        """
+        rules = self.lottery_ or [(1.0, self.pulls_)]
+        plain_rule = [(1.0, [np.zeros_like(pull) for pull in self.pulls_])]
+        costs, labels = self.costs(len(self.classes_)), self.classes_.tolist()
+
+        def judged(probabilities: list[Floats]) -> tuple[Floats, ModelFigures, ModelFigures, float]:
+            """The levels; figures of fair and plain decisions; and the share that they change."""
+            levels, fair, decided = _expected(problem, probabilities, rules, costs)
+            _, plain, plainly = _expected(problem, probabilities, plain_rule, costs)
+            return levels, fair, plain, float((decided != plainly).mean())
+
+        self.levels_, fair, plain, changed = judged(tuning.own)
+        rows, fault = "tuning", None
+        if tuning.own is not tuning.probabilities:
+            levels, fair_folds, plain_folds, promised = judged(tuning.probabilities)
+            if fair.accuracy > fair_folds.accuracy + MEMORIZED:
+                self.levels_, fair, plain = levels, fair_folds, plain_folds
+                if promised > LEAST_CHANGE and changed < promised / 10:
+                    fault = (
+                        f"The fair decisions change {promised:.1%} of the held-out rows, but only "
+                        f"{changed:.1%} of the training rows, which the model has memorized. Judge "
+                        "it on new rows, or use a model that overfits less."
+                    )
+            else:
+                rows = "training"
+                if fair.beyond > REACHED and fair.worst > fair_folds.worst + DIFFERENCE:
+                    fault = (
+                        f"The model misses the levels of its folds: max |F| is {fair.worst:.4f} on "
+                        f"the training rows, against {fair_folds.worst:.4f} on held-out folds. Try "
+                        "lottery=True, a larger epsilon, or a model that overfits less."
+                    )
+        bounds = [(part.lower, part.upper) for part in problem.parts]
+        lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
+        off = np.maximum(self.levels_ - upper, lower - self.levels_)
+        self.violation_ = max(0.0, float(off.max()))
+        everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
+        suggestions = Suggestions(
+            asked=None if np.ndim(self.epsilon) else float(self.epsilon),
+            aware="" if self.use_sensitive else "use_sensitive=True",
+            fewer=FEWER if len(self.levels_) > 4 else "",
+            enough=fair.worst if fair.beyond > REACHED else None,
+        )
+        constants = [_figures(problem, one) for one in everyone]
+        return fault or find_fault(fair, constants, plain, labels, suggestions, rows)
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the costs of predictions, checked; None if every mistake costs 1.
@@ -372,9 +483,27 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         is_linear = isinstance(last_step(self._estimator()), LinearClassifierMixin)
         return "training" if is_linear and n_rows >= SMALL_TABLE else "cross_fitted"
 
-    def _scores(self, X: Any, sensitive_features: Any) -> Floats:
+    def _check_settings(self) -> None:
+        for name, allowed in {"cells": CELLS, "tune_on": TUNE_ON}.items():
+            if getattr(self, name) not in allowed:
+                got = getattr(self, name)
+                raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
+        check_count("n_folds", self.n_folds, least=2)
+        if self.prefit and self.cells == "joint":
+            raise ValueError(
+                "cells: a prefit estimator speaks of the labels alone, so that the cells cannot be "
+                "joint; use 'factored'."
+            )
+        if self.prefit and self.estimator is None:
+            raise ValueError("estimator: expected a fitted classifier, as prefit is set; got None.")
+        if not hasattr(self._estimator(), "predict_proba"):
+            raise TypeError(
+                f"estimator: expected a classifier with predict_proba, got "
+                f"{type(self.estimator).__name__}; wrap it in CalibratedClassifierCV."
+            )
+
+    def _scores(self, X: Any, probabilities: list[Floats]) -> Floats:
         """(L, n) the scores of the labels; with a lottery those of the rule drawn for each row."""
-        probabilities = self._checked_probabilities(X, sensitive_features)
         costs = self.costs(len(self.classes_))
         if not self.lottery_:
             return weighted_scores(probabilities, self.pulls_, costs)
@@ -383,15 +512,6 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         rules = [weighted_scores(probabilities, pulls, costs) for _, pulls in self.lottery_]
         scores: Floats = np.stack(rules)[drawn, :, np.arange(len(drawn))].T
         return scores
-
-    def _lottery_rates(self, probabilities: list[Floats]) -> Floats:
-        """(n, L) the chance of each label."""
-        rates = np.zeros((probabilities[0].shape[-1], len(self.classes_)))
-        costs = self.costs(len(self.classes_))
-        for share, pulls in self.lottery_:
-            decided = largest(weighted_scores(probabilities, pulls, costs))
-            rates[np.arange(len(rates)), decided] += share
-        return rates
 
     def _checked_probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes; one group if there is no measure."""
@@ -407,40 +527,270 @@ class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes."""
-        n = _num_samples(X)
-        sizes = [groups.n_groups for groups in self.cell_groups_]
-        found = cell_probabilities(
-            X, n, len(self.classes_), self.label_model_, self.cell_models_, sizes
-        )
-        return self._given(found, X, sensitive_features, n) if self.use_sensitive else found
-
-    def _given(self, found: list[Floats], X: Any, sensitive_features: Any, n: int) -> list[Floats]:
+        fitted, n_labels = FittedCells(self.label_model_, self.cell_models_), len(self.classes_)
+        found = cell_probabilities(fitted, X, n_labels, self.cell_groups_)
+        if not self.use_sensitive:
+            return found
         if sensitive_features is None:
             warnings.warn(NOT_GIVEN, stacklevel=4)
             return found
-        columns = sensitive_columns(sensitive_features, n)
+        columns = sensitive_columns(sensitive_features, _num_samples(X))
         assert self.groups_ is not None  # noqa: S101 - only plain models have none
         own = self.groups_.attributes
         if len(columns) == len(own) and set(columns) != set(own):
             columns = dict(zip(own, columns.values(), strict=True))
-        share = None
-        encoder = getattr(self, "sensitive_encoder_", None)  # files of before have none
-        if encoder is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of values never seen, which follows below
-                features = aware_features(encoder, X, columns)
-            share = code_probabilities(self.aware_model_, features, n, len(self.classes_))
-        return [
-            given_groups(
-                probability,
-                groups.find_groups(
-                    {name: columns[name] for name in groups.attributes if name in columns},
-                    "sensitive_features",
-                ),
-                share,
+        told = None
+        if self.sensitive_encoder_ is not None:
+            model, encoder = self.aware_model_, self.sensitive_encoder_
+            told = aware_probabilities(model, encoder, X, columns, n_labels)
+        given = []
+        for probability, groups in zip(found, self.cell_groups_, strict=True):
+            known = {name: columns[name] for name in groups.attributes if name in columns}
+            group = groups.find_groups(known, "sensitive_features")
+            given.append(given_groups(probability, group, told))
+        return given
+
+
+def _expected(
+    problem: DecisionProblem,
+    probabilities: Sequence[Floats],
+    rules: Sequence[tuple[float, Sequence[Floats]]],
+    costs: Floats | None,
+) -> tuple[Floats, ModelFigures, Ints]:
+    """Levels and figures of rules by their shares, and what the rule of the largest decides."""
+    scores = [weighted_scores(probabilities, pulls, costs) for _, pulls in rules]
+    decided = [largest(own) for own in scores]
+    share = np.array([own for own, _ in rules])
+    figures = [_figures(problem, own) for own in decided]
+    levels = share @ [problem.levels(problem.judged(own)[0]) for own in decided]
+    main = int(share.argmax())
+    if len(rules) == 1:
+        return levels, figures[0], decided[0]
+    worst, beyond = _worst(problem, levels)
+    accuracy = float(share @ [own.accuracy for own in figures])
+    fair = figures[main]._replace(accuracy=accuracy, worst=worst, beyond=beyond, only_label=None)
+    return levels, fair, decided[main]
+
+
+def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
+    """How good decisions are on the rows of a problem."""
+    worst, beyond = _worst(problem, problem.levels(problem.judged(decided)[0]))
+    shares = cost_shares(problem.costs, len(problem.base))
+    accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
+    only = int(decided[0]) if (decided == decided[0]).all() else None
+    return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
+
+
+def _worst(problem: DecisionProblem, levels: Floats) -> tuple[float, float]:
+    """The largest gap, and by how much a level is beyond its bounds as they were asked for."""
+    cuts = np.cumsum([len(part.lower) for part in problem.parts])[:-1]
+    pairs = zip(problem.parts, np.split(levels, cuts), strict=True)
+    judged = [worst_of(part.constraints, own) for part, own in pairs]
+    worst, beyond = np.max(judged, axis=0).tolist()
+    return worst, beyond
+
+
+class Tuning:
+    """The fitted models of the cells, and the rows that multipliers are found on.
+
+    Args:
+        model: the classifier, or the first of variants that differ in epsilon alone.
+        measure: its measure, among the groups of enough rows.
+        cells: how to fit models of the cells.
+        validation: rows to find the multipliers on, or None.
+
+    Attributes:
+        fitted: the models of the cells.
+        rows: on which the multipliers are found.
+        probabilities: of their cells, for each set of attributes.
+        own: the same by the fitted models; others only if each row of `probabilities` has those of
+            models that have not learnt from it.
+        key: of the lottery.
+    """
+
+    def __init__(
+        self, model: FairDecisionClassifier, measure: Any, cells: CellModels, validation: Any
+    ) -> None:
+        self.measure, self.cells, self.rows = measure, cells, cells.rows
+        chance = check_random_state(model.random_state)
+        seed = int(chance.randint(np.iinfo(np.int32).max))
+        self.key = chance.bytes(16).hex()
+        X, is_cross_fitted = cells.X, False
+        if validation is not None:
+            X, y, s, weight = unpack_rows(validation, "validation")
+            columns = sensitive_columns(s, len(y), "validation")
+            self.rows = cells.rows.groups.place(y, columns, weight)
+        elif model._tuned_on(len(cells.rows)) == "training":  # noqa: SLF001 - the other half
+            cells.encoder = None  # which model knows more cannot be seen on rows both have learnt
+        else:
+            is_cross_fitted = True
+        self.groups = self._known_groups() if model.use_sensitive else []
+        if is_cross_fitted:
+            fold = fold_of_rows(cells.rows.cell(), model.n_folds, seed)
+            self.fitted, found, told = cells.cross_fit(fold)
+            self.probabilities = self._given(found, self._better(found, told))
+            self.own = self._given(*cells.probabilities(self.fitted, X, self.rows))
+        else:
+            self.fitted = cells.fit()
+            found, told = cells.probabilities(self.fitted, X, self.rows)
+            self.own = self.probabilities = self._given(found, self._better(found, told))
+
+    def _known_groups(self) -> list[Ints]:
+        """Of each set of attributes the group of each row, or -1."""
+        found = []
+        for names, groups in zip(self.cells.attributes, self.cells.groups, strict=True):
+            own = self.rows.groups.parents(*names)[self.rows.group]
+            found.append(np.where(groups.is_known[own], own, UNKNOWN))
+        return found
+
+    def _better(self, found: list[Floats], told: Floats | None) -> Floats | None:
+        """Drops the aware model, and what it says, if models of the cells foresee labels better."""
+        if told is None or foresees_better(told, found, self.groups, self.rows):
+            return told
+        self.cells.encoder, self.fitted = None, self.fitted._replace(aware_model=None)
+        return None
+
+    def _given(self, found: list[Floats], told: Floats | None) -> list[Floats]:
+        """Probabilities given the groups, if the model is aware."""
+        if not self.groups:
+            return found
+        pairs = zip(found, self.groups, strict=True)
+        return [given_groups(probability, group, told) for probability, group in pairs]
+
+    def problem(
+        self, model: FairDecisionClassifier
+    ) -> tuple[list[MeasuredAttributes], DecisionProblem]:
+        """What to solve for one model: its measures, with its epsilon."""
+        rows = self.rows
+        measured = measured_apart(
+            self.measure,
+            rows.groups,
+            epsilon=model.epsilon,
+            y_desirable=model.y_desirable,
+            rows=rows,
+        )
+        parts, probabilities = [], []
+        for part in measured:
+            group = rows.groups.parents(*part.attributes)[rows.group]
+            own = GroupedRows(part.groups, rows.label, group, rows.weight)
+            parts.append(JudgedCells(part.constraints, own))
+            place = self.cells.attributes.index(part.attributes)
+            probabilities.append(self.probabilities[place])
+        costs = model.costs(len(rows.groups.labels))
+        return measured, DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
+
+    def by_attributes(
+        self, pulls: Sequence[Floats], measured: Sequence[MeasuredAttributes]
+    ) -> list[Floats]:
+        """What measures of the same attributes add to the scores, summed: one for each set."""
+        n_labels = len(self.rows.groups.labels)
+        sums: list[Floats] = [np.zeros((n_labels, own.n_groups)) for own in self.cells.groups]
+        for part, pull in zip(measured, pulls, strict=True):
+            place = self.cells.attributes.index(part.attributes)
+            if pull.ndim == sums[place].ndim:
+                sums[place] = sums[place] + pull
+            else:
+                sums[place] = as_costs(sums[place]) + as_costs(pull)
+        return sums
+
+
+def fit_decisions(
+    models: Sequence[FairDecisionClassifier],
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    validation: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> list[FairDecisionClassifier]:
+    """Fits variants of one classifier that differ in epsilon alone: its models are fitted once.
+
+    Args:
+        models: not fitted.
+        X: this and what follows as in `FairDecisionClassifier.fit`.
+        y: labels.
+        sensitive_features: sensitive values.
+        sample_weight: weights.
+        validation: rows to find the multipliers on.
+        fit_params: further arguments of the estimator's fit.
+    """
+    first = models[0]
+    first._check_settings()  # noqa: SLF001 - the classifier's other half
+    if X is None:
+        raise ValueError("X: expected a table with one row per label of y, got None.")
+    with naming_rows():
+        validate_data(first, X, skip_check_array=True)
+        given, y = y, column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+    check_labels(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
+    weight = check_weights(sample_weight, len(y))
+    estimator = first._estimator(X)  # noqa: SLF001 - as above
+    arguments = _routed(first, weight, fit_params or {})
+    if first.fairness_measure is None:
+        with naming_rows("X"):
+            target = np.searchsorted(classes, y) if takes_codes_only(estimator) else y
+            label_model = (
+                estimator if first.prefit else clone(estimator).fit(X, target, **arguments)
             )
-            for probability, groups in zip(found, self.cell_groups_, strict=True)
-        ]
+        for model in models:
+            model._set_plain(classes, label_model)  # noqa: SLF001 - as above
+        return list(models)
+    if sensitive_features is None:
+        raise ValueError(
+            "sensitive_features: required, one value per row, as fairness_measure is "
+            f"{first.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
+            "fairness_measure=None for the plain estimator."
+        )
+    (label_name,) = as_columns(given, "y") if np.ndim(given) == 1 else ("y",)
+    rows = group_rows(
+        {label_name: y},
+        sensitive_columns(sensitive_features, len(y)),
+        weight,
+        labels=classes,
+        arguments=("y", "sensitive_features", "sample_weight"),
+    )
+    check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
+    measure = among_large(first.fairness_measure, rows, first.min_group)
+    set_aside = measure.set_aside() if isinstance(measure, LargeGroups) else {}
+    warn_of_small(set_aside, stacklevel=4)
+    for model in models:  # refused before anything is fitted
+        model.costs(len(classes))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are given when multipliers are found
+            measured = measured_apart(
+                measure, rows.groups, epsilon=model.epsilon, y_desirable=model.y_desirable
+            )
+    encoder = None
+    if first.use_sensitive and not first.prefit and _takes_columns(X):
+        has_trees = count_of_trees(estimator) is not None
+        encoder = SensitiveEncoder.of(rows.groups, crossed=not has_trees)
+    cells = CellModels(
+        estimator,
+        X,
+        y,
+        rows,
+        list(dict.fromkeys(part.attributes for part in measured)),
+        arguments,
+        is_joint=first._is_joint(),  # noqa: SLF001 - as above
+        prefit=first.prefit,
+        is_cheaper=first.cells == "auto",
+        encoder=encoder,
+    )
+    tuning = Tuning(first, measure, cells, validation)
+    of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
+    columns = Columns()  # decisions tried for one epsilon serve all others
+    for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
+        model.__dict__ |= of_features
+        fault = model._set_fair(rows, tuning, columns)  # noqa: SLF001 - as above
+        model.set_aside_ = set_aside
+        if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
+            warnings.warn(fault, FairnessWarning, stacklevel=3)
+    return list(models)
 
 
 def predict_together(
@@ -455,10 +805,69 @@ def predict_together(
     """
     shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
     return [
-        model.classes_[
-            largest(weighted_scores(shared, model.pulls_, model.costs(len(model.classes_))))
-        ]
-        if not model.lottery_
-        else model.predict(X, sensitive_features=sensitive_features)
+        model.classes_[largest(model._scores(X, shared))]  # noqa: SLF001 - as above
         for model in models
     ]
+
+
+def _takes_columns(X: Any) -> bool:
+    """Whether features are a table that further columns can be put beside."""
+    if hasattr(X, "columns"):
+        return hasattr(X, "iloc")  # pandas
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    return len(shape) == 2
+
+
+def _routed(
+    model: FairDecisionClassifier, weight: Any, fit_params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments of the estimator's fit."""
+    if _routing_enabled():
+        given = {} if weight is None else {"sample_weight": weight}
+        return dict(process_routing(model, "fit", **given, **fit_params).estimator.fit)
+    estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
+    return {**fit_params, **fit_arguments(estimator, weight)}
+
+
+def draw_lots(X: Any, key: str) -> Floats:
+    """(n,) a number from 0 to below 1 for each row: a keyed digest of its values.
+
+    The same row always draws the same number.
+
+    Args:
+        X: an array, a sparse matrix or a data frame.
+        key: hexadecimal digits. Without them nobody can compute a row's number beforehand.
+
+    Example:
+        >>> one, two = draw_lots(np.eye(2), "0f"), draw_lots(np.eye(2)[::-1], "0f")
+        >>> bool((one == two[::-1]).all())
+        True
+    """
+    secret = bytes.fromhex(key)
+    if issparse(X):
+        rows = X.tocsr()
+        pieces = [rows[i : i + PIECE].toarray() for i in range(0, rows.shape[0], PIECE)]
+        return np.concatenate([draw_lots(piece, key) for piece in pieces])
+    if hasattr(X, "columns"):
+        columns = list(as_columns(X, "X").values())
+    else:
+        array = np.asarray(X)
+        columns = list(array.reshape(len(array), -1).T)
+    digests = b"".join(
+        hashlib.blake2b(row.tobytes(), digest_size=8, key=secret).digest()
+        for row in np.stack([_words(own) for own in columns], axis=1)
+    )
+    lots: Floats = (np.frombuffer(digests, dtype="<u8") >> 11) / 2.0**53
+    return lots
+
+
+def _words(column: Any) -> NDArray[np.uint64]:
+    """(n,) a number of 64 bits for each value: equal values have equal numbers."""
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return (values.astype(np.float64) + 0.0).view(np.uint64)
+    digest = {
+        text: int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        for text in {str(value) for value in values}
+    }
+    return np.array([digest[str(value)] for value in values], dtype=np.uint64)

@@ -98,8 +98,8 @@ class FairDecision(nn.Module):
                 some of several attributes only.
         """
         from fairgrad.decisions import (  # noqa: PLC0415 - scipy is loaded where it is needed
-            ConstrainedCells,
             DecisionProblem,
+            JudgedCells,
             as_costs,
             measured_apart,
             solve,
@@ -123,13 +123,12 @@ class FairDecision(nn.Module):
                 None if part is None else torch.as_tensor(part) for part in (logits, group_logits)
             ]
             probability = found.cell_probabilities(given[0], given[1])  # type: ignore[arg-type]
-        cells = [
-            ConstrainedCells(part.constraints, rows, probability.cpu().numpy().transpose(1, 2, 0))
-            for part in measured
-        ]
+        cells = [JudgedCells(part.constraints, rows) for part in measured]
+        probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(cells)
         costs = check_costs(cost_matrix, shape[0])
         plain = cost_matrix is None
-        problem = DecisionProblem(rows.label, rows.weight, cells, None if plain else costs)
+        own_costs = None if plain else costs
+        problem = DecisionProblem(rows.label, rows.weight, cells, probabilities, own_costs)
         decision = solve(problem)
         if plain and all(pull.ndim == 2 for pull in decision.pulls):
             return cls(1.0 + np.sum(decision.pulls, axis=0))
