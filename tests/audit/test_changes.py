@@ -143,8 +143,8 @@ def test_two_systems_on_the_same_rows(tmp_path):
     read = json.loads(comparison.to_json(tmp_path / "c.json"))
     assert read == json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
     assert read["schema"] == "fairgrad.comparison"
-    assert "900 rows" in read["conclusion"]
-    assert f"{len(changed)} people" in read["conclusion"]
+    assert f"{len(changed)} of 900 people get a different decision" in read["conclusion"]
+    assert comparison.sections[0].title.startswith(f"{len(changed)} of 900 people")
 
 
 def test_comparisons_need_the_same_rows():

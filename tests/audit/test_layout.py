@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from fairgrad.audit import Audit
-from fairgrad.audit.text import FittedTable, as_plain_text
 from fairgrad.signs import STAND_INS, encodable
+from fairgrad.text import Block, as_plain_text, on_terminal
 
 LONG = ["Native Hawaiian or Other Pacific Islander", "Two or more races (not Hispanic)", "F"]
 
@@ -53,7 +53,9 @@ def test_comparisons_fit_too(audit):
 def test_every_encoding_gets_signs_it_can_show(audit, encoding):
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding=encoding), width=80, color_system=None)
-    console.print(audit)  # an encoding that cannot hold a sign would raise here
+    console.print(
+        on_terminal(audit.sections, explain=True)
+    )  # an encoding that cannot hold a sign would raise here
     console.file.flush()
     shown = raw.getvalue().decode(encoding)
     assert max(map(len, shown.splitlines())) <= 80
@@ -69,7 +71,7 @@ def test_stand_ins_are_ascii_and_names_are_spelt_out():
 
 
 def test_a_table_wraps_its_texts_and_then_becomes_records():
-    table = FittedTable(
+    table = Block(
         "Title", ["Group", "rows", "rate"], [["a name of several words", "10", "50.0±3.0"]]
     )
     assert "a name of several words   " in as_plain_text(table, 60) or (

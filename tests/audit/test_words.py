@@ -1,4 +1,5 @@
-from fairgrad.audit.words import END, ISOLATE, in_sentence, listed, printable
+from fairgrad.audit.words import in_sentence, listed
+from fairgrad.text import END, ISOLATE, printable
 
 
 def test_plain_names_stay_as_they_are():

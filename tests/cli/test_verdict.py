@@ -242,7 +242,7 @@ def test_two_columns_of_predictions_are_compared(here, exam, tmp_path):
     named = ["compare", "guess", "exam", path, "--target", "exam", "--sensitive", "race"]
     ran = here(*named, "-o", out, "--report", report).check()
     changed = (table["guess"] != table["exam"]).sum()
-    assert f"{changed} people get another prediction (400 rows)" in " ".join(ran.out.split())
+    assert f"{changed} of 400 people get a different decision" in " ".join(ran.out.split())
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["changed"] == changed
     assert found["accuracy"]["second"] == 1.0

@@ -62,7 +62,7 @@ def make_history(names=("F", "M"), epochs=5):
     rows = [
         {"epoch": epoch, "quantity": quantity, "name": name, "value": sign * 0.4 * epoch}
         for epoch in range(1, epochs + 1)
-        for quantity in ("level", "multiplier", "weight")
+        for quantity in ("level", "multiplier")
         for name, sign in zip(names, (1, -1), strict=True)
     ]
     return pd.DataFrame(rows)

@@ -10,11 +10,11 @@ from fairgrad.audit.certificate import Candidacy, Certificate, certify, likelies
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
-from fairgrad.audit.notices import Notice
 from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
+from fairgrad.audit.words import Notice
 
 __all__ = [
     "FAIR",

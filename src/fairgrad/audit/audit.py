@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import frames, headline, notices, record, sections, text, words
+from fairgrad.audit import frames, record, sections, words
 from fairgrad.audit.asked import (
     DEFAULT_MEASURES,
     DEFAULT_TOLERANCE,
@@ -31,7 +31,6 @@ from fairgrad.audit.counts import (
     predicted_labels,
     read_rows,
 )
-from fairgrad.audit.notices import Notice
 from fairgrad.audit.scores import ScoreFigures, check_scores
 from fairgrad.audit.thresholds import ThresholdSweep
 from fairgrad.audit.verdicts import UNFAIR, Finding, gravest, holm_shares
@@ -39,6 +38,7 @@ from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
 from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.text import Section, ShownAndWritten, as_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Ints
 
 
-class Audit(text.ShownAndWritten):
+class Audit(ShownAndWritten):
     """How fair the predictions of any classifier are, and how sure that is.
 
     Args:
@@ -107,9 +107,9 @@ class Audit(text.ShownAndWritten):
         >>> audit.verdict
         'unfair'
         >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
-        F and M are predicted correctly at different rates: 100.0 % and 50.0 %. F is 25 points above
-        the overall rate, 75.0 %; up to 5 points are tolerated, so the model is judged unfair (95 %
-        confidence, 200 rows). Accuracy is 75.0 %.
+        F and M are predicted correctly at different rates: 100.0 % and 50.0 %. The rate of F is 25
+        points above the overall rate, 75.0 %; up to 5 points are tolerated, so the model is judged
+        unfair (95 % confidence, 200 rows). Accuracy is 75.0 %.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]
         >>> decided = Audit(y_pred=[0, 1] * 200, sensitive_features=["F", "F", "M", "M"] * 100)
@@ -136,7 +136,7 @@ class Audit(text.ShownAndWritten):
         others: Any = (),
         min_group: float = MIN_GROUP,
         baseline_name: str = "the baseline",
-        remarks: Sequence[str | Notice] = (),
+        remarks: Sequence[str | words.Notice] = (),
     ) -> None:
         check_number("confidence", confidence, above=0, below=1)
         check_number("min_group", min_group)
@@ -181,21 +181,23 @@ class Audit(text.ShownAndWritten):
         score = self.score, predicted, desirable, n_labels, threshold
         guessed = self.desirable if y_desirable is None else []
         said = [
-            *(one if isinstance(one, Notice) else ("remark", one) for one in remarks),
-            ("desirable", notices.doubtful_desirable(guessed, self.target, self.labels)),
-            ("desirable", notices.left_out(left_out, len(self.labels))),
-            ("constant", notices.constant_predictions(finest)),
-            ("levelling_down", notices.levelling_down(self.changes, baseline_name)),
-            ("unknown", notices.unknown_values(self.table, self.views)),
-            ("empty", notices.empty_groups(columns, finest)),
-            ("tolerance", notices.wide_tolerance(self)),
-            ("not_judged", notices.not_judged(self)),
-            ("strata", notices.lonely_strata(self)),
-            ("tiny", notices.few_rows(finest, self.judged(" x ".join(self.attributes)))),
-            ("weights", notices.WEIGHTS if self.is_weighted else ""),
-            ("threshold", notices.other_threshold(*score)),
+            *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
+            ("desirable", words.doubtful_desirable(guessed, self.target, self.labels)),
+            ("desirable", words.left_out(left_out, len(self.labels))),
+            ("constant", words.constant_predictions(finest)),
+            ("levelling_down", words.levelling_down(self.changes, baseline_name)),
+            ("unknown", words.unknown_values(self.table, self.views)),
+            ("empty", words.empty_groups(columns, finest)),
+            ("tolerance", words.wide_tolerance(self)),
+            ("not_judged", words.not_judged(self)),
+            ("strata", words.lonely_strata(self)),
+            ("tiny", words.few_rows(finest, self.judged(" x ".join(self.attributes)))),
+            ("weights", words.WEIGHTS if self.is_weighted else ""),
+            ("threshold", words.other_threshold(*score)),
         ]
-        self.warnings: tuple[Notice, ...] = tuple(Notice(*one) for one in said if one[1])
+        self.warnings: tuple[words.Notice, ...] = tuple(
+            words.Notice(*one) for one in said if one[1]
+        )
 
     @classmethod
     def from_counts(
@@ -470,9 +472,9 @@ class Audit(text.ShownAndWritten):
             predicted = predicted_labels(self.rows, other, "other")
         second = self._of(predicted, names[0])
         second.baseline = self
-        said = [notice for notice in self.warnings if notice.kind in notices.ABOUT_ROWS]
-        levelled = notices.levelling_down(second.changes, names[0])
-        second.warnings = (*said, *([Notice("levelling_down", levelled)] if levelled else []))
+        said = [notice for notice in self.warnings if notice.kind in words.ABOUT_ROWS]
+        levelled = words.levelling_down(second.changes, names[0])
+        second.warnings = (*said, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
     def worst_subgroups(
@@ -575,10 +577,10 @@ class Audit(text.ShownAndWritten):
     @property
     def conclusion(self) -> str:
         """What was found in a few sentences: rates, verdict, accuracy."""
-        return " ".join(headline.conclusion(self))
+        return " ".join(sections.conclusion(self))
 
     @property
-    def sections(self) -> tuple[sections.Section, ...]:
+    def sections(self) -> tuple[Section, ...]:
         """Everything the audit says, as plain data: what terminal, report, card and JSON show.
 
         Example:
@@ -714,10 +716,7 @@ class Audit(text.ShownAndWritten):
 
     def to_markdown(self) -> str:
         """A section for a model card."""
-        return text.as_markdown(self)
-
-    def __rich__(self) -> Any:
-        return text.on_terminal(self)
+        return as_markdown(self.sections, further=(sections.VERDICTS,))
 
     def __repr__(self) -> str:
         return (

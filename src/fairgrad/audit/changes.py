@@ -20,6 +20,7 @@ from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairgrad.audit.audit import Audit
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
@@ -134,6 +135,16 @@ def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:
     total = np.where(rate.total > 0, rate.total, 1.0)
     trials = np.where(rate.total > 0, rate.trials, 0.0)
     return paired_difference(moved[UP] / total, moved[DOWN] / total, trials, alpha)
+
+
+def accuracy_change(audit: Audit) -> tuple[float, float, float]:
+    """By how much the accuracy differs from the baseline's, with its interval; NaN without both."""
+    if audit.baseline is None or audit.moves is None or not audit.has_labels:
+        return float("nan"), float("nan"), float("nan")
+    everyone = audit.table.together().rates["accuracy"]
+    ends = change_interval(audit.moves.together().of_rate("accuracy"), everyone, audit.alpha)
+    change = audit.accuracy - audit.baseline.accuracy
+    return change, float(ends.low[0]), float(ends.high[0])
 
 
 @dataclass(frozen=True, eq=False)

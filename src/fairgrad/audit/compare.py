@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from rich.console import Group
 
 import fairgrad
-from fairgrad.audit import frames, headline, sections, text, words
+from fairgrad.audit import frames, sections, words
+from fairgrad.audit.changes import accuracy_change
 from fairgrad.audit.counts import how_many
 from fairgrad.audit.record import plain_values
+from fairgrad.text import Section, ShownAndWritten
 
 if TYPE_CHECKING:
     from fairgrad.audit.audit import Audit
@@ -20,7 +21,7 @@ SCHEMA, SCHEMA_VERSION = "fairgrad.comparison", 1
 
 
 @dataclass(frozen=True, eq=False)
-class AuditComparison(text.ShownAndWritten):
+class AuditComparison(ShownAndWritten):
     """What changes from one system to another that decides the same rows; from `Audit.compare`.
 
     Attributes:
@@ -74,23 +75,33 @@ class AuditComparison(text.ShownAndWritten):
     @property
     def conclusion(self) -> str:
         """What changes, in a few sentences."""
-        changed, total = words.people_of(self.n_changed), words.n_of(self.first.table.n_rows, "row")
+        moved = f"{self.names[1]} in place of {self.names[0]}: {self._changed}."
+        sentences = [moved, sections.price(self.audit), self._verdicts()]
+        return " ".join(sentence for sentence in sentences if sentence)
+
+    def _verdicts(self) -> str:
         verdicts = [
             f"{words.heading(change.after)}: {change.before.verdict}, then {change.after.verdict}"
             for change in self.audit.changes
             if change.after.is_asked
         ]
         shown = [*verdicts[:4], *([f"{len(verdicts) - 4} more below"] if len(verdicts) > 4 else [])]
-        moved = (
-            f"{self.names[1]} in place of {self.names[0]}: {changed} get another prediction "
-            f"({total})."
-        )
-        said = [moved, headline.price(self.audit), f"{'; '.join(shown)}."]
-        return " ".join(sentence for sentence in said if sentence)
+        return f"{'; '.join(shown)}."
+
+    @property
+    def _changed(self) -> str:
+        of = words.people_of(self.first.table.n_rows)
+        return f"{self.n_changed:,} of {of} get a different decision"
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Who gets a different decision, then what the audit of the second system says."""
+        title = f"{self._changed} by {self.names[1]} than by {self.names[0]}"
+        return sections.comparison_sections(self.audit, title, [self._verdicts()])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version."""
-        change, low, high = headline.accuracy_change(self.audit)
+        change, low, high = accuracy_change(self.audit)
         found = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
@@ -118,15 +129,6 @@ class AuditComparison(text.ShownAndWritten):
         }
         plain: dict[str, Any] = plain_values(found)
         return plain
-
-    def __rich__(self) -> Any:
-        audit, section = self.audit, sections.changes(self.audit)
-        parts: list[Any] = [text.Paragraph(self.conclusion, "bold")]
-        parts += [text.Paragraph(said) for said in headline.gains(audit)]
-        verdicts = sections.verdict_block("Verdicts", audit, audit.findings)
-        parts += text.shown_blocks([verdicts, *section.blocks])
-        parts += [text.Paragraph(f"! {notice.message}", "yellow") for notice in audit.warnings]
-        return Group(*parts, *(text.Paragraph(said, "dim") for said in section.sentences))
 
 
 def _levels(audit: Audit) -> pd.DataFrame:

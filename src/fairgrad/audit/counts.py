@@ -36,6 +36,8 @@ GAP_RATES = {
 """Each family of named differences and ratios, and the rates whose worst gap it reports."""
 
 
+OVERALL = "overall"
+"""Stands for everyone where groups are listed."""
 Columns: TypeAlias = tuple["pd.Series | None", pd.Series, dict[str, pd.Series]]
 """True labels (None if they are not known), predictions and sensitive columns."""
 NEED_ROWS = ("sample_weight", "y_score", "cluster")

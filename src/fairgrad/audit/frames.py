@@ -9,10 +9,10 @@ import pandas as pd
 
 from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
-from fairgrad.audit.counts import how_many
+from fairgrad.audit.counts import OVERALL, how_many
 from fairgrad.audit.intervals import Proportion
-from fairgrad.audit.notices import TINY
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
+from fairgrad.groups import MIN_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ def groups_frame(audit: Audit) -> pd.DataFrame:
             "group": view.groups.names,
             "rows": view.size.astype(np.int64),
             "share": mass / mass.sum(),
-            "tiny": view.size < TINY,
+            "tiny": view.size < MIN_GROUP,
             "judged": audit.judged(name),
         }
         frames.append(pd.DataFrame(columns))
@@ -54,7 +54,7 @@ def rates_frame(audit: Audit) -> pd.DataFrame:
     frames = []
     for name, view in audit.views.items():
         frames += _rates(name, view, view.groups.names, audit)
-        frames += _rates(name, view.together(), [words.OVERALL], audit)
+        frames += _rates(name, view.together(), [OVERALL], audit)
     return pd.concat(frames, ignore_index=True)
 
 
@@ -132,7 +132,7 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
     frames = [pd.DataFrame(columns=["attribute", "group", "true", "predicted", "rows", "share"])]
     labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
     for name, view in audit.views.items() if audit.has_labels else ():
-        parts = [(view, view.groups.names), (view.together(), (words.OVERALL,))]
+        parts = [(view, view.groups.names), (view.together(), (OVERALL,))]
         for table, names in parts:
             n_groups, n_labels = len(names), table.n_labels
             truth = table.mass.sum(axis=2, keepdims=True)

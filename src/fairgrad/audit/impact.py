@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Group
 from scipy.special import ndtr
 
-from fairgrad.audit import text, words
+from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.intervals import (
     Interval,
@@ -28,10 +27,10 @@ from fairgrad.audit.intervals import (
 )
 from fairgrad.audit.record import plain_values
 from fairgrad.audit.scores import as_scores
-from fairgrad.audit.sections import Block
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.files import write_whole
 from fairgrad.groups import least_rows
+from fairgrad.text import Block, Section, ShownAndWritten
 
 if TYPE_CHECKING:
     import os
@@ -85,7 +84,7 @@ CARE = (
 
 
 @dataclass(frozen=True, eq=False)
-class ImpactTable:
+class ImpactTable(ShownAndWritten):
     """Selection or scoring rates and impact ratios of all categories and intersections.
 
     Attributes:
@@ -281,10 +280,6 @@ class ImpactTable:
             write_whole(Path(path), said)
         return said
 
-    def summary(self, width: int = 80) -> str:
-        """A readable overview as plain text; ``rich.print(table)`` shows it in colour."""
-        return text.as_plain_text(self.__rich__(), width)
-
     def blocks(self) -> list[Block]:
         """One table per way of grouping, and how to read them."""
         found = []
@@ -295,10 +290,24 @@ class ImpactTable:
         found[-1] = found[-1]._replace(sentences=tuple(self.notes))
         return found
 
-    def __rich__(self) -> Any:
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The table that the law requires, and how to read it."""
         of = f"; median score {self.median:.6g}" if self.median is not None else ""
-        opening = f"Impact ratios by {self.rate}, {words.people_of(self.n_rows)} assessed{of}"
-        return Group(text.Paragraph(opening, "bold"), *text.shown_blocks(self.blocks()))
+        people = words.people_of(self.n_rows)
+        opening = f"Impact ratios by {self.rate}, {people} assessed{of}"
+        blocks = [block._replace(is_brief=True) for block in self.blocks()]
+        title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
+        return (Section("summary", title, (f"{opening}.", *self._conclusion()), blocks),)
+
+    def _conclusion(self) -> list[str]:
+        """Which categories the four-fifths rule is about, in one sentence."""
+        compared = self.frame[self.frame["impact_ratio"].notna()].sort_values("impact_ratio")
+        if compared.empty:
+            return []
+        ratio, who = compared[["impact_ratio", "category"]].to_numpy()[0]
+        lowest = f"The lowest impact ratio is {ratio:.2f} ({words.in_sentence(str(who))})"
+        return [f"{lowest}; the four-fifths rule asks for at least {FOUR_FIFTHS_RATIO:g}."]
 
 
 IMPACT_HEADS = ("category", "number", "share", "selected", "rate", "ratio", "interval", "SD", "p")

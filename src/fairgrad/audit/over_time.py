@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Group
 
-from fairgrad.audit import text, words
+from fairgrad.audit import words
 from fairgrad.audit.record import plain_values
-from fairgrad.audit.sections import Block, number, short
 from fairgrad.audit.verdicts import UNDECIDED
+from fairgrad.text import Block, Section, ShownAndWritten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +48,7 @@ def period_starts(dates: Any, by: str) -> pd.Series:
     raise ValueError(f"by: expected 'day', 'week' or 'month', got {by!r}.")
 
 
-class AuditOverTime(text.ShownAndWritten):
+class AuditOverTime(ShownAndWritten):
     """The audits of consecutive periods.
 
     Args:
@@ -165,14 +164,17 @@ class AuditOverTime(text.ShownAndWritten):
         for place, finding in enumerate(first.asked):
             rows = tuple(self._line(name, place) for name in reversed(self.periods))
             columns = ("period", "rows", words.judged([finding]), "interval", "verdict")
-            found.append(Block(f"{words.heading(finding)}, over time", columns, rows))
+            title = f"{words.heading(finding)}, over time"
+            found.append(Block(title, columns, rows, is_brief=True))
         left_out = [f"{name} is left out: {why}" for name, why in self.left_out.items()]
         found[-1] = found[-1]._replace(sentences=(*left_out, EACH))
         return found
 
-    def __rich__(self) -> Group:
-        line = text.verdict_line(self.verdict, self.conclusion)
-        return Group(line, *text.shown_blocks(self.blocks()))
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The verdict on the last period, and the figures of all."""
+        title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
+        return (Section("summary", title, (self.conclusion,), self.blocks()),)
 
     def _line(self, name: str, place: int) -> tuple[str, ...]:
         audit = self.audits.get(name)
@@ -180,7 +182,13 @@ class AuditOverTime(text.ShownAndWritten):
             return (name, "-", "-", "-", "-")
         value, low, high, verdict = audit.asked[place].judgement
         interval = "-" if np.isnan(low) else f"{low:.3f}-{high:.3f}"
-        return (name, f"{audit.table.n_rows:,}", number(value), interval, short(verdict))
+        return (
+            name,
+            f"{audit.table.n_rows:,}",
+            words.number(value),
+            interval,
+            words.short(verdict),
+        )
 
     def __repr__(self) -> str:
         return f"<AuditOverTime of {len(self.periods)} periods: {self.verdict} in the last>"

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fairgrad
-from fairgrad.audit import frames, headline, text, words
+from fairgrad.audit import frames, sections, words
 from fairgrad.audit.counts import CountedRows
+from fairgrad.text import escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +95,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
-    found["compared"] = headline.compared_values(audit)
+    found["compared"] = sections.compared_values(audit)
     found["sections"] = [
         {**section._asdict(), "blocks": [block._asdict() for block in section.blocks]}
         for section in audit.sections
@@ -202,7 +203,6 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
         said.append(f"Audited on {source['date']}, {found['rows']:,} rows{data}.")
     said += [GROUPS_ONLY, LIKE_THESE]
     lines = [
-        text.escape(one) if not one.startswith("**") else f"**{text.escape(one[2:-2])}**"
-        for one in said
+        escape(one) if not one.startswith("**") else f"**{escape(one[2:-2])}**" for one in said
     ]
     return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtri
 
-from fairgrad.audit import words
+from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import Interval, Proportion, clopper_pearson
 from fairgrad.columns import as_array
 
@@ -394,7 +394,7 @@ class ScoreFigures:
             yield from (by_group[starts[g] : ends[g]] for g in full)
             yield order
 
-        return [*(names[g] for g in full), words.OVERALL], pieces()
+        return [*(names[g] for g in full), OVERALL], pieces()
 
     def _of_group(
         self, group: GroupScores, bins: Floats, steps: Floats

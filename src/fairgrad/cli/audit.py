@@ -107,8 +107,7 @@ def audit(**params: Any) -> int:
         }
         terminal.show_json(shown)
     else:
-        show = terminal.explain_audit if request.explain else terminal.show_audit
-        show(result)
+        terminal.show_audit(result, explain=request.explain)
         if over is not None:
             terminal.screen().print(over)
         _say_written(request)
@@ -259,9 +258,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
 
         one, two = found.names
         asked = {"Table": people.table, "A": first, "B": second}
-        Report(found.audit, asked=asked, title=f"{two} against {one}").save(
-            request.outputs["report"]
-        )
+        Report(found, asked=asked, title=f"{two} against {one}").save(request.outputs["report"])
     if request.as_json:
         shown = {"left_out": people.left_out, "notes": people.notes}
         terminal.show_json({**found.to_dict(), **shown})

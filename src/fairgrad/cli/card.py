@@ -13,7 +13,6 @@ import numpy as np
 
 import fairgrad
 from fairgrad.audit import bias_and_risks, words
-from fairgrad.audit.text import escape
 from fairgrad.cli.folder import (
     AUDIT,
     CARD,
@@ -26,6 +25,7 @@ from fairgrad.cli.folder import (
 )
 from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
+from fairgrad.text import escape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,7 @@ from fairgrad.audit import Audit, AuditOverTime, Notice, period_starts
 from fairgrad.audit.asked import DEFAULT_MEASURES
 from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.counts import RowCounts
-from fairgrad.audit.notices import doubtful_desirable
-from fairgrad.audit.words import conjoined, n_of
+from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
 from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
 from fairgrad.measures import On, uses_desirable
 from fairgrad.tables.features import Oddities

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -20,18 +20,15 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from fairgrad.audit.sections import DETAILS, GROUPS, SUMMARY, VERDICTS
-from fairgrad.audit.text import FittedTable, Paragraph, shown_blocks, verdict_line
-from fairgrad.audit.words import printable
 from fairgrad.cli.folder import audit_values
+from fairgrad.text import Block, Paragraph, on_terminal, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     import pandas as pd
 
     from fairgrad.audit import Audit
-    from fairgrad.audit.text import Cell
     from fairgrad.cli.training import AuditedModel
 
 WIDTH = 80
@@ -116,51 +113,27 @@ def notes(sentences: Iterable[str]) -> None:
         console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
-def show_audit(audit: Audit) -> None:
-    """Prints the conclusion, the rates of every group, warnings and what would settle a verdict.
+def show_audit(audit: Audit, *, explain: bool = False) -> None:
+    """Prints the conclusion, the rates of every group and warnings: one screen for two groups.
 
-    That fits one screen for two groups. `explain_audit` prints the rest.
+    Args:
+        audit: what to show.
+        explain: print all sections, with definitions and methods.
     """
-    by_name = {section.key: section for section in audit.sections}
-    blocks = [*by_name[SUMMARY].blocks, *by_name[GROUPS].blocks]
-    blocks += [block for block in by_name[VERDICTS].blocks if not block.columns]
-    if audit.subgroups is not None:  # the user has searched for them
-        blocks.append(by_name[DETAILS].blocks[-1])
-    screen().print(verdict_line(audit.verdict, " ".join(by_name[SUMMARY].sentences)))
-    screen().print(Group(*shown_blocks(block for block in blocks if block.is_brief)))
+    screen().print(on_terminal(audit.sections, explain=explain))
 
 
-def explain_audit(audit: Audit) -> None:
-    """Prints all sections of an audit, with definitions and methods."""
-    summary, *rest = audit.sections
-    screen().print(verdict_line(audit.verdict, " ".join(summary.sentences)))
-    screen().print(Group(*shown_blocks(summary.blocks)))
-    for section in rest:
-        say("")
-        say_paragraph(section.title, style="bold")
-        for sentence in section.sentences:
-            say_paragraph(sentence)
-        screen().print(Group(*shown_blocks(section.blocks)))
-
-
-def points_table(points: pd.DataFrame, chosen: int | None) -> FittedTable:
+def points_table(points: pd.DataFrame, chosen: int | None) -> Block:
     """The models of a frontier; which is chosen, and which others dominate."""
     figures = [*FIGURES, "cost"] if "validation_cost" in points else list(FIGURES)
-    parts = ("validation", "test")
-    columns = [f"{part}_{figure}" for part in parts for figure in figures]
-    lines: list[Sequence[Cell]] = []
+    columns = [f"{rows}_{figure}" for rows in ("validation", "test") for figure in figures]
+    lines = []
     for position, row in enumerate(points.to_dict(orient="records")):
-        epsilon = row["epsilon"]
         remark = "chosen" if position == chosen else "" if row["on_frontier"] else "dominated"
-        style = "bold" if position == chosen else "" if row["on_frontier"] else "dim"
-        cells = [
-            "plain" if epsilon == float("inf") else f"{epsilon:.4f}",
-            *(f"{row[name]:.4f}" for name in columns),
-        ]
-        lines.append([*(Text(cell, style=style) for cell in cells), Text(remark, style="bold")])
+        epsilon = "plain" if row["epsilon"] == float("inf") else f"{row['epsilon']:.4f}"
+        lines.append([epsilon, *(f"{row[name]:.4f}" for name in columns), remark])
     heads = ["epsilon", *figures, *(f"test {figure}" for figure in figures), ""]
-    title = "Accuracy and unfairness (mean |F|) on validation and test rows"
-    return FittedTable(title, heads, lines)
+    return Block("Accuracy and unfairness (mean |F|) on validation and test rows", heads, lines)
 
 
 def desirable_line(outcome: AuditedModel) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from fairgrad.frontier.models import FittedModels, FrontierRows
     from fairgrad.groups import Floats
-    from fairgrad.report.models import FrontierData
+    from fairgrad.report import FrontierData
 
 DEFAULT_MEASURE = "equalized_odds"
 

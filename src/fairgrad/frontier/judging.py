@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit
-from fairgrad.audit.counts import ModelCounts, mean_costs, predicted_labels
+from fairgrad.audit.counts import OVERALL, ModelCounts, mean_costs, predicted_labels
 from fairgrad.audit.intervals import clopper_pearson
 from fairgrad.audit.verdicts import unfairness_of
-from fairgrad.audit.words import OVERALL
 from fairgrad.columns import as_array
 from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
 from fairgrad.usefulness import find_fault, model_figures
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from fairgrad.frontier.frontier import Frontier
     from fairgrad.frontier.models import FrontierRows
     from fairgrad.groups import Floats
-    from fairgrad.report.models import FrontierData
+    from fairgrad.report import FrontierData
     from fairgrad.usefulness import ModelFigures, Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
@@ -244,7 +243,7 @@ def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) 
 
 def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData:
     """The points on some rows, the rates of their groups, and what readers should know."""
-    from fairgrad.report.models import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
+    from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
 
     own = _points(frontier.points_, on)
     audits = list(frontier.audits_[on])

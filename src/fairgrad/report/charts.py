@@ -1,26 +1,37 @@
-"""Charts of an audit: one function per kind of chart that its sections name."""
+"""Charts of audits, frontiers and training histories: one function per kind that sections name.
+
+Every chart comes from records and a table that says which of their fields are shown, under which
+heading and how. The table gives the tooltips, and the data that stand below the chart.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import headline, words
-from fairgrad.audit.sections import MANY_GROUPS, short
+from fairgrad.audit import words
+from fairgrad.audit.sections import MANY_GROUPS, compared_values
 from fairgrad.report import figure as fig
 from fairgrad.report.figure import ReportFigure, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairgrad.audit import Audit, AuditOverTime, Finding
 
-MOST_GROUPS, MOST_LABELS, MOST_LEVELS = 40, 10, 60
+Records: TypeAlias = "list[dict[Any, Any]]"
+Table: TypeAlias = "Mapping[str, tuple[str, Callable[[Any], str]]]"
+"""Fields of records, each with its heading and how its values are shown."""
+
+MOST_GROUPS, MOST_LABELS, MOST_LEVELS, MOST_EPOCHS = 40, 10, 60, 60
 MOST_LINES, MOST_LEVEL_LINES, MOST_SCORED_LABELS = 6, 8, 4
 """More lines in one chart cannot be told apart: the largest groups are drawn."""
+MOST_TOLD = 12
+"""Records that the words for a chart name."""
 RATES = {
     "accuracy": "Predicted correctly (accuracy)",
     "selection_rate": "Predicted {label} (selection rate)",
@@ -32,453 +43,404 @@ RATES = {
 }
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 SHARE = alt.Axis(format=".0%", tickCount=5)
-LEVEL = "← worse off · F · better off →"
-SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
-DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3]]
+NOT_DRAWN = frozenset({"attribute", "measure", "trials", "quantity", "beyond"})
+"""Columns of frames that are the same in all records of a chart, or not part of it."""
+WITHOUT = "without the fairness constraint"
+BOUNDS: Table = {"low": ("from", percent), "high": ("to", percent)}
+LEVELS: Table = {"level": ("F", number), "low": ("from", number), "high": ("to", number)}
 
 
-def compared_figure(audit: Audit, position: int) -> ReportFigure:
-    """The rates that a verdict rests on: a bar per group before and now, and the tolerated band."""
-    finding = audit.findings[position]
-    rates = headline.compared(finding)
-    assert rates is not None  # noqa: S101 - sections ask for this chart only if there are rates
-    both = headline.before_and_now(audit, finding, rates)
-    shown = {when.replace("before", audit.baseline_name): rate for when, rate in both.items()}
-    names = fig.unique(rates.groups)
-    order = sorted(range(len(names)), key=lambda g: -rates.rate.total[g])[:MOST_GROUPS]
+def three_digits(value: float) -> str:
+    """A threshold or score for people."""
+    return "above all" if np.isinf(value) else number(value, 3)
+
+
+def _told(records: Records, table: Table) -> alt.Chart:
+    """A chart of the records, whose tooltips say what the table shows."""
     rows = []
-    for when, rate in shown.items():
-        low, high = rate.exact_interval(audit.alpha)
-        for g in sorted(order):
-            row = {"group": names[g], "when": when, "rate": rate.value[g]}
-            row |= {"low": low[g], "high": high[g], "said": percent(rate.value[g])}
-            rows.append({**row, "interval": _ends(row, percent)})
-    x = alt.Scale(zero=True, nice=True)
-    base = alt.Chart(fig.data(rows)).encode(
-        y=fig.groups_axis([names[g] for g in sorted(order)]),
-        tooltip=fig.tooltips(group="group", when="predictions", said="rate", interval="interval"),
-    )
-    if len(shown) > 1:
-        base = base.encode(yOffset=alt.YOffset("when:N", sort=list(shown)))
-    colours = [fig.var("before"), fig.var("accent")][-len(shown) :]
-    colour: Any = fig.series(alt.Color, "when", list(shown), range=colours)
-    colour = colour if len(shown) > 1 else alt.value(fig.var("accent"))
-    bars = base.mark_bar(opacity=0.85, height={"band": 0.85}).encode(
-        x=alt.X("rate:Q", title=None, axis=PERCENT, scale=x), color=colour
-    )
-    lines = base.mark_rule(color=fig.var("ink"), strokeWidth=2).encode(x="low:Q", x2="high:Q")
-    ends = {"from": float(rates.fair.low), "to": float(rates.fair.high)}
-    band = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.9)
-    chart = band.encode(x=alt.X("from:Q", title=None, axis=PERCENT, scale=x), x2="to:Q")
-    chart = chart + bars + lines
-    if not np.isnan(rates.reference):
-        chart += fig.rule_at(rates.reference).encode(x="at:Q")
-    height = fig.groups_height([names[g] for g in order], line=34 * len(shown), least=70)
-    among = f" among people {rates.among}" if rates.among else ""
-    title = f"{headline.capitalized(rates.predicate)}{among}, by {finding.attribute}"
-    said = "; ".join(f"{row['group']}, {row['when']}: {row['said']}" for row in rows[:12])
-    to = f"{percent(ends['from'])} to {percent(ends['to'])}"
-    dashed = "" if np.isnan(rates.reference) else " Dashed: the overall rate."
-    return ReportFigure(
-        id=f"compared-{position}",
-        title=title,
-        chart=chart.properties(width="container", height=height),
-        alternative=f"{title}: {said}. Fair are {to}.",
-        columns=["group", "predictions", "rate", "from", "to"],
-        rows=[
-            [row["group"], row["when"], *(percent(row[key]) for key in ("rate", "low", "high"))]
-            for row in rows
-        ],
-        note=f"Shaded: the rates that are judged fair, {to}.{dashed} Lines: "
-        f"{100 * audit.confidence:.4g} % intervals.",
-    )
+    for row in records:
+        texts = {f"{field} text": show(row[field]) for field, (_, show) in table.items()}
+        rows.append({key: row[key] for key in row if key not in NOT_DRAWN} | texts)
+    tips = [alt.Tooltip(f"{field} text:N", title=head) for field, (head, _) in table.items()]
+    chart = alt.Chart(fig.data(rows))
+    return chart.encode(tooltip=tips) if tips else chart
 
 
-def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
-    """One chart per rate: a dot per group with its interval, and a line at the overall rate."""
-    frame, table = audit.to_frame("rates"), audit.views[view]
-    frame = frame[frame["attribute"] == view]
-    names = dict(zip(table.groups.names, fig.unique(words.short_names(table.groups)), strict=True))
-    largest = {table.groups.names[index] for index in table.largest(MOST_GROUPS)}
-    found = []
-    for rate, title in RATES.items():
-        of_rate = frame[frame["rate"] == rate]
-        for label in list(dict.fromkeys(of_rate["label"]))[:MOST_LABELS]:
-            own = of_rate if label is None else of_rate[of_rate["label"] == label]
-            records = own.to_dict(orient="records")
-            rows = [row for row in records if row["group"] in largest]
-            if len(rows) > MANY_GROUPS:
-                rows.sort(key=lambda row: float(np.nan_to_num(row["value"])))
-            place = 0 if label is None else audit.labels.index(label)
-            key = f"rate-{list(audit.views).index(view)}-{rate}-{place}"
-            shown = title.format(label=label, target=audit.target)
-            short = [
-                [{**row, "group": names.get(row["group"], row["group"])} for row in part]
-                for part in (rows, records)
-            ]
-            found.append(_rate_figure(key, shown, view, *short))
-    return found
-
-
-def _rate_figure(
-    key: str, title: str, view: str, shown: list[dict[Any, Any]], records: list[dict[Any, Any]]
-) -> ReportFigure:
-    overall, order = records[-1]["value"], [row["group"] for row in shown]
-    rows = [
-        {**row, "said": percent(row["value"]), "interval": _ends(row, percent)} for row in shown
-    ]
-    base = alt.Chart(fig.data(rows)).encode(
-        y=fig.groups_axis(order),
-        tooltip=fig.tooltips(group="group", said="rate", interval="interval"),
-    )
-    rule = base.mark_rule(color=fig.var("accent"), strokeWidth=2).encode(x=_x("low"), x2="high:Q")
-    dot = fig.points(base, color=fig.var("accent")).encode(x=_x("value"))
-    chart = fig.rule_at(overall).encode(x=_x("at")) + rule + dot
-    height = fig.groups_height(order, line=24 if len(order) <= 20 else 16)
-    said = "; ".join(f"{row['group']} {row['said']} ({row['interval']})" for row in rows[:12])
+def _figure(
+    key: str, title: str, chart: fig.AnyChart, records: Records, table: Table, said: str,
+    height: int, **more: Any,
+) -> ReportFigure:  # fmt: skip
+    """A chart with its words and the data of these records."""
     return ReportFigure(
         id=key,
         title=title,
         chart=chart.properties(width="container", height=height),
-        alternative=f"{title} by {view}: {said}. Overall {percent(overall)}.",
-        columns=[view, "rate", "from", "to"],
-        rows=[
-            [row["group"], *(percent(row[end]) for end in ("value", "low", "high"))]
-            for row in records
-        ],
-        by=view,
+        alternative=said,
+        columns=[heading for heading, _ in table.values()],
+        rows=[[show(row[field]) for field, (_, show) in table.items()] for row in records],
+        **more,
     )
 
 
-def _x(field: str) -> alt.X:
-    return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=False, padding=8))
+def _in_words(records: Records, name: str, value: str, show: Callable[[Any], str]) -> str:
+    """The first records in words: a name, its value, and the ends of its interval."""
+    return "; ".join(
+        f"{row[name]} {show(row[value])} ({show(row['low'])} to {show(row['high'])})"
+        for row in records[:MOST_TOLD]
+    )
 
 
-def _ends(row: dict[Any, Any], shown: Any) -> str:
-    return f"{shown(row['low'])} to {shown(row['high'])}"
+def _interval_chart(
+    base: alt.Chart,
+    x: Callable[[str], alt.X],
+    value: str,
+    *,
+    at: float,
+    band: tuple[float, float] | None = None,
+    bars: bool = False,
+    colour: Any = None,
+) -> fig.AnyChart:
+    """A dot or a bar per record with its interval, a dashed line, and a band of what is fair."""
+    ink: Any = {"color": fig.var("ink")} if bars else {}
+    rule = base.mark_rule(strokeWidth=2, **ink).encode(x=x("low"), x2="high:Q")
+    marks = (
+        base.mark_bar(opacity=0.85, height={"band": 0.85}).encode(x=x(value), color=colour)
+        if bars
+        else fig.points(base).encode(x=x(value))
+    )
+    layers: list[Any] = [marks, rule] if bars else [rule, marks]
+    if band is not None:
+        ends = alt.Chart(fig.data([{"from": band[0], "to": band[1]}]))
+        rect = ends.mark_rect(color=fig.var("band"), opacity=0.9)
+        layers.insert(0, rect.encode(x=x("from"), x2="to:Q"))
+    if not np.isnan(at):
+        layers.append(fig.rule_at(at).encode(x=x("at")))
+    return alt.layer(*layers)
+
+
+def _line_chart(
+    records: Records,
+    table: Table,
+    x: alt.X,
+    y: Callable[[str], alt.Y],
+    value: str,
+    series: str,
+    names: Sequence[str],
+    *,
+    dots: bool = True,
+    band: bool = False,
+) -> list[Any]:
+    """A line per series, told apart by colour and dash, with its dots and intervals."""
+    base = _told(records, table if dots else {}).encode(x=x)
+    dash, shape = fig.series(alt.StrokeDash, series, names), fig.series(alt.Shape, series, names)
+    layers: list[Any] = []
+    if band:
+        area = fig.told_apart(base.mark_area(fillOpacity=0.15), series, names)
+        layers.append(area.encode(y=y("low"), y2="high:Q"))
+    line = fig.told_apart(base.mark_line(strokeWidth=2, clip=True), series, names, strokeDash=dash)
+    layers.append(line.encode(y=y(value)))
+    if dots:
+        marks = fig.told_apart(fig.points(base, 40), series, names, shape=shape)
+        layers.append(marks.encode(y=y(value)))
+    return layers
+
+
+def compared_figure(audit: Audit) -> ReportFigure:
+    """The rates that a verdict rests on: a bar per group before and now, and the tolerated band."""
+    values = compared_values(audit)
+    assert values is not None  # noqa: S101 - sections ask for this chart only if there are rates
+    before = WITHOUT if audit.baseline_name == words.PLAIN else audit.baseline_name
+    called = {"before": before, "now": "this model"}
+    order = list(dict.fromkeys(row["group"] for row in values["rates"]))[:MOST_GROUPS]
+    records = [
+        {**row, "when": called[row["when"]]} for row in values["rates"] if row["group"] in order
+    ]
+    times = list(dict.fromkeys(row["when"] for row in records))
+    table: Table = {
+        "group": ("group", str), "when": ("predictions", str), "rate": ("rate", percent), **BOUNDS,
+    }  # fmt: skip
+    base = _told(records, table).encode(y=fig.groups_axis(order))
+    colour: Any = alt.value(fig.var("accent"))
+    if len(times) > 1:
+        base = base.encode(yOffset=alt.YOffset("when:N", sort=times))
+        colours = [fig.var("before"), fig.var("accent")]
+        colour = fig.series(alt.Color, "when", times, range=colours)
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=True, nice=True))
+
+    band, at = (values["fair_low"], values["fair_high"]), values["reference"]
+    chart = _interval_chart(base, x, "rate", at=at, band=band, bars=True, colour=colour)
+    among = f" among people {values['among']}" if values["among"] else ""
+    title = f"{words.capitalized(values['predicate'])}{among}, by {values['attribute']}"
+    each = (f"{row['group']}, {row['when']}: {percent(row['rate'])}" for row in records[:MOST_TOLD])
+    fair = f"{percent(band[0])} to {percent(band[1])}"
+    dashed = "" if np.isnan(at) else " Dashed: the overall rate."
+    height = fig.groups_height(order, line=30 * len(times), least=70)
+    return _figure(
+        "compared", title, chart, records, table, f"{title}: {'; '.join(each)}. Fair: {fair}.",
+        height, note=f"Shaded: the rates that are judged fair, {fair}.{dashed} Lines: "
+        f"{100 * audit.confidence:.4g} % intervals.",
+    )  # fmt: skip
+
+
+def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
+    """One chart per rate: a dot per group with its interval, and a line at the overall rate."""
+    frame, counted = audit.to_frame("rates"), audit.views[view]
+    frame = frame[frame["attribute"] == view]
+    names = _names(audit, view)
+    largest = {counted.groups.names[index] for index in counted.largest(MOST_GROUPS)}
+    table: Table = {"group": (view, str), "value": ("rate", percent), **BOUNDS}
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=False, padding=8))
+
+    figures = []
+    for rate, form in RATES.items():
+        of_rate = frame[frame["rate"] == rate]
+        for label in list(dict.fromkeys(of_rate["label"]))[:MOST_LABELS]:
+            of_label = of_rate if label is None else of_rate[of_rate["label"] == label]
+            records = of_label.to_dict(orient="records")
+            drawn = [
+                {**row, "group": names[row["group"]]} for row in records if row["group"] in largest
+            ]
+            if len(drawn) > MANY_GROUPS:
+                drawn.sort(key=lambda row: float(np.nan_to_num(row["value"])))
+            order = [row["group"] for row in drawn]
+            base = _told(drawn, table).encode(
+                y=fig.groups_axis(order), color=alt.value(fig.var("accent"))
+            )
+            overall = records[-1]["value"]
+            place = 0 if label is None else audit.labels.index(label)
+            title = form.format(label=label, target=audit.target)
+            told = _in_words(drawn, "group", "value", percent)
+            figures.append(_figure(
+                f"rate-{list(audit.views).index(view)}-{rate}-{place}",
+                title,
+                _interval_chart(base, x, "value", at=overall),
+                [{**row, "group": names.get(row["group"], row["group"])} for row in records],
+                table,
+                f"{title} by {view}: {told}. Overall {percent(overall)}.",
+                fig.groups_height(order, line=24 if len(order) <= 20 else 16),
+                by=view,
+            ))  # fmt: skip
+    return figures
+
+
+def _names(audit: Audit, view: str) -> dict[str, str]:
+    """Short names of the groups of a way of grouping, each different."""
+    groups = audit.views[view].groups
+    return dict(zip(groups.names, fig.unique(words.people_names(groups)), strict=True))
 
 
 def level_figure(audit: Audit, position: int) -> ReportFigure:
     """A dot per level with its interval; a band where levels are tolerated."""
     finding = audit.findings[position]
-    rows = _levels(finding)
-    largest = sorted(rows, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]
-    shown = [row for row in rows if row in largest]
+    records = _levels(finding)
+    largest = sorted(records, key=lambda row: -abs(row["level"]))[:MOST_LEVELS]
+    shown = [row for row in records if row in largest]
     many = len({row["group"] for row in shown}) > MANY_GROUPS
     by_level = sorted(shown, key=lambda row: (row["label"], row["level"])) if many else shown
     order = list(dict.fromkeys(row["group"] for row in by_level))
     labels = list(dict.fromkeys(row["label"] for row in shown))
-    tips = fig.tooltips(name="level of", said="F", interval="interval")
-    base = alt.Chart(fig.data(shown)).encode(y=fig.groups_axis(order), tooltip=tips)
-    base = fig.told_apart(base, "label", labels, yOffset=alt.YOffset("label:N", sort=labels))
-    rule = base.mark_rule(strokeWidth=2).encode(x=_level_x("low"), x2="high:Q")
-    shape = fig.series(alt.Shape, "label", labels, range=SHAPES)
-    dot = fig.points(fig.told_apart(base, "label", labels, shape=shape)).encode(x=_level_x("level"))
-    parts: list[Any] = [fig.rule_at(0.0).encode(x=_level_x("at")), rule, dot]
-    if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
-        ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
-        band = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
-        parts.insert(0, band.encode(x=_level_x("from"), x2="to:Q"))
+    table: Table = {"name": ("level of", str), **LEVELS}
+    base = fig.told_apart(
+        _told(shown, table).encode(y=fig.groups_axis(order)), "label", labels,
+        yOffset=alt.YOffset("label:N", sort=labels), shape=fig.series(alt.Shape, "label", labels),
+    )  # fmt: skip
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", title="← worse off · F · better off →")
+
+    # Other verdicts than those of levels do not look at the levels themselves.
+    limit = finding.tolerance.value
+    band = (-limit, limit) if finding.tolerance.kind == "level" else None
     title = f"{words.title(finding.measure)} by {finding.attribute}"
-    line = 14 if many else 24
-    height = fig.groups_height(order, line=line * max(len(labels), 1), least=60)
-    said = "; ".join(f"{row['name']} {row['said']} ({row['interval']})" for row in rows[:12])
-    return ReportFigure(
-        id=f"level-{position}",
-        title=title,
-        chart=alt.layer(*parts).properties(width="container", height=height),
-        alternative=f"Levels of {title}: {said}.",
-        columns=["level of", "F", "from", "to"],
-        rows=[[row["name"], row["said"], number(row["low"]), number(row["high"])] for row in rows],
-        note=f"The {len(shown)} largest |F| of {len(rows)}; all are in the table."
-        if len(shown) < len(rows)
-        else "",
-    )
+    line = (14 if many else 24) * max(len(labels), 1)
+    some = f"The {len(shown)} largest |F| of {len(records)}; all are in the table."
+    return _figure(
+        f"level-{position}", title, _interval_chart(base, x, "level", at=0.0, band=band), records,
+        table, f"Levels of {title}: {_in_words(records, 'name', 'level', number)}.",
+        fig.groups_height(order, line=line, least=60),
+        note=some if len(shown) < len(records) else "",
+    )  # fmt: skip
 
 
-def _level_x(field: str) -> alt.X:
-    return alt.X(f"{field}:Q", title=LEVEL)
-
-
-def _levels(finding: Finding) -> list[dict[str, Any]]:
+def _levels(finding: Finding) -> Records:
     """The levels that are defined and asked for."""
     comparison, (low, high) = finding.comparison, finding.level_intervals
     groups = finding.table.groups
-    shorts = fig.unique(words.short_names(groups))
+    names = fig.unique(words.people_names(groups))
     asked = getattr(comparison.map, "applies", None)
-    rows = []
+    records = []
     for j, level in enumerate(finding.levels):
-        if np.isnan(level) or (asked is not None and not asked[j // len(shorts)]):
+        if np.isnan(level) or (asked is not None and not asked[j // len(names)]):
             continue
         name, group, label = comparison.names[j], comparison.group[j], comparison.label[j]
-        row: dict[str, Any] = {
-            "name": name,
-            "group": shorts[group] if group >= 0 else name,
-            "label": f"{groups.label_name}={groups.labels[label]}" if label >= 0 else "",
-            "level": float(level),
-            "low": float(low[j]),
-            "high": float(high[j]),
-        }
-        rows.append({**row, "said": number(row["level"]), "interval": _ends(row, number)})
-    return rows
+        row = {"name": name, "group": names[group] if group >= 0 else name}
+        row["label"] = f"{groups.label_name}={groups.labels[label]}" if label >= 0 else ""
+        records.append({**row, "level": float(level), "low": float(low[j]), "high": float(high[j])})
+    return records
 
 
 def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
     """ROC, calibration and distribution of the scores of the largest groups."""
-    figures = []
+    figures, names, counted = [], _names(audit, view), audit.views[view]
+    lines = [names[counted.groups.names[g]] for g in counted.largest(MOST_LINES)]
+    some = f"The {len(lines)} largest of {len(names)} groups." if len(names) > len(lines) else ""
     for scored in audit.scores[:MOST_SCORED_LABELS]:
         label = audit.label_value(scored.label)
-        part = _Part(audit, view, label, f"{list(audit.views).index(view)}-{scored.label}")
-        figures.append(_roc(part))
+        key = f"{list(audit.views).index(view)}-{scored.label}"
+        of = f" of {label}" if len(audit.scores) > 1 else ""
+        tables = {}
+        for kind in ("scores", "roc", "calibration", "score_histogram"):
+            frame = audit.to_frame(kind)
+            rows = frame[(frame["attribute"] == view) & (frame["label"] == label)]
+            records = rows.to_dict(orient="records")
+            tables[kind] = [
+                {**row, "group": names.get(row["group"], row["group"])} for row in records
+            ]
+        told = {
+            field: "; ".join(
+                f"{row['group']} {number(row[field], 3)}"
+                for row in tables["scores"]
+                if row["group"] in lines
+            )
+            for field in ("auc", "calibration_gap", "median")
+        }
+        more = {"note": some, "by": view}
+        figures.append(_roc(key, of, lines, tables["roc"], told["auc"], more))
         if scored.is_probability:
-            figures.append(_calibration(part))
-        figures.append(_histogram(part))
+            figures.append(
+                _calibration(key, of, lines, tables["calibration"], told["calibration_gap"], more)
+            )
+        figures.append(_histogram(key, of, lines, tables, told["median"], more))
     return figures
 
 
-def threshold_figures(audit: Audit) -> list[ReportFigure]:
-    """The figure of every verdict asked for along the thresholds."""
-    if audit.thresholds is None:
-        return []
-    frame = audit.to_frame("thresholds")
-    return [_threshold(audit, frame, position) for position in range(len(audit.asked))]
-
-
-class _Part:
-    """The tables of one way of grouping and one label, groups by their short names."""
-
-    def __init__(self, audit: Audit, view: str, label: Any, key: str) -> None:
-        table = audit.views[view]
-        shorts = fig.unique(words.short_names(table.groups))
-        self.names = dict(zip(table.groups.names, shorts, strict=True))
-        self.audit, self.view, self.label, self.key = audit, view, label, key
-        several = len(audit.scores) > 1
-        self.of = f" of {label}" if several else ""
-        largest = [table.groups.names[g] for g in table.largest(MOST_GROUPS)]
-        self.shown = [self.names[name] for name in largest]
-        self.lines = self.shown[:MOST_LINES]
-
-    def records(self, kind: str) -> list[dict[Any, Any]]:
-        """The rows of a table."""
-        frame = self.audit.to_frame(kind)
-        own = frame[(frame["attribute"] == self.view) & (frame["label"] == self.label)]
-        found = own.to_dict(orient="records")
-        return [{**row, "group": self.names.get(row["group"], row["group"])} for row in found]
-
-    def curves(self, rows: Sequence[dict[Any, Any]]) -> list[dict[Any, Any]]:
-        """Those of the groups that are drawn as lines."""
-        return [row for row in rows if row["group"] in self.lines]
-
-    def said(self, figure: str) -> str:
-        """A figure of the scores of each group that is drawn as a line, in words."""
-        found = {row["group"]: row[figure] for row in self.records("scores")}
-        names = (name for name in self.lines if name in found)
-        return "; ".join(f"{name} {number(found[name], 3)}" for name in names)
-
-    def drawn(self, base: alt.Chart) -> alt.Chart:
-        """Lines that differ by colour and dash."""
-        if len(self.lines) < 2:
-            return base.encode(color=alt.value(fig.var("accent")))
-        dash = fig.series(alt.StrokeDash, "group", self.lines, range=DASHES[: len(self.lines)])
-        return base.encode(color=fig.series(alt.Color, "group", self.lines), strokeDash=dash)
-
-    @property
-    def note(self) -> str:
-        """Which groups are not drawn."""
-        more = len(self.names) - len(self.lines)
-        return "" if more <= 0 else f"The {len(self.lines)} largest of {len(self.names)} groups."
-
-
-def _roc(part: _Part) -> ReportFigure:
-    records = part.records("roc")
+def _roc(
+    key: str, of: str, lines: list[str], records: Records, told: str, more: dict[str, str]
+) -> ReportFigure:
+    drawn = [row for row in records if row["group"] in lines]
     fields = "false_positive_rate", "true_positive_rate"
-    rows = [_plain(row, "group", *fields) for row in part.curves(records)]
     x = alt.X(f"{fields[0]}:Q", title="false positive rate", axis=SHARE)
-    y = alt.Y(f"{fields[1]}:Q", title="true positive rate", axis=SHARE)
-    line = part.drawn(alt.Chart(fig.data(rows)).mark_line(strokeWidth=2, clip=True))
-    chance = alt.Chart(fig.data([dict.fromkeys(fields, end) for end in (0, 1)]))
-    chance = chance.mark_line(color=fig.var("muted"), strokeDash=[4, 3])
-    title = f"ROC curves{part.of}"
-    return ReportFigure(
-        id=f"roc-{part.key}",
-        title=title,
-        chart=(chance.encode(x=x, y=y) + line.encode(x=x, y=y)).properties(
-            width="container", height=260
-        ),
-        alternative=f"{title} by {part.view}; areas under them: {part.said('auc')}.",
-        columns=[part.view, "threshold", "false positive rate", "true positive rate"],
-        rows=[
-            [row["group"], _threshold_text(row["threshold"]), *(percent(row[f]) for f in fields)]
-            for row in part.curves(records)
-        ],
-        note=part.note,
-        by=part.view,
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title="true positive rate", axis=SHARE)
+
+    curves = [{name: row[name] for name in ("group", *fields)} for row in drawn]
+    layers = _line_chart(curves, {}, x, y, fields[1], "group", lines, dots=False)
+    chance = _diagonal(*fields).encode(x=x, y=y(fields[1]))
+    table: Table = {
+        "group": (more["by"], str), "threshold": ("threshold", three_digits),
+        **{field: (field.replace("_", " "), percent) for field in fields},
+    }  # fmt: skip
+    title = f"ROC curves{of}"
+    said = f"{title} by {more['by']}; areas under them: {told}."
+    return _figure(f"roc-{key}", title, alt.layer(chance, *layers), drawn, table, said, 260, **more)
+
+
+def _diagonal(x: str, y: str) -> alt.Chart:
+    """A dashed line from 0 to 1."""
+    line: alt.Chart = alt.Chart(fig.data([{x: end, y: end} for end in (0, 1)])).mark_line(
+        color=fig.var("muted"), strokeDash=[4, 3]
     )
+    return line
 
 
-def _calibration(part: _Part) -> ReportFigure:
-    records = part.records("calibration")
-    rows = [
-        {
-            **_plain(row, "group", "mean_score", "rate", "low", "high"),
-            "said": percent(row["rate"]),
-            "interval": f"{percent(row['low'])} to {percent(row['high'])}",
-            "at": number(row["mean_score"], 3),
-        }
-        for row in part.curves(records)
-    ]
+def _calibration(
+    key: str, of: str, lines: list[str], records: Records, told: str, more: dict[str, str]
+) -> ReportFigure:
+    table: Table = {
+        "group": (more["by"], str),
+        "from": ("scores from", three_digits), "to": ("to", three_digits),
+        "rows": ("rows", "{:,}".format), "mean_score": ("mean score", three_digits),
+        "rate": ("true", percent), **BOUNDS,
+    }  # fmt: skip
     x = alt.X("mean_score:Q", title="mean score", scale=alt.Scale(domain=[0, 1]))
 
     def y(field: str) -> alt.Y:
         return alt.Y(f"{field}:Q", title="how often it is true", axis=SHARE)
 
-    base = fig.told_apart(alt.Chart(fig.data(rows)), "group", part.lines)
-    tips = fig.tooltips(group="group", at="mean score", said="true", interval="interval")
-    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x=x, y=y("low"), y2="high:Q")
-    line = base.mark_line(strokeWidth=2).encode(x=x, y=y("rate"))
-    shape = fig.series(alt.Shape, "group", part.lines, range=SHAPES)
-    shaped = base.encode(shape=shape) if len(part.lines) > 1 else base
-    dots = fig.points(shaped, 40).encode(x=x, y=y("rate"), tooltip=tips)
-    ideal = alt.Chart(fig.data([{"mean_score": end, "rate": end} for end in (0, 1)]))
-    ideal = ideal.mark_line(color=fig.var("muted"), strokeDash=[4, 3]).encode(x=x, y=y("rate"))
-    title = f"Calibration{part.of}"
-    said = "; ".join(
-        f"{row['group']} {number(row['calibration_gap'], 3)}"
-        for row in part.records("scores")
-        if row["group"] in part.lines
-    )
-    return ReportFigure(
-        id=f"calibration-{part.key}",
-        title=title,
-        chart=(ideal + bars + line + dots).properties(width="container", height=260),
-        alternative=f"{title} by {part.view}: true rates against mean scores in ten bins. Gaps "
-        f"overall: {said}.",
-        columns=[part.view, "scores from", "to", "rows", "mean score", "true", "from", "to"],
-        rows=[
-            [
-                row["group"],
-                number(row["from"], 3),
-                number(row["to"], 3),
-                f"{row['rows']:,}",
-                number(row["mean_score"], 3),
-                *(percent(row[f]) for f in ("rate", "low", "high")),
-            ]
-            for row in records
-        ],
-        note=f"On the dashed line scores are what they say. {part.note}".strip(),
-        by=part.view,
+    drawn = [row for row in records if row["group"] in lines]
+    layers = _line_chart(drawn, table, x, y, "rate", "group", lines, band=True)
+    ideal = _diagonal("mean_score", "rate").encode(x=x, y=y("rate"))
+    title = f"Calibration{of}"
+    said = f"{title} by {more['by']}: true rates against mean scores in ten bins. Gaps: {told}."
+    note = f"On the dashed line scores are as high as the true rates. {more['note']}".strip()
+    chart = alt.layer(ideal, *layers)
+    return _figure(
+        f"calibration-{key}", title, chart, records, table, said, 260, note=note, by=more["by"]
     )
 
 
-def _histogram(part: _Part) -> ReportFigure:
-    records = part.records("score_histogram")
-    curves = part.curves(records)
-    rows = [
+def _histogram(
+    key: str, of: str, lines: list[str], tables: dict[str, Records], told: str, more: dict[str, str]
+) -> ReportFigure:
+    drawn = [
         {"group": row["group"], "score": end, "share": row["share"]}
-        for row in curves
+        for row in tables["score_histogram"]
         for end in (row["from"], row["to"])
+        if row["group"] in lines
     ]
-    line = part.drawn(alt.Chart(fig.data(rows)).mark_line(strokeWidth=2))
-    scale = alt.Scale(zero=False, nice=False)
-    chart = line.encode(
-        x=alt.X("score:Q", title="score", scale=scale),
-        y=alt.Y("share:Q", title="share of the group", axis=SHARE),
-    )
-    title = f"Distribution of scores{part.of}"
-    return ReportFigure(
-        id=f"scores-{part.key}",
-        title=title,
-        chart=chart.properties(width="container", height=220),
-        alternative=f"{title} by {part.view}; medians: {part.said('median')}.",
-        columns=[part.view, "rows", "lower quartile", "median", "upper quartile", "mean"],
-        rows=[
-            [
-                row["group"],
-                f"{row['rows']:,}",
-                *(
-                    number(row[f], 3)
-                    for f in ("lower_quartile", "median", "upper_quartile", "mean_score")
-                ),
-            ]
-            for row in part.records("scores")
-        ],
-        note=part.note,
-        by=part.view,
-    )
+    x = alt.X("score:Q", title="score", scale=alt.Scale(zero=False, nice=False))
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title="share of the group", axis=SHARE)
+
+    layers = _line_chart(drawn, {}, x, y, "share", "group", lines, dots=False)
+    quartiles = ("lower_quartile", "median", "upper_quartile", "mean_score")
+    table: Table = {
+        "group": (more["by"], str), "rows": ("rows", "{:,}".format),
+        **{field: (field.replace("_", " "), three_digits) for field in quartiles},
+    }  # fmt: skip
+    title = f"Distribution of scores{of}"
+    said = f"{title} by {more['by']}; medians: {told}."
+    chart = alt.layer(*layers)
+    return _figure(f"scores-{key}", title, chart, tables["scores"], table, said, 220, **more)
 
 
-def _threshold(audit: Audit, frame: pd.DataFrame, position: int) -> ReportFigure:
-    """The figure that is judged, its interval as a band, what is tolerated, and where we are."""
-    finding = audit.asked[position]
-    own = frame[(frame["measure"] == finding.measure) & (frame["attribute"] == finding.attribute)]
-    records = own.to_dict(orient="records")
-    judged = words.judged([finding])
-    rows = [
-        {
-            **_plain(row, "threshold", "value", "low", "high"),
-            "at": number(row["threshold"], 3),
-            "said": number(row["value"], 3),
-            "verdict": row["verdict"],
-            "accuracy": percent(row["accuracy"]),
-        }
-        for row in records
-        if not np.isnan(row["value"])
-    ]
-    x = alt.X("threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False))
-    tips = fig.tooltips(at="threshold", said=judged, verdict="verdict", accuracy="accuracy")
-    base = alt.Chart(fig.data(rows)).encode(x=x, tooltip=tips)
-    band = base.mark_area(color=fig.var("accent"), opacity=0.2).encode(
-        y=alt.Y("low:Q", title=judged), y2="high:Q"
-    )
-    line = base.mark_line(color=fig.var("accent"), strokeWidth=2).encode(y=alt.Y("value:Q"))
-    dots = fig.points(base, 18, color=fig.var("accent")).encode(y=alt.Y("value:Q"))
-    limit = alt.Chart(fig.data([{"limit": finding.tolerance.value}]))
-    limit = limit.mark_rule(color=fig.var("good"), strokeWidth=2).encode(y=alt.Y("limit:Q"))
-    chart = band + line + dots + limit
-    present = next((row for row in records if row["present"]), None)
-    where = "not from one threshold" if present is None else number(present["threshold"], 3)
-    if present is not None:
-        chart += _present(present["threshold"], x)
-    sweep = audit.thresholds
-    assert sweep is not None  # noqa: S101 - the caller looked
-    said = sweep.sentence(finding)
-    title = f"{words.title(finding.measure)} by {finding.attribute}"
-    return ReportFigure(
-        id=f"threshold-{position}",
-        title=title,
-        chart=chart.properties(width="container", height=220),
-        alternative=f"{judged} of {title} at thresholds from {number(records[0]['threshold'], 3)} "
-        f"to {number(records[-1]['threshold'], 3)}; present threshold {where}. {said}",
-        columns=["threshold", judged, "from", "to", "verdict", "accuracy", "selected"],
-        rows=[
-            [
-                number(row["threshold"], 3) + (" (present)" if row["present"] else ""),
-                *(number(row[f], 3) for f in ("value", "low", "high")),
-                short(row["verdict"]),
-                percent(row["accuracy"]),
-                percent(row["selection_rate"]),
-            ]
-            for row in records
-        ],
-        note=said,
-    )
+def threshold_figures(audit: Audit) -> list[ReportFigure]:
+    """The figure of every verdict asked for along the thresholds, with what is tolerated."""
+    sweep, frame, figures = audit.thresholds, audit.to_frame("thresholds"), []
+    assert sweep is not None  # noqa: S101 - sections ask for these charts only if there is one
+    for position, finding in enumerate(audit.asked):
+        is_of = (frame["measure"] == finding.measure) & (frame["attribute"] == finding.attribute)
+        records = frame[is_of].to_dict(orient="records")
+        judged = words.judged([finding])
+        table: Table = {
+            "threshold": ("threshold", three_digits), "value": (judged, three_digits),
+            "low": ("from", three_digits), "high": ("to", three_digits),
+            "verdict": ("verdict", words.short), "accuracy": ("accuracy", percent),
+            "selection_rate": ("selected", percent),
+        }  # fmt: skip
+        x = alt.X("threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False))
 
+        def y(field: str, judged: str = judged) -> alt.Y:
+            return alt.Y(f"{field}:Q", title=judged)
 
-def _present(threshold: float, x: alt.X) -> alt.LayerChart:
-    """The present threshold, with a word at its line."""
-    base = alt.Chart(fig.data([{"threshold": threshold, "word": "now"}])).encode(x=x)
-    line = base.mark_rule(color=fig.var("ink"), strokeWidth=2, strokeDash=[2, 2])
-    word = base.mark_text(color=fig.var("ink"), align="left", baseline="top", dx=4, y=0)
-    both: alt.LayerChart = line + word.encode(text="word:N")
-    return both
-
-
-def _plain(row: dict[Any, Any], *fields: str) -> dict[str, Any]:
-    return {field: row[field] for field in fields}
-
-
-def _threshold_text(value: float) -> str:
-    return "above all" if np.isinf(value) else number(value, 3)
+        drawn = [row for row in records if not np.isnan(row["value"])]
+        layers = _line_chart(drawn, table, x, y, "value", "attribute", [""], band=True)
+        limit = alt.Chart(fig.data([{"limit": finding.tolerance.value}]))
+        layers.append(limit.mark_rule(color=fig.var("good"), strokeWidth=2).encode(y=y("limit")))
+        present = next((row["threshold"] for row in records if row["present"]), None)
+        if present is not None:
+            now = alt.Chart(fig.data([{"threshold": present, "word": "now"}])).encode(x=x)
+            layers.append(now.mark_rule(color=fig.var("ink"), strokeWidth=2, strokeDash=[2, 2]))
+            word = now.mark_text(color=fig.var("ink"), align="left", baseline="top", dx=4, y=0)
+            layers.append(word.encode(text="word:N"))
+        said, title = (
+            sweep.sentence(finding),
+            f"{words.title(finding.measure)} by {finding.attribute}",
+        )
+        where = "not from one threshold" if present is None else three_digits(present)
+        ends = " to ".join(three_digits(records[end]["threshold"]) for end in (0, -1))
+        told = f"{judged} of {title} at thresholds from {ends}; present threshold {where}. {said}"
+        chart = alt.layer(*layers)
+        figures.append(
+            _figure(f"threshold-{position}", title, chart, records, table, told, 220, note=said)
+        )
+    return figures
 
 
 def over_time_figures(over: AuditOverTime) -> list[ReportFigure]:
@@ -495,80 +457,328 @@ def over_time_figures(over: AuditOverTime) -> list[ReportFigure]:
         ['over-time-0', 'over-time-1', 'over-time-2', 'over-time-3']
     """
     levels = over.to_frame("levels").dropna(subset="level")
-    first = next(iter(over.audits.values()))
-    found: list[ReportFigure] = []
-    for finding in first.asked:
-        is_own = (levels["measure"] == finding.measure) & (levels["attribute"] == finding.attribute)
-        found.append(_over_time_figure(f"over-time-{len(found)}", finding, levels[is_own], over))
-    return found
-
-
-def _over_time_figure(
-    name: str, finding: Finding, levels: pd.DataFrame, over: AuditOverTime
-) -> ReportFigure:
-    largest = levels["level"].abs().groupby(levels["name"]).max().sort_values(ascending=False)
-    shown = [
-        one for one in dict.fromkeys(levels["name"]) if one in set(largest.index[:MOST_LEVEL_LINES])
-    ]
-    rows: list[dict[Any, Any]] = levels.to_dict(orient="records")
-    drawn = [
-        {**row, "said": number(row["level"]), "interval": _ends(row, number)}
-        for row in rows
-        if row["name"] in shown
-    ]
-    title = f"{words.title(finding.measure)} by {finding.attribute}"
-    last = over.periods[-1]
-    ends = "; ".join(
-        f"{row['name']} {number(row['level'])} ({_ends(row, number)})"
-        for row in rows[-60:]
-        if row["period"] == last
-    )
-    more = len(largest) - len(shown)
-    return ReportFigure(
-        id=name,
-        title=title,
-        chart=_over_time_chart(drawn, shown, finding, over),
-        alternative=f"Levels of {title} in {len(over.periods)} periods; in {last}: {ends}.",
-        columns=["period", "level of", "F", "from", "to"],
-        rows=[
-            [row["period"], row["name"], *(number(row[key]) for key in ("level", "low", "high"))]
-            for row in rows
-        ],
-        note=f"The {words.n_of(more, 'level')} nearest to 0 are in the table alone."
-        if more > 0
-        else "",
-    )
-
-
-def _over_time_chart(
-    rows: list[dict[Any, Any]], names: list[str], finding: Finding, over: AuditOverTime
-) -> fig.AnyChart:
     dates = pd.to_datetime(pd.Series(over.periods), format="ISO8601", errors="coerce")
+    x = alt.X("period:O", title=None)
     if dates.notna().all():
-        x: Any = alt.X("period:T", title=None, scale=alt.Scale(type="utc"))
-    else:
-        x = alt.X("period:O", title=None)
-    base = alt.Chart(fig.data(rows)).encode(
-        x=x, tooltip=fig.tooltips(period="period", name="level of", said="F", interval="interval")
+        x = alt.X("period:T", title=None, scale=alt.Scale(type="utc"))
+    table: Table = {"period": ("period", str), "name": ("level of", str), **LEVELS}
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title="F, with its interval")
+
+    figures = []
+    for position, finding in enumerate(next(iter(over.audits.values())).asked):
+        is_of = (levels["measure"] == finding.measure) & (levels["attribute"] == finding.attribute)
+        of_finding = levels[is_of]
+        records = of_finding.to_dict(orient="records")
+        largest = (
+            of_finding["level"].abs().groupby(of_finding["name"]).max().nlargest(MOST_LEVEL_LINES)
+        )
+        shown = [name for name in dict.fromkeys(of_finding["name"]) if name in largest.index]
+        drawn = [row for row in records if row["name"] in shown]
+        layers = _line_chart(drawn, table, x, y, "level", "name", shown, band=True)
+        layers.insert(0, fig.rule_at(0.0).encode(y="at:Q"))
+        if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
+            ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
+            rect = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
+            layers.insert(0, rect.encode(y=y("from"), y2="to:Q"))
+        title, last = f"{words.title(finding.measure)} by {finding.attribute}", over.periods[-1]
+        told = _in_words([row for row in records if row["period"] == last], "name", "level", number)
+        more = of_finding["name"].nunique() - len(shown)
+        figures.append(_figure(
+            f"over-time-{position}", title, alt.layer(*layers), records, table,
+            f"Levels of {title} in {len(over.periods)} periods; in {last}: {told}.", 240,
+            note=f"The {words.n_of(more, 'level')} nearest to 0 are in the table alone."
+            if more > 0 else "",
+        ))  # fmt: skip
+    return figures
+
+
+FRONTIER, POINT_RATES = "frontier", "frontier-rates"
+"""Names of two charts: clicking a point of the first shows its rates in the second."""
+PLAIN = "plain model"
+NEEDED = ("epsilon", "accuracy", "unfairness")
+RATES_NEEDED = ("point", "group", "rate", "value")
+HISTORY_NEEDED = ("epoch", "quantity", "name", "value")
+
+
+def _check_columns(frame: Any, needed: tuple[str, ...], argument: str) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{argument}: expected a DataFrame, got {type(frame).__name__}.")
+    missing = [name for name in needed if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"{argument}: expected the columns {list(needed)}; {missing} are missing from "
+            f"{[str(name) for name in frame.columns]}."
+        )
+
+
+def epsilon_text(value: float) -> str:
+    """An epsilon for people; that of the plain model is its name."""
+    return PLAIN if np.isinf(value) else number(value)
+
+
+@dataclass(frozen=True, eq=False)
+class FrontierData:
+    """Models along the trade-off between accuracy and fairness.
+
+    Attributes:
+        points: one row per model with the columns epsilon, accuracy, unfairness; optional are
+            `accuracy_low`, `accuracy_high`, `unfairness_low`, `unfairness_high` (intervals),
+            `on_frontier` (bool: no other model is both fairer and more accurate) and `series` (a
+            name, where several methods are compared).
+        rates: one row per model, group and rate with the columns point (the position of the model
+            in `points`), group, rate and value; shown when a point is clicked.
+        chosen: position of the model that was chosen, if any.
+        measure: what unfairness means here.
+        on: which rows the figures come from.
+        note: what readers should know, such as what a compared method needs to predict.
+
+    Raises:
+        ValueError: if a column is missing, a figure is not finite, or a position does not exist.
+    """
+
+    points: pd.DataFrame
+    rates: pd.DataFrame | None = None
+    chosen: int | None = None
+    measure: str = "mean |F|"
+    on: str = "validation rows"
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _check_columns(self.points, NEEDED, "points")
+        if len(self.points) == 0:
+            raise ValueError("points: expected at least one model, got none.")
+        figures = self.points[["accuracy", "unfairness"]].to_numpy(dtype=float)
+        if not np.isfinite(figures).all():
+            row = int(np.flatnonzero(~np.isfinite(figures).all(axis=1))[0])
+            raise ValueError(f"points: row {row} has an accuracy or unfairness that is no number.")
+        last = len(self.points) - 1
+        if self.chosen is not None and not 0 <= self.chosen <= last:
+            raise ValueError(f"chosen: expected a position from 0 to {last}, got {self.chosen}.")
+        if self.rates is not None:
+            _check_columns(self.rates, RATES_NEEDED, "rates")
+            if not self.rates["point"].between(0, last).all():
+                raise ValueError(f"rates: expected positions of points from 0 to {last}.")
+
+    @property
+    def first(self) -> int:
+        """Position of the model whose rates are shown at first."""
+        return 0 if self.chosen is None else int(self.chosen)
+
+    @property
+    def names(self) -> list[str]:
+        """Each point in words, for the list beside the chart."""
+        return [
+            f"{row['series']}{', ' if row['series'] else ''}"
+            f"{'' if np.isinf(row['epsilon']) else 'ε = '}{epsilon_text(row['epsilon'])}: accuracy "
+            f"{percent(row['accuracy'])}, unfairness {number(row['unfairness'])}"
+            f"{' (chosen)' if row['is_chosen'] else ''}"
+            for row in self.records
+        ]
+
+    @property
+    def records(self) -> Records:
+        """The points with what the chart and its table need."""
+        rows = self.points.to_dict(orient="records")
+        known = {"series": "", "on_frontier": True}
+        return [
+            {**known, **row, "point": place, "is_chosen": place == self.chosen}
+            for place, row in enumerate(rows)
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """What the chosen model costs against the most accurate one, in one sentence."""
+        accuracy, unfairness = self.points["accuracy"], self.points["unfairness"]
+        best, at = accuracy.max(), self.first
+        span = f"{len(accuracy)} models on {self.on}: accuracy from {percent(accuracy.min())} to"
+        if self.chosen is None:
+            return f"{span} {percent(best)}."
+        return (
+            f"{span} {percent(best)}. The chosen one has {percent(accuracy.iloc[at])} and an "
+            f"unfairness of {number(unfairness.iloc[at], 3)}; that of the most accurate one is "
+            f"{number(unfairness.iloc[int(accuracy.argmax())], 3)}."
+        )
+
+
+def as_frontier(source: Any, chosen: int | None = None) -> FrontierData:
+    """What `Report` takes as a frontier, with the position of the model that was chosen."""
+    if hasattr(source, "report_data"):
+        on = "test" if "test" in getattr(source, "audits_", ()) else "validation"
+        source, chosen = source.report_data(on, chosen), None
+    if isinstance(source, pd.DataFrame):
+        return FrontierData(source, chosen=chosen)
+    if isinstance(source, FrontierData):
+        return source if chosen is None else replace(source, chosen=chosen)
+    raise TypeError(
+        "frontier: expected a fitted Frontier, FrontierData or a DataFrame of points, got "
+        f"{type(source).__name__}."
     )
-    band = fig.told_apart(base.mark_area(fillOpacity=0.15), "name", names).encode(
-        y=_y("low"), y2="high:Q"
+
+
+def frontier_figures(frontier: Any) -> list[ReportFigure]:
+    """The frontier, and the rates of the point last clicked (if rates are known).
+
+    Args:
+        frontier: a fitted `Frontier`, `FrontierData` or a frame of points: as in `Report`.
+
+    Example:
+        >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
+        ...                        "unfairness": [0.01, 0.1]})
+        >>> [figure.title for figure in frontier_figures(points)]
+        ['Accuracy against unfairness']
+    """
+    data = as_frontier(frontier)
+    return [_frontier(data), *([] if data.rates is None else [_rates(data, data.rates)])]
+
+
+def _frontier(frontier: FrontierData) -> ReportFigure:
+    records = [{**row, "remark": _remark(row)} for row in frontier.records]
+    methods = list(dict.fromkeys(row["series"] for row in records))
+    table: Table = {
+        "epsilon": ("epsilon", epsilon_text), "accuracy": ("accuracy", percent),
+        "unfairness": ("unfairness", number),
+        **({"series": ("method", str)} if len(methods) > 1 else {}),
+    }  # fmt: skip
+    base = fig.told_apart(
+        _told(records, table).encode(
+            x=alt.X("unfairness:Q", title=f"unfairness ({frontier.measure})"),
+            y=alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format=".1%")).scale(zero=False),
+        ), "series", methods,
+    )  # fmt: skip
+    layers: list[Any] = []
+    rule = base.mark_rule(strokeOpacity=0.4)  # intervals, where they are known
+    if "accuracy_low" in records[0]:
+        ends = alt.Y("accuracy_low:Q", title="accuracy")
+        layers.append(rule.encode(y=ends, y2="accuracy_high:Q"))
+    if "unfairness_low" in records[0]:
+        layers.append(rule.encode(x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q"))
+    dots = base.mark_point(filled=True, opacity=1, cursor="pointer").encode(
+        size=alt.when("datum.point === shown").then(alt.value(190)).otherwise(alt.value(80))
     )
-    dash, shape = (fig.series(alt.StrokeDash, "name", names), fig.series(alt.Shape, "name", names))
-    line = fig.told_apart(base.mark_line(strokeWidth=2), "name", names, strokeDash=dash)
-    dots = fig.told_apart(fig.points(base, 40), "name", names, shape=shape)
-    parts: list[Any] = [
-        band,
-        fig.rule_at(0.0).encode(y="at:Q"),
-        line.encode(y=_y("level")),
-        dots.encode(y=_y("level")),
+    dots = fig.told_apart(dots, "series", methods, shape=fig.series(alt.Shape, "series", methods))
+    chosen = base.transform_filter("datum.is_chosen").encode(color=alt.value(fig.var("ink")))
+    unfairness = frontier.points["unfairness"]
+    is_right = unfairness.iloc[frontier.first] > (unfairness.min() + unfairness.max()) / 2
+    side: Any = {"align": "right" if is_right else "left", "dx": -16 if is_right else 16, "dy": -10}
+    layers += [
+        base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7),
+        dots,
+        chosen.mark_point(size=330, strokeWidth=2, filled=False, opacity=1),
+        chosen.mark_text(text="chosen", fontWeight="bold", **side),
     ]
-    if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
-        ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
-        rect = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
-        parts.insert(0, rect.encode(y=_y("from"), y2="to:Q"))
-    return alt.layer(*parts).properties(width="container", height=240)
+    chart = alt.layer(*layers).add_params(alt.param(name="shown", value=frontier.first))
+    table = {**table, "remark": ("remark", str)}
+    title = "Accuracy against unfairness"
+    said = f"{title} of {frontier.sentence}"
+    return _figure(FRONTIER, title, chart, records, table, said, 300, note=frontier.note)
 
 
-def _y(field: str) -> alt.Y:
-    return alt.Y(f"{field}:Q", title="F, with its interval")
+def _remark(row: dict[Any, Any]) -> str:
+    remarks = ["chosen"] if row["is_chosen"] else []
+    remarks += [] if row["on_frontier"] else ["another model is fairer and more accurate"]
+    return "; ".join(remarks)
+
+
+def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
+    records: Records = [
+        {**row, "rate": row["rate"].replace("_", " "), "model": frontier.names[row["point"]]}
+        for row in rates.to_dict(orient="records")
+    ]
+    groups, kinds = (list(dict.fromkeys(row[key] for row in records)) for key in ("group", "rate"))
+    table: Table = {"group": ("group", str), "rate": ("rate", str), "value": ("value", percent)}
+    x = alt.X("value:Q", title=None, axis=SHARE, scale=alt.Scale(domain=[0, 1]))
+    base = _told(records, table).transform_filter("datum.point === shown")
+    chart = fig.points(base, 80).encode(
+        x=x,
+        y=fig.groups_axis(groups),
+        color=fig.series(alt.Color, "rate", kinds),
+        shape=fig.series(alt.Shape, "rate", kinds),
+    )
+    return _figure(
+        POINT_RATES,
+        "Rates per group at the point shown",
+        chart.add_params(alt.param(name="shown", value=frontier.first)),
+        records,
+        {"model": ("model", str), **table},
+        "Rates per group of one model of the frontier; the table holds all of them.",
+        fig.groups_height(groups, line=30, least=90),
+    )
+
+
+HISTORY = {
+    "level": (
+        "Levels of fairness",
+        "F on the validation rows, or on the training rows if there are none; 0 is fair.",
+    ),
+    "multiplier": ("Multipliers", "How hard each constraint pushes; the sign says which way."),
+}
+
+
+def as_history(source: Any) -> pd.DataFrame | None:
+    """What `Report` takes as a history, in long form; None where there is no history."""
+    if isinstance(source, pd.DataFrame):
+        _check_columns(source, HISTORY_NEEDED, "history")
+        unknown = sorted({str(quantity) for quantity in source["quantity"]} - set(HISTORY))
+        if unknown:
+            raise ValueError(f"history: expected quantities {list(HISTORY)}, got {unknown[0]!r}.")
+        return source
+    model = source.steps[-1][1] if hasattr(source, "steps") else source
+    if not hasattr(model, "fit"):
+        raise TypeError(
+            f"history: expected a fitted model or a DataFrame, got {type(source).__name__}."
+        )
+    if not hasattr(model, "classes_"):
+        raise ValueError(f"history: this {type(model).__name__} is not fitted yet.")
+    if getattr(model, "groups_", None) is None or not hasattr(model, "history_"):
+        return None
+    n, names = len(model.history_["accuracy"]), np.asarray(model.constraint_names_, dtype=object)
+    epochs = np.unique(np.linspace(0, n - 1, min(n, MOST_EPOCHS)).round().astype(int))
+    frames = [
+        pd.DataFrame({
+            "epoch": np.repeat(epochs + 1, len(names)),
+            "quantity": quantity,
+            "name": np.tile(names, len(epochs)),
+            "value": model.history_[f"{quantity}s"][epochs].ravel(),
+        })
+        for quantity in HISTORY
+    ]  # fmt: skip
+    return pd.concat(frames, ignore_index=True).dropna(subset="value")
+
+
+def history_figures(history: Any) -> list[ReportFigure]:
+    """One chart per quantity there is.
+
+    Args:
+        history: a fitted model, or a frame: as in `Report`.
+
+    Example:
+        >>> history = pd.DataFrame({"epoch": [1, 2], "quantity": "level", "name": "sex=F",
+        ...                         "value": [-0.1, 0.0]})
+        >>> [figure.title for figure in history_figures(history)]
+        ['Levels of fairness']
+    """
+    frame, figures = as_history(history), []
+    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(format="d", tickMinStep=1))
+    table: Table = {"epoch": ("epoch", str), "name": ("of", str), "value": ("value", number)}
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title=None)
+
+    for kind, (title, note) in HISTORY.items():
+        if frame is None:
+            break
+        records = frame[frame["quantity"] == kind][list(HISTORY_NEEDED)].to_dict(orient="records")
+        if not records:
+            continue
+        names = list(dict.fromkeys(row["name"] for row in records))
+        layers = _line_chart(records, table, x, y, "value", "name", names)
+        chart = alt.layer(fig.rule_at(0.0).encode(y="at:Q"), *layers)
+        last = max(row["epoch"] for row in records)
+        at_end = [f"{r['name']} {number(r['value'])}" for r in records if r["epoch"] == last]
+        said = f"{title} over {int(last)} epochs; at the end: {'; '.join(at_end)}."
+        figures.append(
+            _figure(f"history-{kind}", title, chart, records, table, said, 220, note=note)
+        )
+    return figures

@@ -125,7 +125,7 @@ class ReportFigure:
         >>> from fairgrad.report import Report
         >>> figure = Report(Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)).figures[0]
         >>> figure.id, figure.columns
-        ('compared-0', ['group', 'predictions', 'rate', 'from', 'to'])
+        ('compared', ['group', 'predictions', 'rate', 'from', 'to'])
     """
 
     id: str
@@ -152,6 +152,12 @@ class ReportFigure:
         return alt.Chart.from_dict(
             filled_in({**spec, "width": width, "title": title, "padding": 12})
         )
+
+    def svg(self, width: int = 460) -> str:
+        """The chart as an SVG picture, with its words for screen readers."""
+        vl_convert = vl_convert_module("Pictures of charts")
+        picture: str = vl_convert.vegalite_to_svg(self.standalone(width).to_json())
+        return picture
 
 
 def series(channel: type[Channel], field: str, order: Sequence[str], **scale: Any) -> Channel:
@@ -214,11 +220,6 @@ def rule_at(value: float) -> alt.Chart:
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
     return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
-
-
-def tooltips(**titles: str) -> list[alt.Tooltip]:
-    """What is said of a mark when it is pointed at: fields of text and their titles."""
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
 def percent(value: float | None) -> str:

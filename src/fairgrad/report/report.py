@@ -12,6 +12,7 @@ import json
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,21 +21,22 @@ import altair as alt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import fairgrad
-from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, words
-from fairgrad.audit.sections import DETAILS, METHOD, Block, Section
+from fairgrad.audit.sections import DETAILS, METHOD, SUMMARY
 from fairgrad.files import cache_folder, write_whole
 from fairgrad.report import charts
+from fairgrad.report.charts import as_frontier, as_history
 from fairgrad.report.figure import CONFIG, DARK, FORMATS, LIGHT, save_figures, vl_convert_module
-from fairgrad.report.models import as_frontier, as_history, frontier_figures, history_figures
+from fairgrad.text import Block, Section
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.audit import Audit, AuditOverTime, Certificate
+    from fairgrad.audit import Audit, AuditComparison, AuditOverTime, Certificate, ImpactTable
     from fairgrad.report.figure import ReportFigure
 
-CLASSES = {FAIR: "good", UNFAIR: "bad", UNDECIDED: "open"}
+CLASSES = {"✓": "good", "✗": "bad", "?": "open"}
+TRADE_OFF = "trade-off"
 NOTICE = (
     "/*! Contains Vega, Vega-Lite and Vega-Embed, copyright University of Washington Interactive "
     "Data Lab and contributors, used under the BSD-3-Clause licence (github.com/vega). They come "
@@ -43,21 +45,26 @@ NOTICE = (
 
 
 class Report:
-    """An audit as one self-contained HTML page.
+    """An audit, a comparison or an impact table as one self-contained HTML page.
 
     Args:
-        audit: what to report; give it a baseline to show before and after.
+        subject: what to report: an `Audit` (give it a baseline to show before and after), what
+            `Audit.compare` returns, or an `ImpactTable`. The page opens with its first section.
         frontier: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
             rows; `FrontierData`; or a frame of its points (epsilon, accuracy, unfairness).
         history: a fitted model, whose training is shown if it keeps a history (plain models and
-            boosted trees do not); or a frame with the columns epoch, quantity ("level",
-            "multiplier", "weight"), name and value.
+            boosted trees do not); or a frame with the columns epoch, quantity ("level" or
+            "multiplier"), name and value.
         chosen: position in the frontier of the model that was chosen.
         over: audits of consecutive periods of the same rows, to show how levels move.
         title: of the page.
-        asked: what was asked for and how it was made, as names and values: shown as given.
+        asked: what was asked for and how it was made, as names and values.
         certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
         faults: sentences that say what is wrong with the model, for the top of the page.
+        opening: "summary", or "trade-off" for a page that opens with the frontier.
+
+    Raises:
+        ValueError: if the page cannot open with this, or a frame has not the columns named above.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -68,7 +75,7 @@ class Report:
 
     def __init__(
         self,
-        audit: Audit,
+        subject: Audit | AuditComparison | ImpactTable,
         *,
         frontier: Any = None,
         history: Any = None,
@@ -78,63 +85,77 @@ class Report:
         asked: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
         faults: Sequence[str] = (),
+        opening: str = SUMMARY,
     ) -> None:
-        self.audit, self.title = audit, title
+        if opening not in {SUMMARY, TRADE_OFF} or (opening == TRADE_OFF and frontier is None):
+            raise ValueError(
+                f"opening: expected {SUMMARY!r}, or {TRADE_OFF!r} with a frontier, got {opening!r}."
+            )
+        self.subject, self.title, self.opening = subject, title, opening
         self.over, self.certificate = over, certificate
         self.faults = tuple(str(fault) for fault in faults)
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
         self.history = None if history is None else as_history(history)
 
+    @property
+    def audit(self) -> Any:
+        """The audit that the charts are about; that of the second system of a comparison."""
+        return getattr(self.subject, "audit", self.subject)
+
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """The audit's sections, with what the report knows beside the audit."""
-        found = {section.key: section for section in self.audit.sections}
-        details: list[Block] = []
-        if self.over is not None:
-            blocks = self.over.blocks()
-            details += [blocks[0]._replace(chart="over_time"), *blocks[1:]]
+        """The subject's sections, with what the report knows beside it; at most six."""
+        first, *rest = self.subject.sections
+        by_key = {section.key: section for section in rest}
+        details = [] if self.over is None else self.over.blocks()
+        details[:1] = [block._replace(chart="over_time") for block in details[:1]]
         if self.history is not None:
             details.append(Block("How training went", chart="history"))
         if details:
-            before = found.get(DETAILS, Section(DETAILS, "")).blocks
-            found[DETAILS] = Section(DETAILS, "More detail", (), (*before, *details))
+            before = by_key.get(DETAILS, Section(DETAILS, "")).blocks
+            by_key[DETAILS] = Section(DETAILS, "More detail", (), (*before, *details))
+        method = by_key.pop(METHOD, Section(METHOD, "Method and definitions"))
         if self.asked:
-            rows = tuple(self.asked.items())
+            rows = list(self.asked.items())
             block = Block("What was asked", ("option", "value"), rows, texts=2)
-            method = found.pop(METHOD)
-            found[METHOD] = method._replace(blocks=(block, *method.blocks))
-        return tuple(found.values())
+            method = method._replace(blocks=(block, *method.blocks))
+        rest = [*by_key.values(), *([method] if method.blocks else [])]
+        if self.frontier is None:
+            return (first, *rest)
+        how = "Each point is a model: further up is more accurate, further left is fairer."
+        blocks = (Block("Trade-off", chart="frontier"),)
+        trade_off = Section(TRADE_OFF, "What fairness costs", (self.frontier.sentence, how), blocks)
+        two = (trade_off, first) if self.opening == TRADE_OFF else (first, trade_off)
+        return (*two, *rest)
 
     @cached_property
     def _drawn(self) -> dict[tuple[str, str | int], list[ReportFigure]]:
         """The charts of each block that names some, by the kind of chart and what it is about."""
-        found: dict[tuple[str, str | int], list[ReportFigure]] = {}
-        if self.frontier is not None:
-            found["frontier", ""] = frontier_figures(self.frontier)
-        for section in self.sections:
-            for block in section.blocks:
-                if block.chart:
-                    found[block.chart, block.about] = self._draw(block)
-        return found
-
-    def _draw(self, block: Block) -> list[ReportFigure]:
         draw: dict[str, Any] = {
-            "compared": lambda place: [charts.compared_figure(self.audit, place)],
+            "compared": lambda _: [charts.compared_figure(self.audit)],
             "levels": lambda place: [charts.level_figure(self.audit, place)],
             "rates": lambda view: charts.rate_figures(self.audit, view),
             "scores": lambda view: charts.score_figures(self.audit, view),
             "thresholds": lambda _: charts.threshold_figures(self.audit),
             "over_time": lambda _: charts.over_time_figures(self.over),  # type: ignore[arg-type]
-            "history": lambda _: history_figures(self.history),
+            "history": lambda _: charts.history_figures(self.history),
+            "frontier": lambda _: charts.frontier_figures(self.frontier),
         }
-        figures: list[ReportFigure] = draw[block.chart](block.about)
-        return figures
+        return {
+            (block.chart, block.about): draw[block.chart](block.about)
+            for section in self.sections
+            for block in section.blocks
+            if block.chart
+        }
 
     @property
     def figures(self) -> list[ReportFigure]:
         """All charts, in the order of the page."""
         return [figure for figures in self._drawn.values() for figure in figures]
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.sections[0], self.figures[:1])
 
     def html(self) -> str:
         """The page.
@@ -157,15 +178,14 @@ class Report:
             title=self.title,
             made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             version=fairgrad.__version__,
-            audit=self.audit,
-            summary=self.sections[0],
+            first=self.sections[0],
+            sign=self.sections[0].title[:1],
             rest=self.sections[1:],
             certificate=self.certificate,
             faults=self.faults,
             frontier=self.frontier,
             figures=self._drawn,
             classes=CLASSES,
-            signs=words.SIGNS,
             policy=content_security_policy(scripts),
             style=f"{light}{dark}{_asset('report.css')}",
             scripts=scripts,
@@ -184,6 +204,18 @@ class Report:
     ) -> list[Path]:
         """Writes every chart as SVG and PNG into a folder; gives the files."""
         return save_figures(self.figures, folder, formats)
+
+
+def notebook_html(section: Section, figures: Sequence[ReportFigure]) -> str:
+    """A section as a notebook shows it: its title and sentences, and charts as pictures."""
+    colour = LIGHT.get(CLASSES.get(section.title[:1], ""), LIGHT["ink"])
+    title = f'<strong style="color:{colour};font-size:1.3em">{escape(section.title)}</strong>'
+    brief = [block for block in section.blocks if not block.columns]
+    sentences = [*section.sentences, *(said for block in brief for said in block.sentences)]
+    said = "".join(f'<p style="margin:4px 0">{escape(sentence)}</p>' for sentence in sentences)
+    style = f"max-width:720px;background:{LIGHT['page']};color:{LIGHT['ink']};padding:8px 12px"
+    pictures = "".join(figure.svg() for figure in figures)
+    return f'<div style="{style}">{title}{said}{pictures}</div>'
 
 
 def json_for_html(value: Any) -> str:
