@@ -8,6 +8,7 @@ processes are forked from this one after the imports, so that moments fall into 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import random
 import resource
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
+EASY = ("--tolerance", "1")
+"""A certificate that every model gets."""
+
 USED = (
     "fairgrad.cli.training", "fairgrad.cli.counted", "fairgrad.cli.people",
     "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
@@ -167,6 +171,16 @@ def whole_file(path: Path) -> bool | None:
     return bool(np.isfinite(load(path).predict_proba(np.zeros((2, 200)))).all())
 
 
+def whole_json(path: Path) -> bool | None:
+    """Whether a file of JSON is there, and its end."""
+    return bool(json.loads(path.read_text("utf-8"))) if path.exists() else None
+
+
+def whole_table(path: Path) -> bool | None:
+    """Whether all rows of a table are predicted."""
+    return len(pd.read_csv(path)) == len(pd.read_csv(path.parent / "people.csv"))
+
+
 def _saving(path: Path) -> Callable[[], Any]:
     """Saves a model for two seconds, over and over."""
     rng = np.random.default_rng(0)
@@ -183,29 +197,39 @@ def _saving(path: Path) -> Callable[[], Any]:
 
 
 def killed(folder: Path, n: int) -> dict[str, Trials]:
-    """`fit`, `frontier` and `save` over what is there, each killed at n moments of its run."""
+    """Every command that writes, and `save`, over what is there, killed at n moments of its run."""
     table = people(folder)
-    fit = ("fit", table, *NAMED, "--force", "--out", folder / "fit")
-    frontier = ("frontier", table, *NAMED, "--force", "--out", folder / "frontier")
+
+    def writing(kind: str, *arguments: object) -> Callable[[], Any]:
+        return program(*arguments, "--force", "--out", folder / kind)
+
+    decided = (table, *NAMED, "--prediction", "hired")
     kinds: dict[str, tuple[Callable[[], Any], Callable[[Path], bool | None]]] = {
-        "fit": (program(*fit), whole_model),
-        "frontier": (program(*frontier), whole_frontier),
+        "fit": (writing("fit", "fit", table, *NAMED), whole_model),
+        "certify": (writing("certify", "certify", table, *NAMED, *EASY), whole_model),
+        "frontier": (writing("frontier", "frontier", table, *NAMED), whole_frontier),
+        "demo": (writing("demo", "demo"), whole_frontier),
+        "predict": (writing("predict.csv", "predict", folder / "fit", table), whole_table),
+        "audit": (writing("audit", "audit", *decided), whole_json),
+        "impact": (writing("impact", "impact", *decided[:1], *decided[3:]), whole_json),
+        "compare": (writing("compare", "compare", folder / "fit", "hired", table), whole_json),
         "save": (_saving(folder / "save"), whole_file),
     }
     chance = random.Random(0)  # noqa: S311 - moments, not secrets
     results = {}
     for kind, (work, is_whole) in kinds.items():
+        out = folder / ("predict.csv" if kind == "predict" else kind)
         found, took = Trials(), _seconds(work)
         for _ in range(n):
             running = start(work)
             time.sleep(chance.uniform(0, took))
             running.end(signal.SIGKILL)
-            _put_back(folder / kind)
+            _put_back(out)
             # It was there before, so it is there now, the old one or the new one.
-            found.check(kind, lambda is_whole=is_whole, kind=kind: is_whole(folder / kind) is True)
+            found.check(kind, lambda is_whole=is_whole, out=out: is_whole(out) is True)
         code, said = start(work).end()  # the next run starts clean
         found.check(f"{kind}, the last run: {said[-200:]}", lambda code=code: code == 0)
-        found.leaves_nothing(folder, {table.name, *kinds}, hidden=True)
+        found.leaves_nothing(folder, {table.name, "predict.csv", *kinds}, hidden=True)
         results[f"{kind}, kill -9"] = found
     return results
 

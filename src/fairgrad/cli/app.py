@@ -171,7 +171,7 @@ def _run(arguments: Sequence[str] | None, command: click.Command, name: str) -> 
         sys.exit(0)
     except click.UsageError as error:
         hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
-        _fail(f"{error.format_message()}{hint}")
+        _fail(f"{_sentence(error.format_message())}{hint}")
     except click.ClickException as error:
         _fail(error.format_message())
     except SystemExit as left:

@@ -65,12 +65,13 @@ def audit(**params: Any) -> int:
 
     \b
       fairgrad audit model/ new.csv
-      fairgrad audit scored.csv --target y --prediction y_hat --sensitive sex
-      fairgrad audit scored.csv --target y --score p --threshold 0.5 --sensitive sex
-      fairgrad audit model/ new.csv --search age --search region
+      fairgrad audit scored.csv --target y --prediction h --sensitive sex
+      fairgrad audit scored.csv --target y --score p --threshold 0.5
+          --sensitive sex
       fairgrad audit decided.csv --prediction decision --sensitive sex
-      fairgrad audit parquet_folder/ --target y --prediction y_hat --sensitive sex
-      fairgrad audit people.duckdb::loans --target y --prediction y_hat --sensitive sex
+      fairgrad audit folder/ --target y --prediction h --sensitive sex
+      fairgrad audit people.duckdb::loans --target y --prediction h
+          --sensitive sex
 
     TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, a pattern such as
     "2024-*.csv", a table of a duckdb database (FILE::TABLE), or - for the standard input. duckdb
@@ -143,7 +144,8 @@ def impact(**params: Any) -> int:
     """Show who is selected how often: the table that New York's Local Law 144 requires.
 
     \b
-      fairgrad impact decisions.csv --prediction hired --sensitive sex --sensitive race
+      fairgrad impact decisions.csv --prediction hired
+          --sensitive sex --sensitive race
       fairgrad impact scores.csv --score score --sensitive sex -o summary.csv
       fairgrad impact model/ new.csv
 
@@ -196,7 +198,8 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
 
     \b
       fairgrad compare old/ new/ people.csv
-      fairgrad compare decision_2023 decision_2024 people.csv --target y --sensitive sex
+      fairgrad compare decision_2023 decision_2024 people.csv
+          --target y --sensitive sex
 
     The rows are the same for both, so differences are paired: their intervals rest on the people
     whose prediction changes. With models, the target and the sensitive columns are those of B (or
@@ -297,6 +300,8 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
     from fairgrad.cli.people import read_people  # noqa: PLC0415 - as above
     from fairgrad.cli.request import refuse_idle  # noqa: PLC0415 - as above
 
+    if not request.sensitive and request.model is None:
+        raise ValueError("--sensitive is missing; name the columns of the categories")
     by_score = request.score and not request.prediction and request.threshold is None
     if not by_score or request.model is not None:
         refused = {"score": request.score if request.threshold is None else None}
@@ -304,8 +309,6 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
         subject = audit_subject(request)
         table = ImpactTable.from_audit(subject.audit)
         return table, subject.people
-    if not request.sensitive:
-        raise ValueError("--sensitive is missing; name the columns of the categories")
     refuse_idle({"desirable": request.desirable}, ["desirable"], "with scores")
     people = read_people(request.table, request.columns, {}, labels=[], reading=request.reading)
     score = people.numbers(str(request.score), "--score")

@@ -57,26 +57,27 @@ def folder_out(words: str) -> dict[str, Any]:
     reading=READING, out=folder_out("the model, its audit and report"),
 )  # fmt: skip
 def fit(**params: Any) -> int:
-    """Train a fair model on TABLE: one or more CSV, TSV, Parquet or Excel files, or a folder.
+    """Train a fair model on TABLE, audit it, and write both into a folder.
 
-    A dash (-) stands for the standard input.
+    \b
+      fairgrad fit people.csv --target income --sensitive sex --out model
 
-    Trains several models, from exactly fair to unconstrained, and returns the most accurate one
-    that is likely to be judged fair within --tolerance on new rows. --exact returns the exactly
-    fair one.
+    TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the standard
+    input.
 
-    The rows are split at random, with the same share of every label of every group: 60 % to train,
-    20 % to choose the model (validation) and 20 % to audit it (test). Tables under 2,000 rows are
-    audited by cross-validation (see --folds).
+    The program trains several models, from exactly fair to unconstrained. It keeps the most
+    accurate one that is likely to be judged fair within --tolerance on new rows. --exact keeps the
+    exactly fair one. Sensitive columns are not features, and are not needed to predict, unless you
+    use --use-sensitive.
 
-    If TABLE has more rows than --train-rows, the models are trained on a sample: all rows of rare
-    groups, and a share of the others, with weights that correct for it. The audit still counts all
-    rows held out.
+    The rows are split at random: 60 % train the models, 20 % choose one (validation) and 20 % audit
+    it (test). Tables under 2,000 rows are audited by cross-validation (--folds). If TABLE has more
+    rows than --train-rows, models are trained on a weighted sample with all rows of rare groups,
+    and the audit counts all rows held out.
 
-    Writes the model, the audit (JSON), the rows it was judged on (CSV), MODEL_CARD.md and
-    report.html into a folder. Sensitive columns are not features, and are not needed to predict,
-    unless you use --use-sensitive.
-    """
+    The folder contains the model, the audit (audit.json), the rows of the audit (test_rows.csv),
+    MODEL_CARD.md and report.html.
+    """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli.request import exit_code  # noqa: PLC0415 - keeps --help quick
 
     outcome = _trained(params)
@@ -95,12 +96,15 @@ def fit(**params: Any) -> int:
 def certify(**params: Any) -> int:
     """Train models on TABLE, and keep one only if it is certified to be fair on new people.
 
-    Trains many models, from exactly fair to unconstrained, and chooses on the validation rows the
-    most accurate one that is likely to pass. The test rows, which nothing has used before, then
+    \b
+      fairgrad certify people.csv --target income --sensitive sex --out model
+
+    The program trains many models, from exactly fair to unconstrained. The validation rows choose
+    the most accurate one that is likely to pass. The test rows, which nothing has used before, then
     decide once: the model is certified if it is fair within --tolerance with 95 % confidence.
 
     If it is not certified, only the audit and the report are written, and the exit code is 1.
-    """
+    """  # noqa: D301 - as above
     outcome = _trained(params, certify=True)
     _show(outcome)
     certificate = outcome.certificate
@@ -116,9 +120,12 @@ def certify(**params: Any) -> int:
 def frontier(**params: Any) -> int:
     """Train models on TABLE from exactly fair to unconstrained, and show what each one costs.
 
+    \b
+      fairgrad frontier people.csv --target income --sensitive sex --out folder
+
     The chosen model is the one that `fairgrad fit` chooses: the most accurate one that is likely to
     be judged fair within --tolerance. --max-unfairness or --min-accuracy choose by another bound.
-    """
+    """  # noqa: D301 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
 
     outcome = _trained(params)

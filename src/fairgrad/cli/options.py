@@ -130,7 +130,15 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class FileOption(click.Option):
+class PlainOption(click.Option):
+    """An option whose help does not show the range of its numbers, such as x>=0."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """What the help shows in brackets."""
+        return {name: v for name, v in super().get_help_extra(ctx).items() if name != "range"}
+
+
+class FileOption(PlainOption):
     """An option that says how a table is read; the help lists these apart."""
 
 
@@ -390,7 +398,7 @@ def takes(
         change = changed.get(name.rstrip("!"), {})
         known = known | ({"help": change} if isinstance(change, str) else change)
         flags = DECLARED.get(name.rstrip("!"), (f"--{name.rstrip('!').replace('_', '-')}",))
-        declared.append(click.option(*flags, **known, required=name.endswith("!")))
+        declared.append(click.option(*flags, cls=PlainOption, **known, required=name.endswith("!")))
     if reading is not None:
         about_files = FILE_OPTIONS | {name: COLUMN_OPTIONS[name] for name in reading}
         declared += [

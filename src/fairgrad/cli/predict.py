@@ -62,19 +62,20 @@ def predict(
 ) -> int:
     """Predict the rows of TABLE with MODEL, a folder that `fairgrad fit` has written.
 
-    TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the input.
+    \b
+      fairgrad predict model new.csv --out predictions.csv
 
-    Whatever its size: some thousand rows are read, predicted and written at a time.
+    TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the standard
+    input. It can have any number of rows: some thousand are predicted at a time.
 
     The output has all columns of the table, a column of predictions, and the probability of the
-    desirable value (of every value, if there are more than two). Sensitive columns are not needed,
-    unless the model was fitted with --use-sensitive; missing and new values are unknown then.
+    desirable value (of every value, if there are more than two). Sensitive columns are needed only
+    if the model was fitted with --use-sensitive.
 
-    Columns may be in any order, and columns the model does not use are ignored. If a column that
-    it needs is missing, an error names it. A category never seen in training counts as none of the
-    known ones, and so does a missing one, unless training had some; a missing number is replaced
-    by the median.
-    """
+    Columns may be in any order, and columns the model does not use are ignored. A category that
+    training did not have counts as none of the known ones, and so does a missing category, unless
+    training had some. A missing number is replaced by the median.
+    """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file, check_folder, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from fairgrad.tables.sample import TableSample
 
 
+LEAST_ROWS = 10
+"""Fewer rows cannot be divided into three parts."""
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
     """Rows as a classifier takes them.
@@ -194,6 +198,11 @@ def prepare(
     columns = request.columns.without_drop()
     weight = None if request.weight is None else _weights(frame, request.weight)
     people = columns.apply(frame if weight is None else frame.drop(columns=request.weight))
+    if len(people) < LEAST_ROWS:
+        raise ValueError(
+            f"the table has {counted(len(people), 'row')} with a value of {columns.target!r}; at "
+            f"least {LEAST_ROWS} are needed to train, choose and judge a model"
+        )
     check_desirable(people.values, columns, request.measures)
     request.cost_matrix(people.values)  # refused before anything is trained
     whole = _WholeTable(frame, people, columns, request, weight, sample)

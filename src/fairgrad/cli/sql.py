@@ -26,9 +26,10 @@ def counts(table: str, dialect: str, **params: Any) -> int:
     """Print the query that counts the rows of TABLE for an audit.
 
     \b
-      fairgrad sql counts bank.decisions --dialect postgres --target repaid --prediction decision
-          --sensitive sex
-      fairgrad audit --counts answer.csv --target repaid --prediction decision --sensitive sex
+      fairgrad sql counts bank.decisions --dialect postgres
+          --target repaid --prediction decision --sensitive sex
+      fairgrad audit --counts answer.csv
+          --target repaid --prediction decision --sensitive sex
 
     TABLE is the name of the table in the warehouse. The answer to the query has one row for each
     combination of values; `fairgrad audit --counts` audits it. Without predictions the query counts
@@ -53,7 +54,9 @@ def counts(table: str, dialect: str, **params: Any) -> int:
 @options.takes(
     "dialect!", "target!", "sensitive!", "answer!", "train_rows", "test_size", "seed",
     reading=("bins", "key"),
+    train_rows="Maximum number of rows to draw.",
     test_size={
+        "type": click.FloatRange(0, 1, max_open=True),
         "help": "Share of the rows that are not drawn, to audit the model on.",
         "default": 0.2,
         "show_default": True,
@@ -63,16 +66,18 @@ def sample(table: str, dialect: str, **params: Any) -> int:
     """Print the query that draws a sample of TABLE to train on.
 
     \b
-      fairgrad sql counts bank.loans --dialect postgres --target repaid --sensitive sex
-      fairgrad sql sample bank.loans --dialect postgres --target repaid --sensitive sex
-          --key id --counts answer.csv
-      fairgrad fit sample.csv --target repaid --sensitive sex --weight fairgrad_weight -o model
+      fairgrad sql counts bank.loans --dialect postgres
+          --target repaid --sensitive sex
+      fairgrad sql sample bank.loans --dialect postgres
+          --target repaid --sensitive sex --key id --counts answer.csv
+      fairgrad fit sample.csv --target repaid --sensitive sex
+          --drop id --weight fairgrad_weight --out model
 
     The query draws all rows of rare groups and a share of the others: the rows that `fairgrad fit`
     draws from the same table with the same --key, --seed and --test-size. The column
     fairgrad_weight says how many rows each row stands for.
 
-    TABLE is the name of the table in the warehouse; --counts is what the first query answers.
+    TABLE is the name of the table in the warehouse. --counts is the answer to the first query.
     """  # noqa: D301 - as above
     from fairgrad.cli.counted import read_counts  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.request import read_columns, read_options  # noqa: PLC0415 - as above
