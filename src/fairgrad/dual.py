@@ -37,8 +37,10 @@ the rate times the number of steps, the noise of small batches accumulates in th
 amplifies it for rare cells. With ``fairness_rate="auto"`` a step is composed of these parts:
 
 - *estimate*: errors are pooled over about `AutoRate.pool` rows, however small the batches are,
-- *ascend*: the rate is per row, not per step, and decays as rows accumulate
-  (``1 / sqrt(1 + seen / horizon)``); a proportional term reacts at once,
+- *ascend*: the rate is per row, not per step, up to `AutoRate.per_rows` rows; more rows in one
+  step would move the multipliers before the model can follow. It decays as rows accumulate
+  (``1 / sqrt(1 + seen / horizon)``); a proportional term reacts at once. Small training sets have
+  a higher rate per row (`AutoRate.fitting`): it is the number of epochs that matters,
 - *bound*: rates and multipliers of a level that could move a weight far, as it speaks of few rows,
   are limited (`with_steady_rates`, `Constants.ceiling`),
 - *normalize*: weights are divided by their mean absolute value where that is above 1, so that
@@ -90,7 +92,8 @@ class AutoRate(NamedTuple):
     """Numbers of the automatic rate.
 
     Attributes:
-        rate: of the multipliers, for every `per_rows` rows.
+        rate: of the multipliers, for a step of `per_rows` rows or more; less in proportion for
+            smaller batches.
         per_rows: see `rate`.
         horizon: rows after which the rate starts to decay.
         pool: rows over which errors are pooled.
@@ -103,9 +106,31 @@ class AutoRate(NamedTuple):
     per_rows: float = 512.0
     horizon: float = 131_072.0
     pool: float = 2_048.0
-    proportional: float = 0.3
+    proportional: float = 1.0
     gain: float = 5.0
     most: float = 5.0
+
+    @classmethod
+    def fitting(cls, n_rows: float | None) -> AutoRate:
+        """The numbers for a training set of so many rows; None for an unknown number.
+
+        An epoch moves a multiplier by the violation, until training sets are so large that a step
+        of 512 rows does with the full rate. Fewer rows than 1,000 count as 1,000.
+
+        Example:
+            >>> AutoRate.fitting(5_000).per_rows, AutoRate.fitting(1_000_000).per_rows
+            (150.0, 512.0)
+        """
+        large = cls()
+        if n_rows is None:
+            return large
+        n_rows = max(n_rows, 1_000.0)
+        share = min(1.0, large.rate * n_rows / large.per_rows)
+        return large._replace(
+            per_rows=share * large.per_rows,
+            horizon=share * large.horizon,
+            pool=min(large.pool, n_rows / 2),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +232,7 @@ def make_constants(
     error_memory: float = 0.0,
     negative_weights: bool = True,
     cost_matrix: Any = None,
+    n_rows: float | None = None,
 ) -> Constants:
     """Constants of one problem, as NumPy arrays.
 
@@ -220,6 +246,7 @@ def make_constants(
             predicted labels never are.
         cost_matrix: (L, L) what it costs to predict each label (columns) where each is true
             (rows); by default 1 for every mistake. Then the constraints are to be on outcomes.
+        n_rows: of the training set, which the automatic rate follows; None if unknown.
 
     Raises:
         ValueError: if weights of predicted labels are to be clipped, the costs do not fit, or a
@@ -274,7 +301,7 @@ def make_constants(
         n_outcomes=n_outcomes,
         cost=cost,
     )
-    return with_auto_rate(constants) if is_auto else constants
+    return with_auto_rate(constants, AutoRate.fitting(n_rows)) if is_auto else constants
 
 
 def is_auto_rate(fairness_rate: Any) -> bool:
@@ -291,8 +318,13 @@ def is_auto_rate(fairness_rate: Any) -> bool:
 def with_auto_rate(constants: Constants, auto: AutoRate | None = None) -> Constants:
     """The same with the automatic rate, as the head of this module describes it."""
     auto = auto or AutoRate()
+    # A label predicted instead of another moves two levels of outcomes, but one level of errors.
+    part = 1.0 if constants.n_outcomes == 1 else 0.5
     constants = replace(
-        constants, fairness_rate=auto.rate, proportional_rate=auto.proportional, auto=auto
+        constants,
+        fairness_rate=part * auto.rate,
+        proportional_rate=part * auto.proportional,
+        auto=auto,
     )
     gain = _gains(constants)
     return replace(
@@ -523,7 +555,7 @@ def step(
     if constants.auto is not None:
         seen = seen + n_rows
         _, per_rows, horizon, *_ = constants.auto
-        rate = rate * (n_rows / per_rows / (1 + seen / horizon) ** 0.5)
+        rate = rate * (_at_most(1.0, n_rows / per_rows) / (1 + seen / horizon) ** 0.5)
     multipliers = _within(constants, state.multipliers + rate * violation)
     used = _with_proportional(constants, multipliers, violation)
     return State(rows, errors, multipliers, seen), cell_weights(constants, used)

@@ -204,6 +204,7 @@ class FairLoss(nn.Module):
             error_memory=error_memory,
             negative_weights=negative_weights,
             cost_matrix=cost_matrix,
+            n_rows=None if sample_weight_train is not None else float(self.groups.mass.sum()),
             processes=processes,
         )
         if self._is_soft:
