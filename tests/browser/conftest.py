@@ -96,6 +96,7 @@ def files(samples, report, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     make = {
         "full": lambda: report,
+        "fair": samples.fair_report,
         "hostile": samples.hostile_report,
         "scored": lambda: Report(samples.scored_audit()),
         "labels": lambda: Report(samples.scored_audit(3, n_labels=3)),

@@ -35,17 +35,20 @@ def open_all(seen):
 
 
 QUESTIONS = {
-    "Is it fair?": r"judged (un)?fair|do not settle",
-    "For whom?": r"(F and M|M and F).*\d %",
-    "At what price?": r"Accuracy is [\d.]+ %",
+    "Is it fair?": r"judged (un)?fair",
+    "For whom?": r"Women and men are predicted yes .*: [\d.]+ % and [\d.]+ %",
+    "At what price?": r"Accuracy is [\d.]+ %; without the fairness constraint it would be [\d.]+ %",
     "How certain?": r"95 % confidence, [\d,]+ rows",
+    "Who gained?": r"Compared with .* [\d,]+ more women and [\d,]+ fewer men are predicted yes",
+    "How many people pay?": r"Accuracy (?:falls|rises) by [\d.]+ points \(interval [\d.]+ to",
 }
+JARGON = r"\|F\||--\w|\blevels?\b|\bMOVER\b|epsilon|ε|unfairness|multiplier|equalized odds|=\w"
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_the_first_screen_answers_four_questions_without_jargon(open_page, size):
     """On a desktop and a phone, before any scrolling."""
-    page = open_page(viewport={"width": size[0], "height": size[1]}).page
+    page = open_page("fair", viewport={"width": size[0], "height": size[1]}).page
     said = page.evaluate(
         """() => [...document.querySelectorAll('main *, header *')].filter(e => {
           const box = e.getBoundingClientRect();
@@ -54,13 +57,10 @@ def test_the_first_screen_answers_four_questions_without_jargon(open_page, size)
     )
     for question, answer in QUESTIONS.items():
         assert re.search(answer, said), question
-    assert not re.search(r"\|F\||--\w|\blevels?\b|\bMOVER\b|equalized odds by", said)
+    assert not re.search(JARGON, said)
     chart = page.locator("#summary .plot svg").bounding_box()
     assert chart["y"] + chart["height"] <= size[1]
-    gained = page.locator("#summary .gains").inner_text()  # who gained and lost, in people
-    assert "Compared with" in gained
-    assert "Accuracy" in gained
-    assert page.locator("main > section").count() <= 7  # the summary, the trade-off and five more
+    assert page.locator("main > section").count() <= 6
 
 
 def test_every_chart_is_drawn_and_nothing_is_asked_of_the_net(shown, report):
@@ -98,7 +98,7 @@ def test_keyboard_and_mouse_choose_a_point_and_show_its_rates(open_page):
     seen = open_page(viewport=DESKTOP)
     page = seen.page
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the conclusion"
     assert page.locator("#point").input_value() == "2"  # the chosen one
     before = shown_rates(page)
     page.locator("#point").focus()

@@ -89,6 +89,22 @@ def hostile_report(column="<b>sex</b>"):
     )
 
 
+def fair_report():
+    """What `fairgrad fit` reports: a fair model, and a plain one that selects men more often."""
+    rng = np.random.default_rng(0)
+    sex = pd.Series(rng.choice(["Female", "Male"], 6000), name="sex")
+    y = np.where(rng.random(6000) < 0.4, "yes", "no")
+    plain = np.where(rng.random(6000) < 0.9, y, "no")
+    plain[(sex == "Female") & (rng.random(6000) < 0.4)] = "no"
+    fair = np.where(rng.random(6000) < np.where(sex == "Male", 0.82, 0.80), y, "no")
+    audit = Audit(
+        y, fair, sex, "demographic_parity", baseline=plain, baseline_name="the plain model"
+    )
+    return Report(
+        audit, frontier=make_frontier(), history=make_history(), asked={"Data": "made up"}
+    )
+
+
 def full_report():
     """Every section."""
     return Report(

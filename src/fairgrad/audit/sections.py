@@ -376,7 +376,8 @@ def gains(audit: Audit) -> tuple[str, ...]:
     for change in asked:
         for predicate, moved in _moved_people(change):
             by_predicate.setdefault(predicate, {}).setdefault(moved)
-    against = f"Compared with {words.in_sentence(audit.baseline_name)},"
+    plain = " (without the fairness constraint)" if audit.baseline_name == words.PLAIN else ""
+    against = f"Compared with {words.in_sentence(audit.baseline_name)}{plain},"
     sentences = []
     for predicate, people in by_predicate.items():
         n_more = len(people) - MOST_GAINS
@@ -387,7 +388,7 @@ def gains(audit: Audit) -> tuple[str, ...]:
 
 
 def _moved_people(change: Change) -> list[tuple[str, str]]:
-    """What happens to how many more or fewer people of a group, the largest numbers first."""
+    """What happens to how many more or fewer people of a group; first the increases."""
     comparison, groups = change.after.comparison, change.after.table.groups
     names = words.people_names(groups)
     up, down = change.moves.of_cells(comparison, people=True)
@@ -398,8 +399,9 @@ def _moved_people(change: Change) -> list[tuple[str, str]]:
             among, predicate = _phrase(comparison, k, groups)
             more = "more" if net > 0 else "fewer"
             who = f"{abs(net):,} {more} {words.in_sentence(names[comparison.cell_group[k]])}"
-            moved.append((abs(net), predicate, f"{who} {among}".strip()))
-    return [(predicate, who) for _, predicate, who in sorted(moved, key=lambda one: -one[0])]
+            moved.append((net, predicate, f"{who} {among}".strip()))
+    moved.sort(key=lambda one: (one[0] < 0, -abs(one[0])))
+    return [(predicate, who) for _, predicate, who in moved]
 
 
 def price(audit: Audit) -> str:
@@ -412,7 +414,7 @@ def price(audit: Audit) -> str:
     up, down = audit.moves.together().of_rate("accuracy", people=True)[:, 0]
     way, more = ("rises", "more") if change > 0 else ("falls", "fewer")
     low, high = (low, high) if change > 0 else (-high, -low)
-    interval = f"({points(low)} to {points(high)})"
+    interval = f"(interval {points(low)} to {points(high)})"
     of = f"Accuracy {way} by {points(abs(change))} points {interval}"
     return f"{of}: {abs(int(up - down)):,} {more} people are predicted correctly."
 

@@ -466,7 +466,7 @@ def constant_predictions(table: CountTable) -> str:
 
 def levelling_down(changes: Sequence[Change], baseline: str) -> str:
     """Fairness that came from taking away, not from giving; one paragraph for all measures."""
-    found = [change for change in changes if change.is_levelling_down]
+    found = [one for one in changes if one.after.is_asked and one.is_levelling_down]
     if not found:
         return ""
     grouped: dict[str, list[str]] = {}

@@ -125,8 +125,8 @@ def audit(**params: Any) -> int:
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
 @options.takes(
-    "sensitive", "desirable", *PREDICTIONS, "min_group", "confidence", "out", "force", "fail_on",
-    "json",
+    "sensitive", "desirable", *PREDICTIONS, "min_group", "confidence", "out", "report", "force",
+    "fail_on", "json",
     reading=("bins",),
     sensitive="Column that defines the categories to compare (repeatable).",
     desirable="Decision that means being selected [default: of two values, the second in sorted "
@@ -170,8 +170,12 @@ def impact(**params: Any) -> int:
         "verdict": table.verdict,
         "provenance": source.to_dict(),
     }
-    for path in request.outputs.values():
-        if path.suffix == ".csv":
+    for kind, path in request.outputs.items():
+        if kind == "report":
+            from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
+
+            Report(table, title="Impact ratios", asked=source.in_words()).save(path)
+        elif path.suffix == ".csv":
             table.to_csv(path)
         else:
             write_whole(path, _as_json(values))

@@ -193,24 +193,26 @@ def _audited_on(outcome: AuditedModel) -> str:
     return f"{n} of another table" if totals.from_file else f"{n} held out"
 
 
-def write_outcome(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes the model, its card and all that was found.
+def write_outcome(
+    outcome: AuditedModel, folder: Path, table: str, title: str = "", opening: str = "summary"
+) -> None:
+    """Writes the model, its card, and the audit, report and frontier.
 
     A model that was to be certified and is not is not written.
+
+    Args:
+        outcome: the model and its audit.
+        folder: where to write.
+        table: what the table is called.
+        title: of the report.
+        opening: what the report opens with, see `Report`.
     """
     certificate = outcome.certificate
     if certificate is not None and not certificate.is_certified:
-        write_findings(outcome, folder, table, title)
-        known = {"settings": outcome.model.settings}
-        write_mark(folder, NOT_CERTIFIED, 1, known)
-        return
-    outcome.model.save(folder)
-    (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
-    write_findings(outcome, folder, table, title)
-
-
-def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str = "") -> None:
-    """Writes the audit, the report, and the frontier if there is one."""
+        write_mark(folder, NOT_CERTIFIED, 1, {"settings": outcome.model.settings})
+    else:
+        outcome.model.save(folder)
+        (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
     write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
@@ -239,5 +241,6 @@ def write_findings(outcome: AuditedModel, folder: Path, table: str, title: str =
         asked=asked,
         certificate=outcome.certificate,
         faults=outcome.faults,
+        opening=opening,
     )
     report.save(folder / REPORT)

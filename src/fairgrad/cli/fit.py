@@ -128,7 +128,7 @@ def frontier(**params: Any) -> int:
     """  # noqa: D301 - as above
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
 
-    outcome = _trained(params)
+    outcome = _trained(params, opening="trade-off")
     request = outcome.settings
     if request.as_json:
         terminal.show_json(_points_json(outcome))
@@ -185,7 +185,9 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     return 0
 
 
-def _trained(params: dict[str, Any], *, certify: bool = False) -> AuditedModel:
+def _trained(
+    params: dict[str, Any], *, certify: bool = False, opening: str = "summary"
+) -> AuditedModel:
     """Trains and audits, and writes the result into its folder, if there is one."""
     from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
@@ -203,7 +205,7 @@ def _trained(params: dict[str, Any], *, certify: bool = False) -> AuditedModel:
         outcome = fit_table(request, terminal.progress)
     if request.folder is not None:
         with whole_folder(request.folder) as folder:
-            write_outcome(outcome, folder, table_name(request.table))
+            write_outcome(outcome, folder, table_name(request.table), opening=opening)
     return outcome
 
 

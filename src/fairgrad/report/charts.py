@@ -179,7 +179,7 @@ def compared_figure(audit: Audit) -> ReportFigure:
     height = fig.groups_height(order, line=30 * len(times), least=70)
     return _figure(
         "compared", title, chart, records, table, f"{title}: {'; '.join(each)}. Fair: {fair}.",
-        height, note=f"Shaded: the rates that are judged fair, {fair}.{dashed} Lines: "
+        height, note=f"Shaded: judged fair ({fair}).{dashed} Lines: "
         f"{100 * audit.confidence:.4g} % intervals.",
     )  # fmt: skip
 
