@@ -1,5 +1,7 @@
 """What a column is for: dates, identifiers, constants; and columns that say too much."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,10 +109,87 @@ def test_drawn_numbers_are_no_identifiers(seed):
         assert not is_identifier(drawn)
 
 
-def test_spellings_in_other_cases_are_said(people):
-    people.loc[:20, "sex"] = "F"
-    notes = from_table(people, target="y", sensitive="sex").notes
-    assert "sex: 'F' and 'f' differ in capital letters alone; they are two values." in notes
+VARIANTS = {
+    "case": (["Yes", "yes", "YES", "No", "no"], ["yes", "no"], True),
+    "spaces": (["not hired", "not  hired", "hired"], ["not hired", "hired"], True),
+    "accents": (["réussi", "reussi", "non"], ["réussi", "non"], True),
+    "letters": (["y", "yes", "n", "no"], ["yes", "no"], False),
+    "decimals": (["0", "0.0", "1", "1.0", "a", "b", "c"], ["0", "1", "a", "b", "c"], False),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("part", ["y", "sex"])
+def test_values_that_differ_in_spelling_alone_stop(people, name, part):
+    values, _, is_case = VARIANTS[name]
+    odd = people.assign(**{part: np.resize(values, N)})
+    roles = ColumnRoles("y", ("sex",), prefix="--")
+    with pytest.raises(ValueError, match=f"'{part}' has values that differ in spelling") as error:
+        roles.apply(odd)
+    assert f"({(odd[part] == values[0]).sum()} rows)" in str(error.value)
+    assert ("--ignore-case" in str(error.value)) == is_case
+    shown = str(error.value).split('--map "')[1].split('"')[0].split(",")
+    pairs = dict(pair.split("=") for pair in shown)
+    mapped = replace(roles, value_map=pairs).apply(odd)
+    column = mapped.label if part == "y" else mapped.sensitive[part]
+    assert len(column.cat.categories) == len(VARIANTS[name][1])
+    if is_case:
+        merged = replace(roles, ignore_case=True).apply(odd)
+        column = merged.label if part == "y" else merged.sensitive[part]
+        assert len(column.cat.categories) == len(VARIANTS[name][1])
+        data = from_table(odd, target="y", sensitive="sex", ignore_case=True)
+        assert len(data) == N
+
+
+def test_values_that_stand_for_themselves_stay_apart(people):
+    odd = people.assign(sex=np.resize(["ms", "MS", "mr"], N))
+    kept = replace(ROLES, value_map={"MS": "MS"}).apply(odd)
+    assert set(kept.sensitive["sex"].cat.categories) == {"ms", "MS", "mr"}
+
+
+def test_values_that_may_mean_missing_are_told_and_kept(people):
+    chance = np.random.default_rng(5)
+    odd = people.assign(
+        wage=np.where(chance.random(N) < 0.1, -99, chance.integers(900, 5_000, N)),
+        age=np.where(chance.random(N) < 0.1, 999, chance.integers(18, 90, N)),
+        old=chance.integers(20, 100, N),  # 99 is an age here
+        change=chance.integers(-3, 4, N),  # -1 is a change
+        city=chance.choice(["Rome", "Bonn", "Don't know"], N),
+        since=np.where(
+            chance.random(N) < 0.1,
+            "1900-01-01",
+            pd.Series(chance.integers(10, 29, N)).map("2024-03-{}".format),
+        ),
+    )
+    table = ROLES.apply(odd.assign(since=pd.to_datetime(odd["since"])))
+    told = [note for note in table.notes if "may mean a missing value" in note]
+    assert [note.split(":")[0] for note in told] == ["wage", "age", "city", "since"]
+    assert f"-99 ({(odd['wage'] == -99).sum()} rows)" in told[0]
+    assert "--missing -99" in told[0]
+    assert '--missing "Don\'t know"' in told[2]
+    assert (table.features["wage"] == -99).any()
+
+
+def test_copies_of_rows_are_told_and_stay_together(people):
+    copied = pd.concat([people, people.head(12)], ignore_index=True)
+    table = ROLES.apply(copied)
+    assert any("12 of 412 rows are exact copies of another row" in note for note in table.notes)
+    for parts in (table.split(0), *table.folds(0, 5)):
+        side = np.empty(len(copied))
+        for number, rows in enumerate(parts):
+            side[rows] = number
+        assert (side[:12] == side[N:]).all()
+        assert sum(map(len, parts)) == len(copied)
+    few = pd.DataFrame({"x": np.arange(N) % 4, "sex": np.resize(["f", "m", "m"], N)})
+    few["y"] = np.resize(["no", "yes", "no", "no", "yes"], N)
+    assert ROLES.apply(few).copies is None
+
+
+def test_identifiers_that_repeat_suggest_clusters(people):
+    visits = people.assign(person_id=np.random.default_rng(0).permutation(N) // 3)
+    notes = " ".join(ROLES.apply(visits).notes)
+    assert "person_id has 134 different values in 400 rows" in notes
+    assert "--cluster person_id" in notes
 
 
 def test_hints_of_leaks_and_proxies(people):

@@ -58,7 +58,7 @@ class AuditedSubject(NamedTuple):
 @options.takes(
     "target", "sensitive", "desirable", *PREDICTIONS, "baseline", "held_out", "cluster", "search",
     *JUDGED, "time", "period", "out", "force", "fail_on", "json", "explain",
-    reading=("bins", "map", "counts"), out="JSON file to write the audit to.",
+    reading=("bins", "map", "ignore_case", "counts"), out="JSON file to write the audit to.",
 )  # fmt: skip
 def audit(**params: Any) -> int:
     """Audit a model on a table, or a table that contains the predictions of any system.

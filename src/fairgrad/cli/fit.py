@@ -42,7 +42,7 @@ TRAINING = (
 TREE_STEPS = 4
 """Reading, training and auditing boosted trees; the bar is full at the end."""
 
-READING = ("bins", "drop", "keep", "categorical", "key")
+READING = ("bins", "drop", "keep", "categorical", "key", "map", "ignore_case")
 
 
 def folder_out(words: str) -> dict[str, Any]:

@@ -222,10 +222,14 @@ COLUMN_OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "map": _text(
         "VALUE=LABEL,...",
-        "Which value of the target each predicted value stands for, such as 1=Passed,0=Failed "
-        "(repeatable).",
+        "Which other value a value stands for, such as 1=Passed,0=Failed for predictions, or "
+        "Yes=yes for two spellings in a column (repeatable).",
         type=parse_map,
         multiple=True,
+    ),
+    "ignore_case": _flag(
+        "Merge values of the target and the sensitive columns that differ only in case, spaces or "
+        "accents."
     ),
     "counts": _flag(
         "TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row stands "

@@ -276,6 +276,7 @@ def gathered(
 ) -> AuditedPeople:
     """The rows of a frame that have a target and all further columns; the rest is said."""
     times = np.ones(len(frame)) if counts is None else counts.times
+    frame = columns.merged(frame, None if counts is None else times.astype(np.int64))
     keep, left_out = _complete(frame, {"target": columns.target, **further}, times)
     if not keep.any():
         lacking = conjoined([columns.target, *further.values()])

@@ -112,6 +112,8 @@ def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
         bins=dict(options.get("bins", ())),
         y_desirable=options.get("desirable"),
         use_sensitive=options.get("use_sensitive", False),
+        value_map={value: own for part in options.get("map", ()) for value, own in part.items()},
+        ignore_case=options.get("ignore_case", False),
         prefix="--",
         **lists,
     )

@@ -265,6 +265,7 @@ def from_table(
     keep: Sequence[str] = (),
     bins: Mapping[str, Bins] | None = None,
     y_desirable: object = None,
+    ignore_case: bool = False,
     **reading: Any,
 ) -> Dataset:
     """Make a data set of the user's own files or data frame.
@@ -287,6 +288,8 @@ def from_table(
             about equal size.
         y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
             more than two classes); by default the second of two in natural order.
+        ignore_case: Merge values of the target and the sensitive columns that differ only in case,
+            spaces or accents; otherwise they are an error.
         reading: How to read a file, if what is detected is wrong: ``sep``, ``decimal``,
             ``encoding``, ``missing`` (texts that mean a missing value), ``skip_rows`` (above the
             header) and ``sheet`` (of an Excel file).
@@ -323,6 +326,7 @@ def from_table(
         categorical=tuple(categorical),
         keep=tuple(keep),
         bins=bins or {},
+        ignore_case=ignore_case,
         y_desirable=None if y_desirable is None else value_name(y_desirable),
     )
     labelled = roles.apply(frame)

@@ -1,26 +1,21 @@
-"""Hints about a table: features that give away the target, or the sensitive values.
+"""Hints about a table: leaks, proxies, values that may mean "missing", copies, identifiers.
 
-Each feature is asked how well it alone tells two kinds of rows apart, by the area under the ROC
-curve (AUC): the chance that a row of one kind gets a higher score than one of the other, 0.5 for a
-feature that tells nothing. The score of a row is the share of the one kind among rows with the same
-value (of numbers: in the same of 32 parts of equal size), counted in the other half of the table,
-so that a feature gains nothing from values that stand in few rows. Numbers are also scores
-themselves, the higher AUC counts.
+Nothing is changed by a hint: it names the columns and counts, and the option that would help.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from fairgrad.tables.values import as_numbers
+from fairgrad.tables.values import IDENTIFIER, as_numbers, column_kind, counted, value_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,12 +23,18 @@ LEAK, PROXY = 0.99, 0.8
 """AUC from which a feature is said to give away the target, or a sensitive value."""
 
 MOST_ROWS = 20_000
-"""Hints are found by a sample of so many rows."""
+"""Leaks and proxies are found in a sample of so many rows."""
 
 FEWEST_ROWS = 25
 """Of both kinds, for a hint; fewer are too few."""
 
-_PARTS = 32
+SENTINELS = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+SENTINEL_DAYS = ("1900-01-01", "1899-12-31", "9999-12-31", "2999-12-31")
+SENTINEL_TEXTS = re.compile(
+    r"(?i)refused?( to answer)?|don'?t know|dk|unknown|not (available|applicable|known|stated)"
+    r"|no (answer|response|data)|prefer not to (say|answer)|missing|\?+|-+|\.+|tbd|n\.a\."
+)
+_FEWEST_SENTINELS = 3
 _MOST_LISTED = 5
 
 
@@ -46,6 +47,11 @@ def hints(
 ) -> list[str]:
     """What the reader should know of features that reveal too much.
 
+    Each feature is asked how well it alone tells two kinds of rows apart, by the area under the ROC
+    curve (AUC). Numbers are scores themselves. The score of a category is the share of the one kind
+    among rows with the same value in the other half of the table, so that a feature gains nothing
+    from values that are in few rows.
+
     Args:
         label: named categories.
         sensitive: named categories, one column per attribute.
@@ -54,19 +60,17 @@ def hints(
         drop: what the option that leaves a column out is called.
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(label))[:MOST_ROWS])
-    codes = {str(name): _Values.of(features[name].iloc[rows]) for name in features}
+    sampled = features.iloc[rows]
     said = []
-    target = _kinds(label.iloc[rows])
-    leaks = _revealing(codes, target, LEAK, min, sources)
+    leaks = _revealing(sampled, _kinds(label.iloc[rows]), LEAK, min, sources)
     if leaks:
-        listed = _listed(leaks)
-        them = "it is" if len(leaks) == 1 else "they are"
+        them = ("it is", "it") if len(leaks) == 1 else ("they are", "them")
         said.append(
-            f"{listed} alone predicts {label.name} almost perfectly: if {them} known only "
-            f"afterwards, leave {'it' if len(leaks) == 1 else 'them'} out ({drop})."
+            f"{_listed(leaks)} alone predicts {label.name} almost perfectly: if {them[0]} known "
+            f"only afterwards, leave {them[1]} out ({drop})."
         )
     for name in sensitive:
-        others = {feature: own for feature, own in codes.items() if feature != name}
+        others = sampled.drop(columns=name, errors="ignore")
         proxies = _revealing(others, _kinds(sensitive[name].iloc[rows]), PROXY, max, sources)
         if proxies:
             said.append(f"{name} can be told from {_listed(proxies)}.")
@@ -74,110 +78,130 @@ def hints(
 
 
 def auc(codes: NDArray[Any], is_one: NDArray[Any]) -> float:
-    """How well values tell two kinds of rows apart; scores come from the other half of the rows.
+    """How well categories tell two kinds of rows apart; scores come from the other half.
 
     Args:
         codes: (n,) whole numbers from 0, equal where the values are.
         is_one: (n,) whether a row is of the one kind.
     """
-    half, n = _halves(len(codes)), int(codes.max()) + 1
+    half, n = np.random.default_rng(0).permutation(len(codes)) % 2, int(codes.max()) + 1
     place = codes + n * half
     rows = np.bincount(place, minlength=2 * n).reshape(2, n)
     ones = np.bincount(place, weights=is_one, minlength=2 * n).reshape(2, n)
     prior = ones.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
-    score = ((ones + prior) / (rows + 1))[::-1]  # of the other half, for the rows of this one
-    _, rank = np.unique(score.ravel(), return_inverse=True)
-    n_ones = np.bincount(rank, weights=ones.ravel())
-    n_zeros = np.bincount(rank, weights=(rows - ones).ravel())
-    below = np.cumsum(n_zeros) - n_zeros / 2  # equal scores count one half
-    return float((n_ones * below).sum() / (n_ones.sum() * n_zeros.sum()))
+    score = (ones + prior) / (rows + 1)
+    return rank_auc(score[1 - half, codes], is_one)
 
 
-def rank_auc(numbers: NDArray[Any], is_one: NDArray[Any]) -> float:
-    """The exact AUC of numbers as scores, in the better direction; missing ones come first."""
-    rank = rankdata(np.where(np.isnan(numbers), -np.inf, numbers))
+def rank_auc(scores: NDArray[Any], is_one: NDArray[Any]) -> float:
+    """The exact AUC of scores, in the better direction; missing ones come first."""
+    rank = rankdata(np.where(np.isnan(scores), -np.inf, scores))
     n_ones = int(is_one.sum())
     pairs = n_ones * (len(is_one) - n_ones)
     found = (float(rank[is_one].sum()) - n_ones * (n_ones + 1) / 2) / pairs
     return max(found, 1 - found)
 
 
-class _Values(NamedTuple):
-    """The values of a feature.
-
-    Attributes:
-        codes: (n,) whole numbers from 0, equal where the values are alike.
-        numbers: (n,) the numbers; None if they are categories.
-    """
-
-    codes: NDArray[Any]
-    numbers: NDArray[Any] | None
-
-    @classmethod
-    def of(cls, column: pd.Series) -> _Values:
-        is_named = isinstance(column.dtype, pd.CategoricalDtype)
-        return cls(_parts(column), None if is_named else as_numbers(column))
-
-    def auc(self, rows: NDArray[Any], is_one: NDArray[Any]) -> float:
-        """How well they tell two kinds of some rows apart."""
-        found = auc(self.codes[rows], is_one)
-        if self.numbers is None:
-            return found
-        return max(found, rank_auc(self.numbers[rows], is_one))
-
-
-@lru_cache(maxsize=8)
-def _halves(n: int) -> NDArray[Any]:
-    """0 for one half of the rows, 1 for the other, at random."""
-    return np.random.default_rng(0).permutation(n) % 2
-
-
-def _parts(column: pd.Series) -> NDArray[Any]:
-    """Values as whole numbers from 0; numbers by the part of equal size they are in."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(dtype=np.int64) + 1
-    numbers = as_numbers(column)
-    known = numbers[~np.isnan(numbers)]
-    if len(np.unique(known)) <= _PARTS:
-        edges = np.unique(known)
-    else:
-        edges = np.unique(np.quantile(known, np.arange(1, _PARTS) / _PARTS))
-    return np.where(np.isnan(numbers), 0, 1 + np.searchsorted(edges, numbers, side="right"))
-
-
-def _kinds(column: pd.Series) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """By value: the known rows, and which of them have it; of two values the second alone."""
+def _kinds(column: pd.Series) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """The known rows, and which of them have a value; of two values the second alone."""
     codes = column.cat.codes.to_numpy()
     known = codes >= 0
-    names = [str(name) for name in column.cat.categories]
-    asked = range(1, 2) if len(names) == 2 else range(len(names))
-    found = {names[code]: (known, codes[known] == code) for code in asked}
-    return {
-        name: (rows, own)
-        for name, (rows, own) in found.items()
-        if FEWEST_ROWS <= own.sum() <= len(own) - FEWEST_ROWS
-    }
+    n = len(column.cat.categories)
+    found = [codes[known] == code for code in (range(1, 2) if n == 2 else range(n))]
+    return [(known, own) for own in found if FEWEST_ROWS <= own.sum() <= len(own) - FEWEST_ROWS]
 
 
 def _revealing(
-    codes: Mapping[str, _Values],
-    kinds: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+    features: pd.DataFrame,
+    kinds: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     least: float,
-    choose: Any,
+    choose: Callable[[Iterable[float]], float],
     sources: Mapping[str, str],
 ) -> dict[str, float]:
     """AUC of the features that reach the least, by `choose` of the values; the highest first."""
     found: dict[str, float] = {}
-    for name, own in codes.items():
-        figures = [own.auc(rows, is_one) for rows, is_one in kinds.values()]
-        if figures and choose(figures) >= least:
-            column = sources.get(name, name)
-            found[column] = max(choose(figures), found.get(column, 0.0))
+    for name in features if kinds else ():
+        column = features[name]
+        is_named = isinstance(column.dtype, pd.CategoricalDtype)
+        values = column.cat.codes.to_numpy(np.int64) + 1 if is_named else as_numbers(column)
+        measure: Any = auc if is_named else rank_auc
+        figure = choose([measure(values[rows], is_one) for rows, is_one in kinds])
+        if figure >= least:
+            source = sources.get(str(name), str(name))
+            found[source] = max(figure, found.get(source, 0.0))
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def _listed(found: Mapping[str, float]) -> str:
     shown = [f"{name} (AUC {figure:.2f})" for name, figure in list(found.items())[:_MOST_LISTED]]
-    more = [f"{len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
-    shown += more
+    shown += [f"{len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def sentinel_hints(frame: pd.DataFrame, prefix: str = "") -> list[str]:
+    """Values that often mean "missing": -99, 9999, 1900-01-01, "Refused"; with their counts.
+
+    Args:
+        frame: the columns, as `read_table` reads them.
+        prefix: of the options' names.
+    """
+    said = []
+    for name in frame:
+        found = sentinels(frame[name])
+        if found:
+            listed = " and ".join(f"{text} ({counted(n, 'row')})" for text, n in found.items())
+            given = [
+                f'--missing "{text}"' if " " in text else f"--missing {text}" for text in found
+            ]
+            option = " ".join(given) if prefix else f"missing={list(found)}"
+            said.append(f"{name}: {listed} may mean a missing value; then use {option}.")
+    more = len(said) - _MOST_LISTED
+    rest = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []
+    return said[:_MOST_LISTED] + rest
+
+
+def sentinels(column: pd.Series) -> dict[str, int]:
+    """Values of a column that may mean "missing", and in how many rows they are."""
+    counts = column.value_counts()
+    kind = column_kind(column)
+    if kind == "category":
+        found = {str(v): int(n) for v, n in counts.items() if SENTINEL_TEXTS.fullmatch(str(v))}
+        return found if len(found) < len(counts) else {}
+    if kind == "date":
+        found = {str(v)[:10]: int(n) for v, n in counts.items() if str(v)[:10] in SENTINEL_DAYS}
+        return {text: n for text, n in found.items() if n >= _FEWEST_SENTINELS}
+    others = counts.index[~counts.index.isin(SENTINELS)].to_numpy(dtype=np.float64)
+    if len(others) < _FEWEST_SENTINELS:
+        return {}
+    low, high = float(others.min()), float(others.max())
+    return {
+        value_name(float(value)): int(counts[value])
+        for value in counts.index[counts.index.isin(SENTINELS)]
+        if counts[value] >= _FEWEST_SENTINELS
+        and ((value < 0 <= low) or value > high + max(1.0, 0.1 * (high - low)))
+    }
+
+
+def repeated_identifiers(frame: pd.DataFrame, option: str = "cluster") -> list[str]:
+    """Columns that look like the identifiers of people who are in several rows.
+
+    Args:
+        frame: the columns.
+        option: what the option is called that names them.
+    """
+    said = []
+    for name in (name for name in map(str, frame) if IDENTIFIER.fullmatch(name.strip())):
+        n, distinct = int(frame[name].notna().sum()), frame[name].nunique()
+        if 50 < distinct <= 0.75 * n and n / distinct < 100:
+            said.append(
+                f"{name} has {distinct:,} different values in {counted(n, 'row')}: rows of one "
+                f"person are not independent. Name it when you audit ({option} {name})."
+            )
+    return said
+
+
+def first_copies(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """(n,) the number of the first row that is identical to each row."""
+    hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+    _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
+    return np.asarray(first[place], dtype=np.int64)

@@ -1,7 +1,9 @@
-"""Which column of a table plays which part: target, sensitive columns, features."""
+"""Which column of a table plays which part, and which of its values mean the same."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -13,10 +15,11 @@ import pandas as pd
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
 from fairgrad.tables.features import checked_column, named_column
-from fairgrad.tables.hints import hints
+from fairgrad.tables.hints import first_copies, hints, repeated_identifiers, sentinel_hints
 from fairgrad.tables.reading import ReadingReport
 from fairgrad.tables.values import (
     MOST_VALUES,
+    as_categories,
     as_numbers,
     column_kind,
     counted,
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 #: How to cut a numeric column: edges between the groups, or a number of groups.
 Bins = Sequence[float] | int
 
+COPIES_SHARE = 0.05
+"""With fewer identical rows than this share, they are copies; else different people."""
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
@@ -51,6 +57,8 @@ class LabelledTable:
         left_out: rows left out, by reason.
         notes: what the reader should know about the columns.
         rows: (n,) the number of each row in the table it comes from; None if all are there.
+        copies: (n,) the first row that is identical to each row; None if copies are people of
+            their own.
     """
 
     label: pd.Series
@@ -60,6 +68,7 @@ class LabelledTable:
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rows: NDArray[Any] | None = None
+    copies: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -100,11 +109,21 @@ class LabelledTable:
 
         Every label of every group has its share in each; a cell of one row is for training.
         """
-        return three_parts(self.cell, seed, test=test)
+        return self._with_copies(three_parts(self.cell, seed, test=test))
 
     def folds(self, seed: int, n_folds: int) -> list[SplitRows]:
         """The same for cross-validation: every row is a test row once, but for cells of one row."""
-        return list(folds(self.cell, n_folds, seed))
+        return [self._with_copies(parts) for parts in folds(self.cell, n_folds, seed)]
+
+    def _with_copies(self, parts: SplitRows) -> SplitRows:
+        """The same parts, with each copy of a row in the part of that row."""
+        if self.copies is None:
+            return parts
+        part = np.empty(len(self), dtype=np.int64)
+        for number, rows in enumerate(parts):
+            part[rows] = number
+        part = part[self.copies]
+        return SplitRows(*(np.flatnonzero(part == number) for number in range(len(parts))))
 
 
 @dataclass(frozen=True)
@@ -121,6 +140,8 @@ class ColumnRoles:
         use_sensitive: whether the model may look at the groups to predict (an aware model). Columns
             that are cut into groups are then features as well, as the numbers they are.
         keep: features even if they look like identifiers or have a single value.
+        value_map: values of target and sensitive columns that mean another one of their values.
+        ignore_case: whether values that differ in case, spaces or accents are one value.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
 
@@ -132,6 +153,8 @@ class ColumnRoles:
     y_desirable: str | None = None
     use_sensitive: bool = False
     keep: tuple[str, ...] = ()
+    value_map: Mapping[str, str] = field(default_factory=dict)
+    ignore_case: bool = False
     prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
@@ -173,25 +196,34 @@ class ColumnRoles:
         """
         self.check([str(name) for name in frame.columns])
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
-        labelled = frame.iloc[rows].reset_index(drop=True)
+        labelled = self.merged(frame.iloc[rows].reset_index(drop=True))
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
 
-        report = ReadingReport.of(frame)
+        p, report = self.prefix, ReadingReport.of(frame)
         encoder = TableEncoder(
             categorical=self.categorical, keep=self.keep, missing=tuple(report.missing)
         )
-        features = encoder.fit_features(labelled[self._feature_names(frame)], self.prefix)
+        usable = labelled[self._feature_names(frame)]
+        features = encoder.fit_features(usable, p)
         n_left_out = len(frame) - len(rows)
         left_out = {f"no {self.target}": n_left_out} if n_left_out else {}
         sources = {feature.name: feature.column for feature in encoder.features_}
+        copies = first_copies(labelled)
+        n_copies = int((copies != np.arange(len(copies))).sum())
+        are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
         said = (
-            *report.sentences(map(str, frame.columns), self.prefix),
-            *self.told(groups, label, report),
+            *report.sentences(map(str, frame.columns), p),
+            *self._unknown(groups, report),
             *encoder.notes_,
-            *hints(label, groups, features, sources, f"{self.prefix}drop"),
+            *hints(label, groups, features, sources, f"{p}drop"),
+            *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_]), p),
+            *repeated_identifiers(usable, f"{p}cluster"),
+            *_copies_hint(n_copies, len(copies), are_copies=are_copies),
         )
-        return LabelledTable(label, groups, features, encoder, left_out, said, rows)
+        return LabelledTable(
+            label, groups, features, encoder, left_out, said, rows, copies if are_copies else None
+        )
 
     def _feature_names(self, frame: pd.DataFrame) -> list[str]:
         """The columns that may be features."""
@@ -199,15 +231,70 @@ class ColumnRoles:
         others = {self.target, *self.drop, *self.sensitive} - cut
         return [str(name) for name in frame.columns if name not in others]
 
-    def told(self, groups: pd.DataFrame, label: pd.Series, report: ReadingReport) -> Iterator[str]:
-        """What is unknown in it, and values that may be the same."""
+    def _unknown(self, groups: pd.DataFrame, report: ReadingReport) -> Iterator[str]:
+        """How many rows are in no group."""
         for name in groups:
             n = int(groups[name].isna().sum())
             if n:
                 why = report.gap_words(str(name))
                 yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept, in no group."
-        for column in (label, *(groups[name] for name in groups)):
-            yield from _same_but_for_case(column)
+
+    def merged(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
+        """The table with one spelling of each value of the target and the sensitive columns.
+
+        Args:
+            frame: the table.
+            times: how many rows each of its rows stands for, if it is a table of counts.
+
+        Raises:
+            ValueError: if values differ in spelling alone, unless the user says what is meant.
+        """
+        for name in (self.target, *self.sensitive):
+            is_text = name in frame and column_kind(frame[name]) == "category"
+            if not is_text or name in self.bins:
+                continue
+            named = as_categories(frame[name])
+            found = self._spellings(named, times)
+            if any(value != meant for value, meant in found.items()):
+                frame = frame.assign(**{name: as_categories(named.astype(object).map(found))})
+        return frame
+
+    def _spellings(self, named: pd.Series, times: Times) -> dict[str, str]:
+        """The value that each value of a column stands for."""
+        values = [str(value) for value in named.cat.categories]
+        given = [self.value_map[value] for value in values if value in self.value_map]
+        found = {
+            value: self.value_map[value]
+            for value in values
+            if self.value_map.get(value) in values or given.count(self.value_map.get(value, "")) > 1
+        }
+        codes = named.cat.codes.to_numpy()
+        weights = None if times is None else times[codes >= 0]
+        counts = np.bincount(codes[codes >= 0], weights, minlength=len(values))
+        number = dict(zip(values, counts.astype(int).tolist(), strict=True))
+        alike: dict[str, list[str]] = {}
+        for value in sorted((one for one in values if one not in found), key=lambda v: -number[v]):
+            alike.setdefault(_meaning(value), []).append(value)
+        unclear = {own[0]: own for own in alike.values() if len(own) > 1}
+        is_case = all(len({_plain(value) for value in own}) == 1 for own in unclear.values())
+        if self.ignore_case:
+            same = {
+                first: [v for v in own if _plain(v) == _plain(first)]
+                for first, own in unclear.items()
+            }
+            found |= {value: first for first, own in same.items() for value in own}
+            unclear = {first: own for first, own in unclear.items() if own != same[first]}
+        if unclear:
+            p, listed = self.prefix, [value for own in unclear.values() for value in own]
+            rows = ", ".join(f"{value!r} ({counted(number[value], 'row')})" for value in listed)
+            pairs = ",".join(f"{v}={first}" for first, own in unclear.items() for v in own[1:])
+            ways = [f'{p}map "{pairs}"'] if p else ["one spelling"]
+            ways += [f"{p}ignore-case" if p else "ignore_case=True"] if is_case else []
+            raise ValueError(
+                f"the column {named.name!r} has values that differ in spelling alone: {rows}. "
+                f"Use {' or '.join(ways)} to merge them"
+            )
+        return {value: found.get(value, value) for value in values}
 
     def label(self, frame: pd.DataFrame, times: Times = None) -> pd.Series:
         """The target as named categories, the desirable one last.
@@ -261,8 +348,12 @@ class ColumnRoles:
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
         if not len(rows):
             raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
-        labelled = frame.iloc[rows].reset_index(drop=True)
+        labelled = self.merged(frame.iloc[rows].reset_index(drop=True))
         label = self._named(self._column(labelled, self.target))
+        if self.ignore_case:
+            known = {_plain(name): name for name in labels}
+            own = {name: known.get(_plain(name), name) for name in label.cat.categories}
+            label = label.cat.rename_categories(own)
         strangers = [name for name in label.cat.categories if name not in labels]
         if strangers:
             raise ValueError(
@@ -298,8 +389,7 @@ class ColumnRoles:
         column = self._column(frame, name)
         distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
-            median = float(known.repeat(_few(times, column)).median())
-            edge = short_number(round(median, 2 if known.abs().max() < 10 else 0))
+            edge = short_number(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
             example = f'--bins "{name}={edge}"' if self.prefix else f"bins={{{name!r}: [{edge}]}}"
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
@@ -331,14 +421,6 @@ def _n_known(column: pd.Series, times: Times) -> int:
     return int(known.sum() if times is None else times[known].sum())
 
 
-def _few(times: Times, column: pd.Series) -> Any:
-    """How often to repeat each known value so that the median is about that of all rows."""
-    if times is None:
-        return 1
-    known = times[column.notna().to_numpy()]
-    return np.ceil(known * min(1.0, 1e6 / known.sum())).astype(np.int64)
-
-
 def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
     """Refuses a column that the table lacks; names near it are suggested."""
     for name in wanted:
@@ -364,14 +446,24 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     return f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
 
 
-def _same_but_for_case(column: pd.Series) -> Iterator[str]:
-    alike: dict[str, list[str]] = {}
-    for value in map(str, column.cat.categories):
-        alike.setdefault(value.casefold(), []).append(value)
-    for spelt in alike.values():
-        if len(spelt) > 1:
-            listed = " and ".join(repr(value) for value in spelt)
-            yield f"{column.name}: {listed} differ in capital letters alone; they are two values."
+def _plain(value: str) -> str:
+    """The value without capitals, accents and extra spaces."""
+    letters = unicodedata.normalize("NFKD", value.casefold())
+    return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
+
+
+def _meaning(value: str) -> str:
+    """The same for values that are likely to mean the same: Yes and y, 1 and 1.0."""
+    plain = re.sub(r"(\d+)\.0+", r"\1", _plain(value))
+    return {"y": "yes", "n": "no"}.get(plain, plain)
+
+
+def _copies_hint(n_copies: int, n_rows: int, *, are_copies: bool) -> list[str]:
+    if not n_copies or n_copies > n_rows / 2:
+        return []
+    verb = "is an exact copy" if n_copies == 1 else "are exact copies"
+    kept = " Copies are kept on the same side of the split." if are_copies else ""
+    return [f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"]
 
 
 def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:

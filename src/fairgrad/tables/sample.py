@@ -414,7 +414,8 @@ class Survey:
             raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
             times = np.ceil(times * (1 - query.test)).astype(np.int64)
         known = frame[columns.target].notna().to_numpy()
-        labelled, own = frame[known].reset_index(drop=True), times[known]
+        own = times[known]
+        labelled = columns.merged(frame[known].reset_index(drop=True), own)
         label, groups = columns.label(labelled, own), columns.groups(labelled, own)
         keys = _cell_keys([label, *(groups[name] for name in groups)])
         is_held_out = raw[PART].to_numpy(dtype=object) == HELD_OUT

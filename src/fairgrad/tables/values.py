@@ -43,7 +43,7 @@ _MOST_SHOWN = 3
 _FEWEST_COLLISIONS = 10.0
 """Equal pairs that drawn numbers would have at least; none at all means they were assigned."""
 
-_IDENTIFIER = re.compile(
+IDENTIFIER = re.compile(
     r"(?i:(?:^|.*[\W_])(?:id|ids|nr|no|num|number|key|uuid|guid|ssn|index|idx))|.*[a-z](?:ID|Id|Nr|No|Key)"
 )
 """Names of columns such as customer_id, PersonID, Account Number."""
@@ -288,7 +288,7 @@ def names_rows(name: str, n: int, distinct: int, span: float) -> bool:
     """
     if n <= _MOST_CODES:
         return False
-    if distinct > _IDENTIFYING_SHARE * n and _IDENTIFIER.fullmatch(name.strip()):
+    if distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(name.strip()):
         return True
     return distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
 
