@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +23,7 @@ from fairgrad.dual import check_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.cell_models import FoldMean
 from fairgrad.tables.encoder import TableEncoder
+from fairgrad.tables.features import TableFeature
 from fairgrad.tables.values import OTHER
 from fairgrad.training.layers import EPS
 
@@ -52,9 +54,10 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
     Fair decisions around another model are exported where that model is one of these, or logistic
     regression. All may be the last step of a pipeline whose other steps scale (`StandardScaler` or
-    `MinMaxScaler`), or whose first step is a `TableEncoder`. The graph then has one input per
-    column of the table, (rows, 1), called as the column: texts, or numbers as float64. An empty
-    text and NaN are missing values.
+    `MinMaxScaler`), or whose first step is a `TableEncoder` or a `ColumnTransformer` of scalers and
+    `OneHotEncoder`. The graph then has one input per column of the table, (rows, 1), called as the
+    column: texts, or numbers as float64. An empty text and NaN are missing values. A value that was
+    not seen in training belongs to no category.
 
     Not supported are other steps (convert them with skl2onnx and join the graphs with
     ``onnx.compose``), columns of dates, models with ``module=`` (``torch.onnx.export`` takes
@@ -114,6 +117,19 @@ def _not_known(model: Any) -> TypeError:
     return TypeError(f"model: expected one of {', '.join(fair)}, got {type(model).__name__}.")
 
 
+def _scaling(step: Any, kind: str, n: int) -> list[tuple[float, float]]:
+    """What the numbers of each column are multiplied by, and what is added to them."""
+    if kind == "MinMaxScaler" and not step.clip:
+        return list(zip(step.scale_.tolist(), step.min_.tolist(), strict=True))
+    if kind == "StandardScaler":
+        scale = 1 / (np.ones(n) if step.scale_ is None else step.scale_)
+        mean = np.zeros(n) if step.mean_ is None else step.mean_
+        return list(zip(scale.tolist(), (-mean * scale).tolist(), strict=True))
+    if kind == "MinMaxScaler" or getattr(step, "func", None) is not None:
+        raise TypeError(f"model: this {kind} cannot be exported; use a fairgrad.TableEncoder.")
+    return [(1.0, 0.0)] * n
+
+
 class GraphWriter:
     """Nodes and constants of a graph that is being written.
 
@@ -149,8 +165,12 @@ class GraphWriter:
         """
         if isinstance(model, Pipeline):
             for _, step in model.steps[:-1]:
-                is_table = isinstance(step, TableEncoder)
-                x = self._encoded(step, given) if is_table else self._scaled(step, x, given)
+                if isinstance(step, TableEncoder):
+                    x = self._encoded(step, given)
+                elif isinstance(step, ColumnTransformer):
+                    x = self._by_column(step, given)
+                else:
+                    x = self._scaled(step, x, given)
             model = model[-1]
         kinds = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in WRITERS]
         if not kinds:
@@ -183,6 +203,39 @@ class GraphWriter:
                 value = self._numbers(feature, kind, encoder.scaling(feature))
             found.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))
         return self.cast(self.add("Concat", *found, axis=1), np.dtype(np.float32), dtype)
+
+    def _by_column(self, transformer: ColumnTransformer, dtype: np.dtype[Any]) -> str:
+        """The matrix that a transformer makes of a table, whose columns are inputs of their own."""
+        found, known = [], transformer.feature_names_in_
+        for _, step, chosen in transformer.transformers_:
+            kind = step if isinstance(step, str) else type(step).__name__
+            names = [str(name) if isinstance(name, str) else str(known[name]) for name in chosen]
+            if kind == "drop":
+                continue
+            merges_rare = hasattr(step, "infrequent_categories_")
+            if kind == "OneHotEncoder" and step.drop is None and not merges_rare:
+                pairs = zip(names, step.categories_, strict=True)
+                values = [self._one_hot(name, distinct) for name, distinct in pairs]
+            elif kind in {"MinMaxScaler", "StandardScaler", "passthrough", "FunctionTransformer"}:
+                scales = _scaling(step, kind, len(names))
+                features = [TableFeature(name, "number", median=np.nan) for name in names]
+                self.columns |= dict.fromkeys(names, onnx.TensorProto.DOUBLE)
+                scaled = zip(features, scales, strict=True)
+                values = [self._numbers(feature, "number", scale) for feature, scale in scaled]
+            else:
+                raise TypeError(
+                    f"model: a ColumnTransformer with {kind} cannot be exported; use a "
+                    "fairgrad.TableEncoder in its place."
+                )
+            found += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in values]
+        return self.cast(self.add("Concat", *found, axis=1), np.dtype(np.float64), dtype)
+
+    def _one_hot(self, name: str, values: Any) -> str:
+        """(rows, values) which value a column of a table has."""
+        is_text = np.asarray(values).dtype.kind in "OSU"
+        self.columns[name] = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
+        feature = TableFeature(name, "category", tuple(map(str, values)), numbers=not is_text)
+        return (self._texts if is_text else self._codes)(feature, len(values))
 
     def _texts(self, feature: Any, width: int) -> str:
         """(rows, width) which value a text is; an empty text is a missing value."""
@@ -232,8 +285,8 @@ class GraphWriter:
             return self.add("Add", x, self.constant(step.min_.astype(dtype)))
         if kind != "StandardScaler":
             raise TypeError(
-                "model: expected steps StandardScaler or MinMaxScaler (without clip) before the "
-                f"classifier, got {kind}."
+                "model: expected TableEncoder, ColumnTransformer, StandardScaler or MinMaxScaler "
+                f"(without clip) before the classifier, got {kind}."
             )
         if step.with_mean:
             x = self.add("Sub", x, self.constant(step.mean_.astype(dtype)))

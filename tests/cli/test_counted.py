@@ -20,7 +20,7 @@ from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
 from fairgrad.cli.sql import counts
 from fairgrad.tables import scan
-from fairgrad.tables.sql import DIALECTS
+from fairgrad.tables.sql import DIALECTS, quoted_name
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -243,12 +243,11 @@ def test_mistakes_are_told_in_the_same_words(monkeypatch, tmp_path):
     assert "minimum of -1.0" in counts[1]
 
 
-def test_far_too_many_values_are_told_before_all_rows_are_counted(monkeypatch, tmp_path):
+def test_far_too_many_values_are_told(monkeypatch, tmp_path):
     path = tmp_path / "people.parquet"
     table(n=5000).assign(id=[f"p{i}" for i in range(5000)]).to_parquet(path)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
-    monkeypatch.setattr(scan, "PROBED", 3000)
-    with pytest.raises(ValueError, match=r"'id' has 2,9\d\d different values in 2,9"):
+    with pytest.raises(ValueError, match=r"'id' has 4,9\d\d different values in 4,9"):
         audit_subject(asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
     monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
     with pytest.raises(ValueError, match="more than 5 combinations of the values of y, sex, order"):
@@ -290,16 +289,9 @@ def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect
     assert people.left_out == left_out
 
 
-def test_names_in_quotes_where_they_need_them():
+def test_names_are_in_quotes():
     assert tuple(DIALECTS) == SQL_DIALECTS
-    own = DIALECTS["postgres"]
-    assert [own.name(n) for n in ("sex", "Sex", "order", 'a "b"', "größe")] == [
-        "sex",
-        '"Sex"',
-        '"order"',
-        '"a ""b"""',
-        '"größe"',
-    ]
+    assert quoted_name('a "b"') == '"a ""b"""'
 
 
 def test_scores_of_single_rows_cannot_be_counted():

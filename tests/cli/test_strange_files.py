@@ -83,7 +83,6 @@ def test_what_was_found_is_said(model):
     for words in (
         "leute.csv is read with fields separated by semicolons, numbers with a decimal comma, enc",
         "religion: None",
-        "with spaces around it is taken as the same value",
         "Unnamed: 0 (no name in the file); kunden_id (it looks like an identifier); land (one v",
         "Dates become year, month, weekday and age in days before the latest date: seit.",
         "marked: alter",

@@ -13,8 +13,7 @@ import pytest
 from fairgrad.cli.options import parse_map
 from fairgrad.cli.request import FitRequest
 from fairgrad.measures import On
-from fairgrad.tables.matching import match_labels
-from fairgrad.tables.roles import ColumnRoles
+from fairgrad.tables.roles import ColumnRoles, match_labels
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import fairgrad
 from fairgrad import persistence
@@ -196,6 +196,40 @@ def test_a_graph_reads_columns(fitted, name):
     label, probabilities = session.run(None, rows)
     np.testing.assert_array_equal(label, model.predict(frame))
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), atol=1e-5)
+
+
+def test_column_transformers_are_saved_and_exported(tmp_path):
+    frame = people(400).dropna().assign(code=np.arange(400)[: len(people(400).dropna())] % 3)
+    rng = np.random.default_rng(2)
+    label = np.where(frame["age"] / 30 + rng.logistic(size=len(frame)) > 2, "yes", "no")
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        (OneHotEncoder(handle_unknown="ignore"), ["code"]),
+        (StandardScaler(), ["age"]),
+        (MinMaxScaler(), ["wage"]),
+        sparse_threshold=0,
+    )
+    texts = frame.astype({"remote": str})
+    sex = rng.choice(["F", "M"], len(frame))
+    model = make_pipeline(encoder, FairGradClassifier(max_iter=5, random_state=0))
+    model.fit(texts, label, fairgradclassifier__sensitive_features=sex)
+    loaded = persistence.load(persistence.save(model, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    later = pd.concat([texts, texts.head(2).assign(city="Oslo", code=9)], ignore_index=True)
+    rows = {
+        one.name: later[one.name].to_numpy(object if one.type == "tensor(string)" else float)[
+            :, None
+        ]
+        for one in session.get_inputs()
+    }
+    found, probabilities = session.run(None, rows)
+    np.testing.assert_array_equal(found, model.predict(later))
+    np.testing.assert_allclose(probabilities, model.predict_proba(later), atol=1e-5)
+    imputed = make_column_transformer((SimpleImputer(), ["age"]))
+    other = make_pipeline(imputed, FairGradClassifier(None, max_iter=1)).fit(texts, label)
+    with pytest.raises(TypeError, match="SimpleImputer cannot be exported; use a fairgrad.Table"):
+        to_onnx(other)
 
 
 def test_dates_are_no_input_of_a_graph():

@@ -16,7 +16,6 @@ from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
 from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
 from fairgrad.measures import On, uses_desirable
 from fairgrad.tables.features import Oddities
-from fairgrad.tables.matching import match_labels, matched_column
 from fairgrad.tables.reading import (
     PIECE,
     ReadingReport,
@@ -24,7 +23,13 @@ from fairgrad.tables.reading import (
     read_table,
     table_name,
 )
-from fairgrad.tables.roles import ColumnRoles, check_named, number_column
+from fairgrad.tables.roles import (
+    ColumnRoles,
+    check_named,
+    match_labels,
+    matched_column,
+    number_column,
+)
 from fairgrad.tables.values import as_categories, as_numbers, column_kind
 
 if TYPE_CHECKING:

@@ -14,14 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from fairgrad.columns import as_pandas
 from fairgrad.tables.features import (
     MISSING,
-    FeatureChoice,
     Oddities,
     TableFeature,
-    check_columns,
+    choose_features,
     read_features,
 )
 from fairgrad.tables.reading import READING, check_distinct, plain_frame, read_counted
-from fairgrad.tables.values import column_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,17 +119,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         Returns:
             Columns of numbers and of named categories.
         """
-        choice = FeatureChoice(frame, tuple(self.categorical), tuple(self.keep), prefix)
-        features = choice.features()
-        self.left_out_: dict[str, str] = dict(choice.left_out)
-        self.notes_: tuple[str, ...] = tuple(choice.sentences())
+        chosen = choose_features(frame, tuple(self.categorical), tuple(self.keep), prefix)
+        self.left_out_: dict[str, str] = chosen.left_out
+        self.notes_: tuple[str, ...] = chosen.notes
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        self.features_: list[TableFeature] = [
-            _described(features[name], frame, choice) for name in map(str, features)
-        ]
-        self.features_ = self._within(features, None)
-        return features
+        self.features_: list[TableFeature] = chosen.features
+        self.features_ = self._within(chosen.columns, None)
+        return chosen.columns
 
     def narrowed(self, features: pd.DataFrame, rows: NDArray[Any]) -> TableEncoder:
         """The same encoder, with medians and ranges of some rows alone.
@@ -200,7 +195,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         Raises:
             ValueError: if a column is missing, or holds texts in place of numbers.
         """
-        check_columns(frame.columns, self.features_)
         return read_features(frame, self.features_, (*map(str, self.missing), *missing))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -252,18 +246,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
                 matrix[part, place : place + width] = block.encode(piece[block.feature.name])
                 place += width
         return matrix
-
-
-def _described(column: pd.Series, frame: pd.DataFrame, choice: FeatureChoice) -> TableFeature:
-    """What is to be remembered of a feature, but for its range."""
-    name, has_gaps = str(column.name), bool(column.isna().any())
-    date = choice.dates.get(name)
-    kind = "number" if date is not None else column_kind(frame[name])
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return TableFeature(name, kind, has_gaps=has_gaps, date=date)
-    values = tuple(str(value) for value in column.cat.categories)
-    is_number = kind == "number"
-    return TableFeature(name, "category", values, numbers=is_number, has_gaps=has_gaps, date=date)
 
 
 class FeatureBlock(NamedTuple):

@@ -12,7 +12,7 @@ import calendar
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -99,8 +99,26 @@ class TableFeature:
         )
 
 
-class FeatureChoice:
-    """Which columns of a table are features, and what the reader should know about them.
+class ChosenFeatures(NamedTuple):
+    """The columns of a table that are features.
+
+    Attributes:
+        columns: numbers and named categories.
+        features: what is to be remembered of each, but for medians and ranges.
+        left_out: columns that are no features, with the reason.
+        notes: what the reader should know about them.
+    """
+
+    columns: pd.DataFrame
+    features: list[TableFeature]
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def choose_features(
+    frame: pd.DataFrame, categorical: Sequence[str] = (), keep: Sequence[str] = (), prefix: str = ""
+) -> ChosenFeatures:
+    """Which columns of a table are features, and how each is encoded.
 
     Args:
         frame: the columns, as `read_table` reads them.
@@ -108,126 +126,110 @@ class FeatureChoice:
         keep: features even if they look like identifiers or have a single value.
         prefix: of the arguments' names in errors.
 
-    Attributes:
-        left_out: columns that are no features, with the reason.
-        dates: which features are made of dates.
+    Raises:
+        ValueError: if a column mixes kinds, or none is left.
     """
-
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        categorical: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        prefix: str = "",
-    ) -> None:
-        self.frame, self.report = frame, ReadingReport.of(frame)
-        self.categorical, self.keep, self.prefix = categorical, keep, prefix
-        self.left_out: dict[str, str] = {}
-        self.dates: dict[str, DatePart] = {}
-        self._without_number: dict[str, int] = {}
-        self._without_category: dict[str, int] = {}
-        self._many: list[str] = []
-
-    def features(self) -> pd.DataFrame:
-        """Columns of numbers and of named categories.
-
-        Raises:
-            ValueError: if a column mixes kinds, or none is left.
-        """
-        found: dict[str, pd.Series] = {}
-        for name in map(str, self.frame.columns):
-            column, reason = self._usable(name)
-            if reason:
-                self.left_out[name] = reason
-                continue
-            kind = column_kind(column)
-            if kind == "date":
-                found |= self._date_features(column)
-                continue
-            missing = int(column.isna().sum())
-            if kind == "category":
-                found[name] = self._merged(named_column(column, self.categorical))
-                self._without_category |= {name: missing} if missing else {}
-            else:
-                numbers = as_numbers(column)
-                found[name] = pd.Series(numbers, name=name) if missing else column
-                self._without_number |= {name: missing} if missing else {}
-        if not found:
-            raise ValueError("no column is left as a feature")
-        return pd.DataFrame(found)
-
-    def _usable(self, name: str) -> tuple[pd.Series, str]:
-        """The column, and why it is of no use as a feature; empty if it is."""
-        if self.frame[name].isna().all():
-            return self.frame[name], "no values"
-        if _NO_NAME.fullmatch(name):
-            return self.frame[name], "no name in the file"
-        column = checked_column(self.frame, name, self.categorical, self.prefix)
-        reason = ""
-        if name in self.keep:
-            return column, ""
-        if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
-            reason = "one value only"
-        elif column_kind(column) == "category" and identifies_rows(column):
-            reason = "its texts differ in most rows"
-        elif numbers_rows(column):
-            reason = "it numbers the rows"
-        elif name not in self.categorical and is_identifier(column):
-            reason = "it looks like an identifier"
-        return column, reason
-
-    def _merged(self, column: pd.Series) -> pd.Series:
-        """A feature of categories, the rarest merged if there are many."""
-        n = len(column.cat.categories)
-        if n <= MOST_VALUES:
-            return column
-        self._many.append(f"{column.name}: {n:,} different values, the rarest merged into {OTHER}.")
-        return merge_rare(column)
-
-    def _date_features(self, column: pd.Series) -> dict[str, pd.Series]:
-        """Year, month, weekday and age of dates; a part that never differs is left out."""
-        name, days = str(column.name), as_days(column)
-        form = self.report.forms.get(name, "")
-        latest = float(np.floor(np.nanmax(days)))
-        found = {}
-        for part in DATE_PARTS:
-            made = DatePart(name, part, form, latest)
-            values = made.values(days)
-            if values.nunique() < 2:
-                continue
-            title = f"{name} ({part})"
-            while title in self.frame.columns:
-                title += "'"
-            is_named = part in {"month", "weekday"}
-            found[title] = (_in_order(values, part) if is_named else values).rename(title)
-            self.dates[title] = made
+    report = ReadingReport.of(frame)
+    columns: dict[str, pd.Series] = {}
+    features: list[TableFeature] = []
+    left_out: dict[str, str] = {}
+    dates: list[str] = []
+    merged: list[str] = []
+    gaps: dict[str, list[str]] = {"number": [], "category": []}
+    for name in map(str, frame.columns):
+        column, reason = _usable(frame, name, categorical, keep, prefix)
+        kind = column_kind(column)
+        own: dict[str, tuple[pd.Series, DatePart | None]] = {name: (column, None)}
+        if kind == "date" and not reason:
+            own = _date_features(column, report.forms.get(name, ""), frame.columns)
+            reason = "" if own else "one value only"
+            dates += [name] if own else []
+        if reason:
+            left_out[name] = reason
+            continue
         missing = int(column.isna().sum())
-        self._without_number |= {name: missing} if missing and found else {}
-        if not found:
-            self.left_out[name] = "one value only"
-        return found
+        if missing:
+            listed = f"{name} {missing:,}{report.gap_words(name)}"
+            gaps["category" if kind == "category" else "number"].append(listed)
+        for title, (values, date) in own.items():
+            if date is None and kind == "category":
+                values = named_column(values, categorical)  # noqa: PLW2901 - as categories
+                n = len(values.cat.categories)
+                if n > MOST_VALUES:
+                    values = merge_rare(values)  # noqa: PLW2901 - as above
+                    merged.append(
+                        f"{name}: {n:,} different values, the rarest merged into {OTHER}."
+                    )
+            elif date is None and missing:
+                values = pd.Series(as_numbers(values), name=title)  # noqa: PLW2901 - as above
+            columns[title] = values
+            features.append(_described(title, values, frame[name], date))
+    if not columns:
+        raise ValueError("no column is left as a feature")
+    reasons = "; ".join(f"{name} ({reason})" for name, reason in left_out.items())
+    said = [
+        ("Left out as features", [reasons] if left_out else []),
+        ("Dates become year, month, weekday and age in days before the latest date", dates),
+        ("Missing numbers become the median, and are marked", gaps["number"]),
+        ("Missing values are a category of their own", gaps["category"]),
+    ]
+    notes = (*(f"{what}: {', '.join(found)}." for what, found in said if found), *merged)
+    return ChosenFeatures(pd.DataFrame(columns), features, left_out, notes)
 
-    def sentences(self) -> Iterator[str]:
-        """What the reader should know, one sentence per kind."""
-        if self.left_out:
-            listed = "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items())
-            yield f"Left out as features: {listed}."
-        columns = dict.fromkeys(part.column for part in self.dates.values())
-        if columns:
-            yield (
-                f"Dates become year, month, weekday and age in days before the latest date: "
-                f"{', '.join(columns)}."
-            )
-        if self._without_number:
-            listed = self._gaps(self._without_number)
-            yield f"Missing numbers become the median, and are marked: {listed}."
-        if self._without_category:
-            listed = self._gaps(self._without_category)
-            yield f"Missing values are a category of their own: {listed}."
-        yield from self._many
 
-    def _gaps(self, counts: Mapping[str, int]) -> str:
-        return ", ".join(f"{name} {n:,}{self.report.gap_words(name)}" for name, n in counts.items())
+def _usable(
+    frame: pd.DataFrame, name: str, categorical: Sequence[str], keep: Sequence[str], prefix: str
+) -> tuple[pd.Series, str]:
+    """The column, and why it is of no use as a feature; empty if it is."""
+    if frame[name].isna().all():
+        return frame[name], "no values"
+    if _NO_NAME.fullmatch(name):
+        return frame[name], "no name in the file"
+    column = checked_column(frame, name, categorical, prefix)
+    if name in keep:
+        return column, ""
+    reason = ""
+    if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
+        reason = "one value only"
+    elif column_kind(column) == "category" and identifies_rows(column):
+        reason = "its texts differ in most rows"
+    elif numbers_rows(column):
+        reason = "it numbers the rows"
+    elif name not in categorical and is_identifier(column):
+        reason = "it looks like an identifier"
+    return column, reason
+
+
+def _described(
+    title: str, values: pd.Series, original: pd.Series, date: DatePart | None
+) -> TableFeature:
+    """What is to be remembered of a feature, but for its median and range."""
+    has_gaps, is_number = bool(values.isna().any()), column_kind(original) == "number"
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return TableFeature(title, "number", has_gaps=has_gaps, date=date)
+    names = tuple(str(value) for value in values.cat.categories)
+    numbers = date is not None or is_number
+    return TableFeature(title, "category", names, numbers=numbers, has_gaps=has_gaps, date=date)
+
+
+def _date_features(
+    column: pd.Series, form: str, taken: Collection[str]
+) -> dict[str, tuple[pd.Series, DatePart | None]]:
+    """Year, month, weekday and age of dates; a part that never differs is left out."""
+    name, days = str(column.name), as_days(column)
+    latest = float(np.floor(np.nanmax(days)))
+    found: dict[str, tuple[pd.Series, DatePart | None]] = {}
+    for part in DATE_PARTS:
+        made = DatePart(name, part, form, latest)
+        values = made.values(days)
+        if values.nunique() < 2:
+            continue
+        title = f"{name} ({part})"
+        while title in taken:
+            title += "'"
+        is_named = part in {"month", "weekday"}
+        found[title] = (_in_order(values, part) if is_named else values).rename(title), made
+    return found
 
 
 def _in_order(values: pd.Series, part: str) -> pd.Series:

@@ -52,7 +52,7 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -111,7 +111,6 @@ _UNREADABLE = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-_MOST_SPELLINGS = 1_000
 _MARKS = {
     b"PAR1": ".parquet",
     b"PK\x03\x04": ".xlsx",
@@ -132,7 +131,6 @@ class ReadingReport:
         files: sentences about the files.
         gaps: by column, how many values were taken as missing, by their text ("" if empty).
         named: by column, how often a text stands that would be missing among numbers.
-        spaced: by column, values that were also written with spaces around them.
         written: by column, how numbers or dates in texts were read.
         forms: by column, the format of its dates.
         decimal: the decimal mark.
@@ -142,7 +140,6 @@ class ReadingReport:
     files: list[str] = field(default_factory=list)
     gaps: dict[str, dict[str, int]] = field(default_factory=dict)
     named: dict[str, dict[str, int]] = field(default_factory=dict)
-    spaced: dict[str, dict[str, int]] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
@@ -178,31 +175,20 @@ class ReadingReport:
         for name in known if gaps else ():
             taken = {text: n for text, n in self.gaps.get(name, {}).items() if text}
             if taken:
-                listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in taken.items())
-                are = "is" if len(taken) == 1 else "are"
-                said.append(f"{name}: {listed} {are} taken as missing.")
+                said.append(f"{name}: {_with_counts(taken)} taken as missing.")
         for name in (name for name in known if name in self.named):
-            texts = ", ".join(
-                f"{text} ({counted(n, 'row')})" for text, n in self.named[name].items()
-            )
             first = next(iter(self.named[name]))
             option = f"{prefix}missing {first}" if prefix else f"missing=[{first!r}]"
-            read = "is read as a value of its own"
-            if len(self.named[name]) > 1:
-                read = "are read as values of their own"
             said.append(
-                f"{name}: {texts} {read}; use {option} if it means that the value is missing."
+                f"{name}: {_with_counts(self.named[name])} read as text; use {option} if it means "
+                "that the value is missing."
             )
-        for name in (name for name in known if name in self.spaced):
-            values = ", ".join(
-                f"{text!r} ({counted(n, 'row')})" for text, n in self.spaced[name].items()
-            )
-            taken_as = "with spaces around it is taken as the same value"
-            if len(self.spaced[name]) > 1:
-                taken_as = "with spaces around them are taken as the same values"
-            said.append(f"{name}: {values} {taken_as}.")
-        said += [f"{name}: {self.written[name]}." for name in known if name in self.written]
-        return said
+        return said + [f"{name}: {self.written[name]}." for name in known if name in self.written]
+
+
+def _with_counts(texts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in texts.items())
+    return f"{listed} {'is' if len(texts) == 1 else 'are'}"
 
 
 def named_frame(
@@ -605,39 +591,35 @@ def parquet_files(
         wanted = found.schema.names if columns is None else _known(columns, found.schema.names)
         schema = arrow.schema([found.schema.field(name) for name in wanted])
         fragments = list(found.get_fragments())
+    # Without reading ahead there is one row group in memory at a time.
+    how = {"schema": found.schema, "columns": wanted, "batch_size": rows}
+    how |= {"batch_readahead": 1, "fragment_readahead": 1}
+
+    def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
+        is_empty = is_first  # of a table without rows there is one batch
+        with as_parquet(path, arrow):
+            for batch in fragment.to_batches(**how):
+                if batch.num_rows:
+                    is_empty = False
+                    yield batch
+        if is_empty:
+            yield arrow.RecordBatch.from_pylist([], schema=schema)
+
     for place, fragment in enumerate(fragments):
         keys = tuple(dataset.get_partition_keys(fragment.partition_expression))
-        batches = _batches(path, fragment, found.schema, schema, rows, empty=not place)
-        yield ParquetFile(Path(fragment.path), keys, schema, batches)
+        yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
 
 
 def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
     """How many rows Parquet files hold, and how many values; no row is read."""
-    arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
     n_rows = n_values = 0
     for path in paths:
+        arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
         with as_parquet(path, arrow):
             found = dataset.dataset(path, format="parquet", partitioning="hive")
             own = found.count_rows()
             n_rows, n_values = n_rows + own, n_values + own * len(found.schema.names)
     return n_rows, n_values
-
-
-def _batches(
-    path: Path, fragment: Any, known: Any, schema: Any, rows: int, *, empty: bool
-) -> Iterator[Any]:
-    """The record batches of a file; one without rows if it is empty, where that is wanted."""
-    arrow = importlib.import_module("pyarrow")
-    is_empty = True
-    # Without reading ahead there is one row group in memory at a time.
-    how = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
-    with as_parquet(path, arrow):
-        for batch in fragment.to_batches(schema=known, columns=schema.names, **how):
-            if batch.num_rows:
-                is_empty = False
-                yield batch
-    if is_empty and empty:
-        yield arrow.RecordBatch.from_pylist([], schema=schema)
 
 
 @contextmanager
@@ -716,8 +698,6 @@ class ColumnReader:
         times: how many rows each row stands for; None for rows that are rows.
         parts: its pieces, each with its kind.
         gaps: how many values were missing, by their text.
-        spaced: how many values had spaces around them, by the value without them.
-        unspaced: values that had none.
         example: a text that was read as a number, and the number.
         n_rows: rows so far.
     """
@@ -728,8 +708,6 @@ class ColumnReader:
     times: Times = None
     parts: list[tuple[str, Any]] = field(default_factory=list)
     gaps: Counter[str] = field(default_factory=Counter)
-    spaced: Counter[str] = field(default_factory=Counter)
-    unspaced: set[str] = field(default_factory=set)
     example: tuple[str, float] | None = None
     n_rows: int = 0
 
@@ -769,15 +747,7 @@ class ColumnReader:
     def _read_texts(self, part: pd.Series, decimal: str) -> tuple[str, Any]:
         """What texts are, decided by the distinct ones; and their values."""
         codes, values = pd.factorize(part)
-        if len(self.unspaced) < _MOST_SPELLINGS:
-            for value, n in zip(values, _bincount(codes, len(values), self.times), strict=True):
-                name = value_name(value)
-                if isinstance(value, str) and value != name:
-                    self.spaced[name] += int(n)
-                else:
-                    self.unspaced.add(name)
-        named = named_codes(codes, values)
-        named = self._removed(named, {"", *self.options.missing})
+        named = self._removed(named_codes(codes, values), {"", *self.options.missing})
         if not len(named.categories):
             return "empty", named
         names = [str(name) for name in named.categories]
@@ -852,9 +822,6 @@ class ColumnReader:
             named = {name: n for name, n in found.items() if name in MISSING_TEXTS}
             if named:
                 report.named[self.name] = named
-        merged = {name: n for name, n in self.spaced.items() if name in self.unspaced and name}
-        if merged:
-            report.spaced[self.name] = merged
 
 
 def _plain_numbers(part: Any) -> NDArray[Any]:

@@ -35,11 +35,10 @@ from fairgrad.tables.scan import (
     has_duckdb,
     is_scanned,
     open_scan,
-    quoted_name,
     run_quietly,
     scan_errors,
 )
-from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_text
+from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_name, quoted_text
 from fairgrad.tables.values import counted
 
 if TYPE_CHECKING:

@@ -33,7 +33,15 @@ from fairgrad.tables.reading import (
     table_files,
     table_name,
 )
-from fairgrad.tables.sql import INFINITE, LEAST, N_ROWS, SQUARES, CountQuery, quoted_text
+from fairgrad.tables.sql import (
+    INFINITE,
+    LEAST,
+    N_ROWS,
+    SQUARES,
+    CountQuery,
+    quoted_name,
+    quoted_text,
+)
 from fairgrad.tables.values import MISSING_TEXTS, counted, cut_names, parse_numbers
 
 if TYPE_CHECKING:
@@ -51,8 +59,6 @@ MEMORY = 640
 """Megabytes that duckdb may use; what needs more goes to the disk for a while."""
 
 MOST_COMBINATIONS = 2_000_000
-PROBED, MOST_PROBED = 100_000, 1_000
-"""First rows that are looked at, and the most values that a column has in them."""
 
 INSTALL = "pip install 'fairgrad[scale]'"
 
@@ -183,23 +189,6 @@ class Scan:
                 "give --bins"
             )
         return self._read(own, raw, keys, query)
-
-    def sample(
-        self, query: CountQuery, progress: Callable[[Any, str], Any]
-    ) -> CountedAnswer | None:
-        """The same of the first rows alone, if a column has far too many values in them."""
-        own = self.prepared(query)
-        keys = [name for name in own.keys if name not in own.bins and name not in own.written]
-        if not keys:
-            return None
-        quoted = [quoted_name(name) for name in keys]
-        first = f"(SELECT {', '.join(quoted)} FROM {self.table} LIMIT {PROBED})"  # noqa: S608 - names are quoted
-        counts = ", ".join(f"approx_count_distinct({name})" for name in quoted)
-        found = self.run(f"SELECT {counts} FROM {first}", progress)  # noqa: S608 - as above
-        if not len(found) or max(found.iloc[0]) <= MOST_PROBED:
-            return None
-        part = replace(self, table=f"(SELECT * FROM {self.table} LIMIT {PROBED})")  # noqa: S608 - as above
-        return part.count(query, progress)
 
     def run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
         """The answer to a query as a frame.
@@ -522,12 +511,6 @@ def run_watched(connection: Any, sql: str, tell: Callable[[float], None]) -> Any
 
 def _gap_name(name: str) -> str:
     return f"{name} (text)"
-
-
-def quoted_name(column: str) -> str:
-    """The name of a column in SQL."""
-    doubled = column.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def _one_line(error: BaseException) -> str:

@@ -7,7 +7,6 @@ into periods inside the query, so that the answer is small however many rows the
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,20 +32,6 @@ INFINITE = "infinite"
 
 PERIODS = ("day", "week", "month")
 _LARGEST = "1.7976931348623157e308"
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-_WORDS = """
-all and any array as asc at between both by case cast check class collate column constraint
-count create cross current current_date current_time current_user date default delete desc
-distinct drop else end except exists extract false fetch first for foreign from full function
-grant group grouping having hour if in inner insert int integer intersect interval into is join
-key language last lateral leading left level like limit local minute month natural new no not
-null numeric of offset on only option or order outer over partition percent position precision
-primary qualify range rank references right row rows sample second select set some start system
-table then time timestamp to trailing true union unique update user using value values view when
-where window with within without year zone
-"""
-_RESERVED = frozenset(_WORDS.split())
-"""Words that are names of columns only in quotes, in one dialect or another."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +39,11 @@ class SqlDialect:
     """What differs between databases.
 
     Attributes:
-        quote: the sign around names.
         is_nan: whether a number is not a number; empty if there are none.
         period: the first day of the day, week or month of a date.
         total: the sum of numbers.
     """
 
-    quote: str = '"'
     is_nan: str = ""
     period: Mapping[str, str] = field(
         default_factory=lambda: {
@@ -68,12 +51,6 @@ class SqlDialect:
         }
     )
     total: str = "SUM({})"
-
-    def name(self, column: str) -> str:
-        """The name of a column, in quotes where it needs them."""
-        if _PLAIN.fullmatch(column) and column not in _RESERVED:
-            return column
-        return f"{self.quote}{column.replace(self.quote, 2 * self.quote)}{self.quote}"
 
 
 DIALECTS: dict[str, SqlDialect] = {
@@ -88,7 +65,7 @@ DIALECTS: dict[str, SqlDialect] = {
         }
     ),
 }
-"""By name; the tests run the query of each. Redshift, Snowflake and Trino take Postgres's."""
+"""By name."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +122,11 @@ class CountQuery:
         if self.score is not None:
             inner[self.score[0]] = self._above(*self.score, own)
         if self.over is not None:
-            inner[self.over[0]] = own.period[self.over[1]].format(self._value(self.over[0], own))
+            inner[self.over[0]] = own.period[self.over[1]].format(self._value(self.over[0]))
         inner |= dict(self.more)
         keys = list(inner)
-        outer = [*(own.name(name) for name in keys), f"COUNT(*) AS {N_ROWS}"]
-        by = [own.name(name) for name in keys]
+        outer = [*(quoted_name(name) for name in keys), f"COUNT(*) AS {N_ROWS}"]
+        by = [quoted_name(name) for name in keys]
         if self.weight is not None:
             inner |= {
                 "row_weight": self._number(self.weight, own, "NULL"),
@@ -157,11 +134,11 @@ class CountQuery:
             }
             by.append("has_weight")
             outer += [
-                f"{own.total.format('row_weight')} AS {own.name(self.weight)}",
+                f"{own.total.format('row_weight')} AS {quoted_name(self.weight)}",
                 f"{own.total.format('row_weight * row_weight')} AS {SQUARES}",
                 f"MIN(row_weight) AS {LEAST}",
             ]
-        inside = ",\n".join(f"    {_as(value, own.name(name))}" for name, value in inner.items())
+        inside = ",\n".join(f"    {_as(value, quoted_name(name))}" for name, value in inner.items())
         chosen, grouped = ",\n".join(f"  {one}" for one in outer), ", ".join(by)
         return (
             f"SELECT\n{chosen}\nFROM (\n  SELECT\n{inside}\n  FROM {table}\n) AS people\n"
@@ -170,24 +147,24 @@ class CountQuery:
 
     def key_values(self, own: SqlDialect) -> dict[str, str]:
         """The values to count by, in SQL."""
-        found = {name: self._value(name, own) for name in self.keys if name not in self.bins}
+        found = {name: self._value(name) for name in self.keys if name not in self.bins}
         return found | {name: self._cut(name, edges, own) for name, edges in self.bins.items()}
 
-    def _value(self, name: str, own: SqlDialect) -> str:
-        return self.written.get(name) or own.name(name)
+    def _value(self, name: str) -> str:
+        return self.written.get(name) or quoted_name(name)
 
     def _number(self, name: str, own: SqlDialect, lacking: str, known: str = "") -> str:
-        value = self._value(name, own)
+        value = self._value(name)
         return f"CASE WHEN {self._lacks(name, own)} THEN {lacking} ELSE {known or value} END"
 
     def _lacks(self, name: str, own: SqlDialect) -> str:
-        value = self._value(name, own)
+        value = self._value(name)
         or_nan = f" OR {own.is_nan.format(value)}" if own.is_nan else ""
         return f"{value} IS NULL{or_nan}"
 
     def _cut(self, name: str, edges: Sequence[float], own: SqlDialect) -> str:
         """The names of groups; a number that is an edge belongs to the group above it."""
-        value, names = self._value(name, own), cut_names(edges)
+        value, names = self._value(name), cut_names(edges)
         cases = [
             f"WHEN {value} < {edge!r} THEN {quoted_text(group)}"
             for edge, group in zip(edges, names, strict=False)
@@ -198,7 +175,7 @@ class CountQuery:
         )
 
     def _above(self, name: str, threshold: float, own: SqlDialect) -> str:
-        value = self._value(name, own)
+        value = self._value(name)
         return (
             f"CASE WHEN {self._lacks(name, own)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
             f"THEN 2 WHEN {value} >= {threshold!r} THEN 1 ELSE 0 END"
@@ -236,10 +213,9 @@ class SampleQuery:
         """Rows whose hash is below it are held out."""
         return hash_limit(self.test)
 
-    def hashed(self, dialect: str = "duckdb") -> str:
+    def hashed(self) -> str:
         """The hash of a row in SQL."""
-        own = DIALECTS[dialect]
-        parts = [f"COALESCE(CAST({own.name(name)} AS VARCHAR), '')" for name in self.key]
+        parts = [f"COALESCE(CAST({quoted_name(name)} AS VARCHAR), '')" for name in self.key]
         text = self.place or " || '/' || ".join(parts)
         return f"SUBSTR(MD5('{self.seed}/' || {text}), 1, {HASH_DIGITS})"
 
@@ -267,8 +243,8 @@ class SampleQuery:
         """Whether a row is drawn, in SQL."""
         limits = {rate: quoted_text(self._limit(rate)) for rate in (*self.rates, self.base)}
         return (
-            f"{self.hashed(dialect)} >= {quoted_text(self.held_out_limit)}\n"
-            f"  AND {self.hashed(dialect)} < {self._by_cell(limits, dialect)}"
+            f"{self.hashed()} >= {quoted_text(self.held_out_limit)}\n"
+            f"  AND {self.hashed()} < {self._by_cell(limits, dialect)}"
         )
 
     def is_judged(self, share: float) -> str:
@@ -303,6 +279,12 @@ def hash_limit(share: float) -> str:
 
 def _as(value: str, name: str) -> str:
     return value if value == name else f"{value} AS {name}"
+
+
+def quoted_name(column: str) -> str:
+    """The name of a column in SQL."""
+    doubled = column.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def quoted_text(value: str) -> str:

@@ -262,34 +262,22 @@ def numbers_rows(column: pd.Series) -> bool:
     return bool(np.isfinite(numbers).all() and (np.diff(numbers) == 1).all())
 
 
-def is_identifier(column: pd.Series, rows: int | None = None) -> bool:
-    """Whether whole numbers name rows rather than measure them; see `names_rows`.
-
-    Args:
-        column: the column.
-        rows: how many rows have a value, if the column is one of a table of counts.
-    """
-    if column_kind(column) != "number":
-        return False
-    known = column.dropna().to_numpy(dtype=np.float64)
-    n = len(known) if rows is None else rows
-    if n <= _MOST_CODES or not np.isfinite(known).all() or (known != np.round(known)).any():
-        return False
-    span = float(known.max() - known.min()) + 1.0
-    return names_rows(str(column.name), n, len(np.unique(known)), span)
-
-
-def names_rows(name: str, n: int, distinct: int, span: float) -> bool:
-    """Whether n whole numbers name rows: so many of them differ, in a range of this width.
+def is_identifier(column: pd.Series) -> bool:
+    """Whether whole numbers name rows rather than measure them.
 
     They do if no two are equal although n numbers drawn from their range of R would have
     ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at least; or if the column's name says
     so, and most of them differ.
     """
-    if n <= _MOST_CODES:
+    if column_kind(column) != "number":
         return False
-    if distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(name.strip()):
+    known = column.dropna().to_numpy(dtype=np.float64)
+    n, distinct = len(known), len(np.unique(known))
+    if n <= _MOST_CODES or not np.isfinite(known).all() or (known != np.round(known)).any():
+        return False
+    if distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(str(column.name).strip()):
         return True
+    span = float(known.max() - known.min()) + 1.0
     return distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
 
 
@@ -352,17 +340,9 @@ def named_codes(codes: NDArray[Any], values: Any) -> pd.Categorical:
     return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
 
 
-def merge_rare(column: pd.Series, times: NDArray[np.int64] | None = None) -> pd.Series:
-    """A categorical column with the rarest values merged, so that ``MOST_VALUES`` remain.
-
-    Args:
-        column: the column.
-        times: how many rows each of its rows stands for, if it is one of a table of counts.
-    """
+def merge_rare(column: pd.Series) -> pd.Series:
+    """A categorical column with the rarest values merged, so that ``MOST_VALUES`` remain."""
     counts = column.value_counts()
-    if times is not None:
-        counts = pd.Series(times).groupby(column.to_numpy(dtype=object)).sum()
-        counts = counts.sort_values(ascending=False, kind="stable")
     frequent = set(counts.index[: MOST_VALUES - 1])
     kept = [name for name in column.cat.categories if name in frequent]
     merged = column.cat.add_categories(OTHER).where(column.isin(kept) | column.isna(), OTHER)
