@@ -148,7 +148,7 @@ def called_fair(draws: Draws) -> Floats:
 
 def called_unfair(draws: Draws) -> Floats:
     """(D,) whether the audit's verdict is "unfair"."""
-    low, high = draws.limits(errors(ALPHA)[0] / draws.comparison.tested.sum())
+    low, high = draws.limits(errors(ALPHA)[1] / draws.comparison.tested.sum())
     unfair = np.asarray((np.maximum(low, -high) > TOLERANCE).any(axis=1))
     for i in range(0, len(unfair), max(len(unfair) // 20, 1)):
         if (judge(draws.one(i), RULE, ALPHA).verdict == UNFAIR) != unfair[i]:
@@ -164,8 +164,14 @@ def arithmetic(draws: Draws) -> Interval:
         np.broadcast_to(cells.total, draws.hits.shape),
         ALPHA / draws.comparison.n_free,
     )
-    low, high = (end.reshape(-1, *share.shape) for end in rate)
-    others = [(share * end).sum(-1, keepdims=True) - share * end for end in (low, high)]
+    low, high = rate
+    n_blocks = int(draws.comparison.block.max()) + 1
+
+    def sums(part: Floats) -> Floats:
+        blocks = part.reshape(len(part), n_blocks, -1)
+        return np.broadcast_to(blocks.sum(-1, keepdims=True), blocks.shape).reshape(part.shape)
+
+    others = [sums(share * end) - share * end for end in (low, high)]
     ends = (1 - share) * low - others[1], (1 - share) * high - others[0]
     return Interval(*(end.reshape(len(draws.hits), -1) for end in ends))
 
@@ -190,14 +196,16 @@ def shown(draws: Draws) -> tuple[Floats, float]:
     """How often the intervals hold the truth: (J,) those of the levels, and that of the figure."""
     comparison, truth = draws.comparison, draws.truth
     of_levels = [draws.limits(error) for error in errors(ALPHA)]
-    low, high = narrowed(*of_levels, RULE.fair_levels(comparison))
+    base, near, far = of_levels
+    low, high = narrowed(base, near, near, far, RULE.fair_levels(comparison))
     held = (low <= truth + BARELY) & (truth - BARELY <= high)
     shared = [draws.limits(error / comparison.tested.sum()) for error in errors(ALPHA)]
     of_figure = [
         Interval(np.maximum(low, -high).max(axis=1), np.maximum(top, -bottom).max(axis=1))
         for (low, high), (bottom, top) in zip(shared, of_levels, strict=True)
     ]
-    low, high = narrowed(*of_figure, RULE.fair_figures)
+    base, near, far = of_figure
+    low, high = narrowed(base, near, near, far, RULE.fair_figures)
     for i in range(0, len(low), max(len(low) // 20, 1)):
         if not np.allclose((max(low[i], 0.0), high[i]), judge(draws.one(i), RULE, ALPHA)[1:3]):
             raise RuntimeError("this script and the audit disagree")

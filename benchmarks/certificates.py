@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit.asked import AskedMeasure
 from fairgrad.audit.certificate import best_candidate, passing
-from fairgrad.audit.comparisons import compare
+from fairgrad.audit.comparisons import AskedMeasure, compare
 from fairgrad.audit.counts import CountTable
 from fairgrad.audit.verdicts import FAIR, Finding
 from fairgrad.files import write_whole

@@ -81,7 +81,7 @@ def main() -> None:
             lambda least=least, penalty=penalty: search(
                 codes, hit, k=options.k, least=least, noise=penalty, most=10
             ),
-            lambda found: f"{found.quality[0]:.3f}",
+            lambda found: f"{found[0].quality:.3f}",
         )
     audit = Audit(y, pred, frame["c0"])
     timed(

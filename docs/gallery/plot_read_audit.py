@@ -41,7 +41,7 @@ report.figures[0]
 # ------------------
 # Each measure is judged by its worst level. *Unfair* and *fair within tolerance* are said only
 # where the whole interval lies on one side of the tolerance; otherwise the verdict is *undecided*,
-# and ``more_rows`` says how many more people per group would settle it.
+# and ``rows_needed`` says how many more people per group would settle it.
 
 audit.to_frame("verdicts")[["measure", "verdict", "judged", "judged_low", "judged_high"]].round(3)
 

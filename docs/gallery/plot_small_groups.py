@@ -29,7 +29,7 @@ audit.to_frame("verdicts")[["verdict", "judged", "judged_low", "judged_high"]].r
 # Undecided: the level may be anywhere in the interval. The audit says how many more people of each
 # group would settle it four times out of five, if the rates are as observed.
 
-print(audit.findings[0].more_rows)
+print(audit.findings[0].rows_needed)
 
 # %%
 # How the interval shrinks

@@ -81,34 +81,23 @@ def test_counts_are_audited_as_their_rows_to_the_last_digit(
 
 
 @pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("kind", ["rows", "counts"])
-def test_audits_of_parts_add_up(weights, kind):
+def test_counts_of_parts_add_up(weights):
     frame = people(1, missing=True)
     whole, _ = both(frame, weights=weights, baseline=True)
-    place = 0 if kind == "rows" else 1
     parts = [
-        both(frame.iloc[start::3], weights=weights, baseline=True)[place] for start in range(3)
+        both(frame.iloc[start::3], weights=weights, baseline=True)[0].to_counts()
+        for start in range(3)
     ]
-    assert Audit.merge(parts).to_dict() == whole.to_dict()
-    assert Audit.merge([Audit.merge(parts[:2]), parts[2]]).to_dict() == whole.to_dict()
+    named = {"weight": "weight", "squared_weight": "squared_weight"} if weights else {}
+    added = Audit.from_counts(
+        pd.concat(parts), "y", "prediction", ["sex", "age"], baseline="baseline", **named
+    )
+    assert added.to_dict() == whole.to_dict()
 
 
-def test_audits_without_labels_add_up():
-    frame = people(9)
-    parts = [both(frame.iloc[start::2], baseline=True, known=False)[start] for start in range(2)]
-    whole = both(frame, baseline=True, known=False)[0]
-    assert Audit.merge(parts).to_dict() == whole.to_dict()
+def test_counts_without_labels():
+    whole = both(people(9), baseline=True, known=False)[0]
     assert list(whole.to_counts()) == ["sex", "age", "h", "baseline", "count"]
-    with pytest.raises(ValueError, match="audits: expected the same target in all"):
-        Audit.merge([both(frame, known=False)[0], both(frame)[0]])
-
-
-def test_a_part_may_lack_a_label_or_a_group():
-    frame = people(2)
-    first = (frame["sex"] == "F") | (frame["age"] != "old")
-    parts = [both(part, labels=["no", "yes"])[0] for part in (frame[first], frame)]
-    both_parts = pd.concat([frame[first], frame])
-    assert Audit.merge(parts).to_dict() == both(both_parts, labels=["no", "yes"])[0].to_dict()
 
 
 def test_counts_go_out_and_come_back():
@@ -128,21 +117,10 @@ def test_counts_go_out_and_come_back():
     assert again.to_dict() == rows.to_dict()
 
 
-def test_comparison_of_counted_rows_counts_rows():
-    frame = people(4)
-    rows, counts = both(frame)
-    other = counted(frame)
-    comparison = counts.compare(other["b"])
-    assert comparison.n_changed == int((frame["h"] != frame["b"]).sum())
-    pd.testing.assert_frame_equal(
-        comparison.to_frame("sides"), rows.compare(frame["b"]).to_frame("sides")
-    )
-
-
 def test_names_of_columns_may_be_taken():
     frame = people(5).rename(columns={"sex": "count", "y": "prediction"})
     audit = Audit(frame["prediction"], frame["h"], frame[["count", "age"]])
-    assert Audit.merge([audit, audit]).table.n_rows == 2 * N
+    assert list(audit.to_counts()) == ["count", "age", "prediction", "prediction_", "count_"]
 
 
 def test_a_billion_rows():
@@ -159,8 +137,8 @@ def test_a_billion_rows():
         ({"target": "z"}, "target: got 'z', which is not a column of counts; the columns are"),
         ({"sensitive_features": []}, "sensitive_features: expected at least one column"),
         ({"count": "w"}, "count: expected whole numbers of rows, got"),
-        ({"weight": "w"}, "squared_weight: expected a column, as weight names one"),
-        ({"squared_weight": "w2"}, "weight: expected a column, as squared_weight names one"),
+        ({"weight": "w"}, "squared_weight: expected a column"),
+        ({"squared_weight": "w2"}, "weight: expected a column"),
         ({"count": "y"}, "count: expected numbers of at least 0, got '(no|yes)' in 'y'"),
         ({"y_score": [0.5]}, "y_score: it speaks of single rows; counts have none"),
     ],
@@ -177,17 +155,3 @@ def test_no_rows_and_no_frame_are_refused():
         Audit.from_counts(none, "y", "h", "sex")
     with pytest.raises(TypeError, match="counts: expected a frame .* got a dict"):
         Audit.from_counts({}, "y", "h", "sex")
-
-
-def test_audits_that_do_not_belong_together_are_refused():
-    frame = people(8)
-    audit = both(frame)[0]
-    with pytest.raises(ValueError, match="audits: expected at least one, got none"):
-        Audit.merge([])
-    for other, name in [
-        (both(frame, attributes=["sex"])[0], "attributes"),
-        (both(frame, tolerance=0.2)[0], "tolerance"),
-        (both(frame, weights=True)[0], "weights"),
-    ]:
-        with pytest.raises(ValueError, match=f"audits: expected the same {name} in all"):
-            Audit.merge([audit, other])

@@ -95,8 +95,5 @@ def test_what_clusters_cannot_be():
     y, s = [0, 1] * 50, ["a", "b"] * 50
     with pytest.raises(ValueError, match=r"cluster: expected one value per row \(100\), got 99"):
         Audit(y, y, s, cluster=range(99))
-    clustered = Audit(y, y, s, cluster=range(100))
-    with pytest.raises(ValueError, match="without clusters"):
-        Audit.merge([clustered, clustered])
     alone = Audit(y, y, s, cluster=[None] * 100)  # nobody's other rows are known
     assert alone.verdict == Audit(y, y, s).verdict

@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 
 from fairgrad import AtLeast, AtMost, Groups, On, fairness_levels
 from fairgrad.audit import Audit
-from fairgrad.audit.comparisons import GapToMean, MatrixMap
+from fairgrad.audit.comparisons import GapToReference, MatrixMap
 from fairgrad.audit.intervals import Interval
 from fairgrad.measures import BOUNDED_RATES, MEASURES, constraints_of, measure_name
 
@@ -203,7 +203,7 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     (finding,) = Audit(d.y, d.pred, d.s, measures=measure).findings
     asked = constraints_of(measure, Groups.from_data(d.y, d.s))
     own, matrix = finding.comparison.map, MatrixMap(asked.c0, asked.C)
-    assert isinstance(own, GapToMean)
+    assert isinstance(own, GapToReference)
     rate = finding.comparison.cells.value
     np.testing.assert_allclose(own.levels(rate), matrix.levels(1 - rate), atol=1e-12)
     low, high = rate - 0.03, rate + 0.05

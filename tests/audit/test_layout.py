@@ -41,14 +41,6 @@ def test_names_are_never_cut(audit, width):
     assert "... 3 more labels" in words_of(shown)
 
 
-def test_comparisons_fit_too(audit):
-    comparison = audit.baseline.compare(audit, names=("the old model", "the new one"))
-    for width in (80, 60, 40):
-        shown = comparison.summary(width)
-        assert max(map(len, shown.splitlines())) <= width
-        assert "…" not in shown
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_every_encoding_gets_signs_it_can_show(audit, encoding):
     raw = io.BytesIO()

@@ -186,7 +186,7 @@ def test_every_threshold_is_judged_as_an_audit_of_its_own(scored):
         for finding, row in zip(own.asked, rows.to_dict(orient="records"), strict=True):
             assert (finding.measure, finding.verdict) == (row["measure"], row["verdict"])
             np.testing.assert_allclose(
-                finding.judgement[:3], [row["value"], row["low"], row["high"]]
+                finding.judgement[:3], [row["value"], row["low"], row["high"]], atol=1e-12
             )
             assert row["accuracy"] == pytest.approx(own.accuracy)
             assert row["selection_rate"] == pytest.approx(np.average(pred, weights=scored["w"]))

@@ -44,11 +44,9 @@ def test_the_best_conjunctions_are_found_exactly(data, n_columns, k, least, nois
     hit = rng.random(n) < 0.3 + 0.5 * (columns[0] == 0)
     found = search(columns, hit, k=k, least=least, noise=noise, most=most)
     expected = every_quality(columns, hit, k, least, noise)[:most]
-    np.testing.assert_allclose(found.quality, expected, atol=1e-12)
-    for quality, places, codes in zip(*found, strict=True):
-        rows = np.logical_and.reduce(
-            [columns[c] == v for c, v in zip(places, codes, strict=True) if c >= 0]
-        )
+    np.testing.assert_allclose([one.quality for one in found], expected, atol=1e-12)
+    for quality, conditions in found:
+        rows = np.logical_and.reduce([columns[c] == v for c, v in conditions.items()])
         gap = abs(hit[rows].mean() - hit.mean())
         assert quality == pytest.approx(gap - noise / np.sqrt(rows.sum()))
 

@@ -52,15 +52,6 @@ def test_who_gained_and_who_lost():
     assert frame["sensitive_features=b", "accuracy"] == pytest.approx(0.2)
 
 
-def test_a_baseline_may_be_an_audit():
-    before = with_accuracy(0.9, 0.6)
-    direct = Audit(Y, Y, S, baseline=before).to_frame("changes")
-    through = Audit(Y, Y, S, baseline=Audit(Y, before, S)).to_frame("changes")
-    pd.testing.assert_frame_equal(direct, through)
-    with pytest.raises(ValueError, match="baseline: expected an audit of the same rows"):
-        Audit(Y, Y, S, baseline=Audit(Y[:-2], Y[:-2], S[:-2]))
-
-
 def test_another_threshold_than_the_trained_one():
     score = np.linspace(0, 1, 400)
     assert "threshold" not in kinds(Audit(Y, (score > 0.5) * 1, S, y_score=score))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,25 +11,24 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import frames, record, sections, words
-from fairgrad.audit.asked import (
+from fairgrad.audit.changes import Change, Moves
+from fairgrad.audit.comparisons import (
     DEFAULT_MEASURES,
     DEFAULT_TOLERANCE,
+    WITHOUT_LABELS,
     AskedMeasure,
     asked_measures,
+    compare,
+    compare_within,
 )
-from fairgrad.audit.changes import Change, Moves
-from fairgrad.audit.comparisons import WITHOUT_LABELS, compare, compare_within
 from fairgrad.audit.counts import (
-    CountColumns,
-    CountedRows,
     CountTable,
     GroupGap,
-    all_counts,
-    count_columns,
+    RowCounts,
     counts_frame,
     group_gaps,
-    how_many,
     predicted_labels,
+    read_counts,
     read_rows,
 )
 from fairgrad.audit.scores import ScoreFigures, check_scores
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.compare import AuditComparison
     from fairgrad.audit.impact import ImpactTable
     from fairgrad.audit.subgroups import SubgroupSearch
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats, Groups, Ints
 
 
 class Audit(ShownAndWritten):
@@ -69,7 +69,7 @@ class Audit(ShownAndWritten):
             demographic parity; or a mapping from measures to either. Measures with bounds of their
             own are judged by these.
         confidence: of every interval and verdict.
-        baseline: predictions of another model for the same rows, or its audit, to compare with.
+        baseline: predictions of another model for the same rows, to compare with.
         y_score: scores the predictions come from: (N,) of the desirable label, or (N, L). They are
             compared by group (AUC, calibration, distribution), and with two labels the verdict is
             shown for other thresholds.
@@ -85,6 +85,8 @@ class Audit(ShownAndWritten):
         min_group: groups with fewer rows are shown with their counts and not judged; below 1 a
             share of the rows, 0 to judge all. If fewer than two groups have so many rows, all
             are judged.
+        reference: the group to compare all others with, in place of the mean over all rows: one of
+            the attribute's values, or a mapping from attributes to values.
         baseline_name: what to call the baseline, such as "plain model".
         remarks: what else readers should know about the rows, in sentences: shown with the
             warnings.
@@ -135,6 +137,7 @@ class Audit(ShownAndWritten):
         threshold: float | None = 0.5,
         others: Any = (),
         min_group: float = MIN_GROUP,
+        reference: Any = None,
         baseline_name: str = "the baseline",
         remarks: Sequence[str | words.Notice] = (),
     ) -> None:
@@ -158,19 +161,13 @@ class Audit(ShownAndWritten):
         judged = usual if measures is None else measures
         asked = asked_measures(judged, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
-        self._options = {
-            "measures": measures,
-            "tolerance": tolerance,
-            "confidence": confidence,
-            "y_desirable": y_desirable,
-            "others": others,
-            "min_group": min_group,
-            "baseline_name": baseline_name,
-        }
-        self._remarks = tuple(remarks)
+        self.counts = sample_weight if isinstance(sample_weight, RowCounts) else None
         self.cluster = None if cluster is None else _cluster_codes(cluster, len(rows))
+        self.reference = _reference_values(reference, rows.groups)
         self._set_up(rows, predicted, asked, desirable, confidence, min_group)
-        self.baseline: Audit | None = self._audit_baseline(baseline, rows)
+        self.baseline: Audit | None = None
+        if baseline is not None:
+            self.baseline = self._of(predicted_labels(rows, baseline, "baseline"))
         finest = self.views[" x ".join(self.attributes)]
         columns = as_columns(sensitive_features, "sensitive_features")
         self._threshold = threshold
@@ -247,11 +244,19 @@ class Audit(ShownAndWritten):
             >>> audit
             <Audit of 200,000,000 rows by sex: unfair>
         """
-        given = CountColumns(
-            target, prediction, sensitive_features, count, weight, squared_weight, baseline
-        )
-        columns, other, times = given.read(counts, options)
-        return cls(*columns, baseline=other, sample_weight=times, **options)
+        needs_rows = [
+            n for n in ("sample_weight", "y_score", "cluster") if options.get(n) is not None
+        ]
+        if needs_rows:
+            raise ValueError(f"{needs_rows[0]}: it speaks of single rows; counts have none.")
+        further = {
+            "count": count,
+            "weight": weight,
+            "squared_weight": squared_weight,
+            "baseline": baseline,
+        }
+        columns = read_counts(counts, target, prediction, sensitive_features, further)
+        return cls(**columns, **options)
 
     def to_counts(self) -> pd.DataFrame:
         """The rows counted by sensitive values, label and prediction, for `from_counts`.
@@ -271,57 +276,6 @@ class Audit(ShownAndWritten):
         """
         return counts_frame(self)
 
-    @classmethod
-    def merge(cls, audits: Sequence[Audit]) -> Audit:
-        """The audit of all rows of several audits: of files, days or sites that were counted apart.
-
-        Args:
-            audits: of different rows, with the same attributes, measures and options. All or none
-                have weights, and a baseline.
-
-        Raises:
-            ValueError: if there is none, or they do not belong together.
-
-        Example:
-            >>> y, s = [0, 1, 0, 1] * 50, ["F", "F", "M", "M"] * 50
-            >>> monday, tuesday = Audit(y, [0, 1, 1, 1] * 50, s), Audit(y, y, s)
-            >>> Audit.merge([monday, tuesday])
-            <Audit of 400 rows by sensitive_features: unfair>
-        """
-        audits = list(audits)
-        if not audits:
-            raise ValueError("audits: expected at least one, got none.")
-        first = audits[0]
-        if any(one.cluster is not None for one in audits):
-            raise ValueError("audits: expected audits without clusters, which counts do not hold.")
-        for one in audits[1:]:
-            first._check_mergeable(one)  # noqa: SLF001 - its own class
-        given = count_columns(first)
-        labels = dict.fromkeys(label for one in audits for label in one.labels)
-        remarks = dict.fromkeys(remark for one in audits for remark in one._remarks)  # noqa: SLF001 - as above
-        columns, other, times = given.read(all_counts(audits), {})
-        return cls(
-            *columns,
-            baseline=other,
-            sample_weight=times,
-            labels=list(labels),
-            remarks=list(remarks),
-            **first._options,  # noqa: SLF001 - as above
-        )
-
-    def _check_mergeable(self, other: Audit) -> None:
-        own = {**self._options, "attributes": self.attributes, "target": self.target}
-        its = {**other._options, "attributes": other.attributes, "target": other.target}
-        own |= {"weights": self.is_weighted, "a baseline": self.baseline is not None}
-        its |= {"weights": other.is_weighted, "a baseline": other.baseline is not None}
-        own["true labels"], its["true labels"] = self.has_labels, other.has_labels
-        differ = [name for name, value in own.items() if its[name] != value]
-        if differ:
-            name = differ[0]
-            raise ValueError(
-                f"audits: expected the same {name} in all, got {own[name]!r} and {its[name]!r}."
-            )
-
     def _set_up(
         self,
         rows: GroupedRows,
@@ -337,7 +291,7 @@ class Audit(ShownAndWritten):
         self.rows = replace(rows, label=label, group=group)
         self.predicted = predicted.astype(label.dtype)
         self.table = CountTable.from_rows(
-            rows, predicted, has_labels=self.has_labels, cluster=self.cluster
+            rows, predicted, counts=self.counts, has_labels=self.has_labels, cluster=self.cluster
         )
         self.confidence = confidence
         self.is_weighted, self.min_group = rows.weight is not None, min_group
@@ -376,22 +330,75 @@ class Audit(ShownAndWritten):
         *,
         is_asked: bool,
         table: CountTable | None = None,
+        unknown: int = -1,
     ) -> Finding:
         name, both = " x ".join(attributes), (*attributes, *asked.given)
-        view = self.views.get(" x ".join(both)) if table is None else None
+        view = self.views.get(" x ".join(both)) if table is None and unknown < 0 else None
         table = self.table if table is None else table
-        view = table.view(*both) if view is None else view
+        view = table.view(*both, unknown=unknown) if view is None else view
         view = view.compared(judged_groups(view.size, self.min_group))
+        reference = self.reference_group(view, name)
         if asked.given:
+            if reference >= 0:
+                raise ValueError("reference: within strata, groups are compared with their mean.")
             name = f"{name} given {' x '.join(asked.given)}"
             everyone = table.view(*asked.given).groups.names
             comparison = compare_within(
                 asked.measure, view, self._desirable, attributes, asked.given, everyone
             )
         else:
-            comparison = compare(asked.measure, view, self._desirable)
+            comparison = compare(asked.measure, view, self._desirable, reference)
         rule = asked.rule(comparison)
         return Finding(asked.name, name, view, comparison, rule, self.alpha, is_asked)
+
+    def reference_group(self, view: CountTable, name: str) -> int:
+        """The index of the reference group in a view; -1 for the mean over all rows.
+
+        Raises:
+            ValueError: if the reference group has too few rows.
+        """
+        attributes = view.groups.attributes
+        if any(attribute not in self.reference for attribute in attributes):
+            return -1
+        columns = [view.groups.column(place).astype(str) for place in range(len(attributes))]
+        wanted = [self.reference[attribute] for attribute in attributes]
+        place = np.flatnonzero(
+            np.logical_and.reduce([c == v for c, v in zip(columns, wanted, strict=True)])
+        )
+        if not len(place):
+            raise ValueError(
+                f"reference: too few rows of {name} have the value {', '.join(wanted)} to compare "
+                f"with (at least {least_rows(view.n_rows, self.min_group):,})."
+            )
+        return int(place[0])
+
+    def if_unknown(self, finding: Finding) -> tuple[str, str] | None:
+        """The verdicts if all rows of unknown group were in the worst-off or the best-off group.
+
+        None without such rows, and for measures that do not compare groups.
+        """
+        attributes = finding.table.groups.attributes
+        name = " x ".join(attributes)
+        valued = np.where(finding.comparison.valued, finding.levels, np.nan)
+        is_simple = name == finding.attribute and finding.comparison.group.max() >= 0
+        if not is_simple or np.isnan(valued).all():
+            return None
+        view = self.views[name] if name in self.views else self.table.view(*attributes)
+        if view.n_rows == self.table.n_rows:
+            return None
+        asked = next(
+            one
+            for part in self._asked
+            for one in part
+            if one.name == finding.measure and (not one.attributes or attributes in one.attributes)
+        )
+        names = view.groups.names
+        found = []
+        for level in (np.nanargmin(valued), np.nanargmax(valued)):
+            group = finding.table.groups.names[finding.comparison.group[level]]
+            own = self._find(asked, attributes, is_asked=True, unknown=names.index(group))
+            found.append(own.verdict)
+        return found[0], found[1]
 
     def _check_comparable(self) -> None:
         for name, view in self.views.items():
@@ -404,46 +411,16 @@ class Audit(ShownAndWritten):
                     f"{only} alone (rows of weight 0 do not count)."
                 )
 
-    def _audit_baseline(self, baseline: Any, rows: GroupedRows) -> Audit | None:
-        if baseline is None:
-            return None
-        if isinstance(baseline, Audit):
-            self._check_same_rows(baseline, "baseline")
-            predicted = baseline.predicted
-        else:
-            predicted = predicted_labels(rows, baseline, "baseline")
-        return self._of(predicted, self.baseline_name)
-
-    def _of(self, predicted: Ints, baseline_name: str) -> Audit:
+    def _of(self, predicted: Ints) -> Audit:
         """The same audit of other predictions."""
         other = Audit.__new__(Audit)
-        other.baseline_name, other.has_labels = baseline_name, self.has_labels
-        other.cluster = self.cluster
+        other.baseline_name, other.has_labels = self.baseline_name, self.has_labels
+        other.cluster, other.counts = self.cluster, self.counts
+        other.reference = self.reference
         other._set_up(  # noqa: SLF001 - its own class
             self.rows, predicted, self._asked, self._desirable, self.confidence, self.min_group
         )
         return other
-
-    def _check_same_rows(self, other: Audit, argument: str) -> None:
-        own, its = self.rows, other.rows
-        if (
-            own.groups.labels.tolist() != its.groups.labels.tolist()
-            or own.groups.names != its.groups.names
-            or self.has_labels != other.has_labels
-            or (self.has_labels and not np.array_equal(own.label, its.label))
-            or not np.array_equal(own.group, its.group)
-            or not np.array_equal(how_many(own), how_many(its))
-            or not np.allclose(self._masses(), other._masses())
-        ):
-            raise ValueError(
-                f"{argument}: expected an audit of the same rows in the same order; labels, groups "
-                "or weights differ."
-            )
-
-    def _masses(self) -> Floats:
-        """Sums of weights: of each group and true label, or of each group if none are known."""
-        mass: Floats = self.table.mass.sum(axis=2)
-        return mass if self.has_labels else mass.sum(axis=1)
 
     def compare(
         self, other: Any, *, names: tuple[str, str] = ("first", "second")
@@ -451,27 +428,18 @@ class Audit(ShownAndWritten):
         """Compares another system with this one on the same rows.
 
         Args:
-            other: its audit, or its predictions.
+            other: its predictions.
             names: what to call this system and the other.
-
-        Raises:
-            ValueError: if the other one is not of the same rows.
 
         Example:
             >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-            >>> audit = Audit(y, y, s)
-            >>> audit.compare(y[:-1] + [0]).n_changed
+            >>> Audit(y, y, s).compare(y[:-1] + [0]).n_changed
             1
         """
         from fairgrad.audit.compare import AuditComparison  # noqa: PLC0415 - it imports this module
 
-        if isinstance(other, Audit):
-            self._check_same_rows(other, "other")
-            predicted = other.predicted
-        else:
-            predicted = predicted_labels(self.rows, other, "other")
-        second = self._of(predicted, names[0])
-        second.baseline = self
+        second = self._of(predicted_labels(self.rows, other, "other"))
+        second.baseline, second.baseline_name = self, names[0]
         said = [notice for notice in self.warnings if notice.kind in words.ABOUT_ROWS]
         levelled = words.levelling_down(second.changes, names[0])
         second.warnings = (*said, *([words.Notice("levelling_down", levelled)] if levelled else []))
@@ -517,8 +485,8 @@ class Audit(ShownAndWritten):
         """
         from fairgrad.audit.subgroups import worst_subgroups  # noqa: PLC0415 - only for searches
 
-        if isinstance(self.rows, CountedRows):
-            raise ValueError("columns: a search needs the rows themselves, not their counts.")  # noqa: TRY004 - an audit of counts is no wrong type
+        if self.counts is not None:
+            raise ValueError("columns: a search needs the rows themselves, not their counts.")
         self.subgroups = worst_subgroups(
             self,
             columns,
@@ -529,6 +497,11 @@ class Audit(ShownAndWritten):
             random_state=random_state,
         )
         return self.subgroups
+
+    @property
+    def times(self) -> Floats:
+        """(N,) how many rows each row stands for: 1, unless they were counted."""
+        return np.ones(len(self.rows)) if self.counts is None else self.counts.times
 
     @property
     def target(self) -> str:
@@ -623,7 +596,7 @@ class Audit(ShownAndWritten):
 
         Empty without scores, without true labels to compare them with, and of counted rows.
         """
-        if self.score is None or not self.has_labels or isinstance(self.rows, CountedRows):
+        if self.score is None or not self.has_labels or self.counts is not None:
             return ()
         views = {name: view.groups.attributes for name, view in self.views.items()}
         judged = {
@@ -654,7 +627,7 @@ class Audit(ShownAndWritten):
         """The rows whose prediction differs from the baseline's; None without a baseline."""
         if self.baseline is None:
             return None
-        return Moves.from_rows(self.rows, self.baseline.predicted, self.predicted)
+        return Moves.from_rows(self.rows, self.times, self.baseline.predicted, self.predicted)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -722,6 +695,31 @@ class Audit(ShownAndWritten):
         return (
             f"<Audit of {self.table.n_rows:,} rows by {', '.join(self.attributes)}: {self.verdict}>"
         )
+
+
+def _reference_values(reference: Any, groups: Groups) -> dict[str, str]:
+    """The value of each attribute that others are compared with, as a text."""
+    if reference is None:
+        return {}
+    if not isinstance(reference, Mapping):
+        if len(groups.attributes) > 1:
+            raise ValueError(
+                f"reference: expected a mapping from attributes to values, as there are "
+                f"{len(groups.attributes)} attributes, got {reference!r}."
+            )
+        reference = {groups.attributes[0]: reference}
+    for name, value in reference.items():
+        if name not in groups.attributes:
+            raise ValueError(
+                f"reference: got the attribute {name!r}; there are {list(groups.attributes)}."
+            )
+        known = [str(one) for one in groups.values[groups.attributes.index(name)]]
+        if str(value) not in known:
+            raise ValueError(
+                f"reference: got {value!r}, which is no value of {name}; the values are "
+                f"{words.listed(known, most=12)}."
+            )
+    return {name: str(value) for name, value in reference.items()}
 
 
 def _cluster_codes(cluster: Any, n_rows: int) -> Ints:

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fairgrad.audit import words
-from fairgrad.audit.asked import DEFAULT_TOLERANCE
 from fairgrad.audit.audit import Audit
+from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import FAIR, UNDECIDED
 from fairgrad.checks import check_number

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit.comparisons import CellHits
-from fairgrad.audit.counts import how_many, merged
+from fairgrad.audit.counts import merged
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
 if TYPE_CHECKING:
@@ -43,14 +42,13 @@ class Moves:
     moved_mass: Floats
 
     @classmethod
-    def from_rows(cls, rows: GroupedRows, before: Ints, after: Ints) -> Moves:
-        """Counts the rows whose predicted label was one and is another."""
+    def from_rows(cls, rows: GroupedRows, times: Floats, before: Ints, after: Ints) -> Moves:
+        """Counts the rows, each so many times, whose predicted label was one and is another."""
         changed = before != after
         y, group, before, after = (
             part[changed].astype(np.int64) for part in (rows.label, rows.group, before, after)
         )
         weight = None if rows.weight is None else rows.weight[changed]
-        times = how_many(rows, changed)
         n_labels, n_groups = rows.groups.mass.shape
         shape = (n_groups, 2, n_labels, n_labels)
 
@@ -60,7 +58,7 @@ class Moves:
             counts = [np.bincount(cell, weight, minlength=math.prod(shape)) for cell in cells]
             return (counts[0] + counts[1]).reshape(shape).astype(np.float64)
 
-        plain = count(times)
+        plain = count(times[changed])
         return cls(rows.groups, plain, plain if weight is None else count(weight))
 
     def _tables(self, *, people: bool) -> tuple[Floats, Floats]:
@@ -70,7 +68,8 @@ class Moves:
 
     def view(self, *attributes: str) -> Moves:
         """By some of the attributes, without the rows of unknown value."""
-        return Moves(*merged(self.groups, attributes, self.moved, self.moved_mass))
+        groups, _, *found = merged(self.groups, attributes, self.moved, self.moved_mass)
+        return Moves(groups, *found)
 
     def together(self) -> Moves:
         """All groups as one, for the overall rates."""
@@ -102,31 +101,15 @@ class Moves:
         Of a rate of several labels, rows that change from one of them to another count both ways:
         its interval is rather too wide than too narrow.
         """
-        if comparison.parts:
-            found = [
-                self._take(place).of_cells(part, people=people) for part, place in comparison.parts
-            ]
-            return np.concatenate(found, axis=1)
-        right, selected = self._tables(people=people)
-        n_groups, _, n_labels = right.shape
-        if isinstance(comparison.source, CellHits):
-            moved, hits = self.moved if people else self.moved_mass, comparison.source.hits
-            found_hits: Floats = np.einsum("gwyl,ryl->wrg", moved, hits.astype(np.float64))
-            return found_hits.reshape(2, -1)
-        if comparison.rate == "selection rate":
-            if comparison.only_label >= 0:
-                return selected[:, :, comparison.only_label].T
-            return selected.transpose(1, 2, 0).reshape(2, -1)
-        by_label = len(comparison.cell_group) == n_groups * n_labels
-        cells = right.transpose(1, 2, 0).reshape(2, -1) if by_label else right.sum(axis=2).T
-        return cells[::-1] if comparison.rate == "error rate" else cells
+        moved = self.moved if people else self.moved_mass
+        by_row = np.einsum("gwyl,ryl->wrg", moved, comparison.hits.astype(np.float64))
+        found: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
+        return found
 
     def take(self, names: tuple[str, ...]) -> Moves:
         """Those of the groups with these names."""
         place = {name: index for index, name in enumerate(self.groups.names)}
-        return self._take(np.array([place[name] for name in names]))
-
-    def _take(self, chosen: Ints) -> Moves:
+        chosen = np.array([place[name] for name in names])
         return Moves(self.groups, self.moved[chosen], self.moved_mass[chosen])
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import fairgrad
 from fairgrad.audit import frames, sections, words
 from fairgrad.audit.changes import accuracy_change
-from fairgrad.audit.counts import how_many
 from fairgrad.audit.record import plain_values
 from fairgrad.text import Section, ShownAndWritten
 
@@ -54,7 +53,8 @@ class AuditComparison(ShownAndWritten):
     @property
     def n_changed(self) -> int:
         """How many rows get another prediction."""
-        return int(how_many(self.audit.rows, self.first.predicted != self.second.predicted).sum())
+        changed = self.first.predicted != self.second.predicted
+        return int(self.audit.times[changed].sum())
 
     def to_frame(self, kind: str = "changes") -> pd.DataFrame:
         """The figures as a data frame.

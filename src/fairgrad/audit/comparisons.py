@@ -7,112 +7,130 @@ constraints on the error rates of the cells, or on the rates of the labels predi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
 
 from fairgrad import measures
-from fairgrad.audit.counts import POSITIVES, CountTable
 from fairgrad.audit.intervals import Interval, Proportion
+from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule, tolerated_ratio
+from fairgrad.checks import is_number
 from fairgrad.constraints import Constraints, gaps
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairgrad.constraints import Constraints
+    from fairgrad.audit.counts import CountTable
+
+DEFAULT_MEASURES = (
+    "demographic_parity",
+    "equalized_odds",
+    "equality_of_opportunity",
+    "accuracy_parity",
+)
+WITHOUT_LABELS = ("demographic_parity", "four_fifths_rule")
+"""Measures that look at predictions alone."""
+DEFAULT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class GapToMean:
-    """``F_(l,r) = x_(l,r) - factor * mean_l``, the library's own measures.
+class GapToReference:
+    """``F_k = x_k - reference`` of the block of k: the library's own measures.
 
-    The mean is that of all rows, ``sum_r' share_(l,r') x_(l,r') + outside_l``: groups that are not
-    compared, because they have few rows, count in it as well.
+    A block holds one rate of several groups. Its reference is the mean over all rows,
+    ``sum share_q x_q + outside``, in which groups that are not compared, because they have few
+    rows, count as well; or the rate of one group, whose share is 1.
 
     Attributes:
-        share: (R, G) the weight of each group in the mean of each row of rates; 0 for a group
-            without rows, whose level is not defined.
-        applies: (R,) whether a row is constrained; the levels of the others are 0.
-        factor: 1, or 0.8 for the four-fifths rule.
-        outside: (R, 1) what groups that are not compared add to the mean.
-        outside_variance: (R, 1) the variance of that.
-        n_rows: (R, 1) rows of all groups: shares of groups are estimates, too.
+        block: (K,) the block of each rate; rates of a block follow each other.
+        share: (K,) the weight of each rate in the reference of its block.
+        present: (K,) whether there are rows; without them a level is not defined.
+        applies: (K,) whether a level is constrained; the others are 0.
+        outside: (K,) what groups that are not compared add to the reference.
+        outside_variance: (K,) the variance of that.
+        n_rows: (K,) rows of all groups of the block: shares are estimates, too.
     """
 
+    block: Ints
     share: Floats
+    present: NDArray[np.bool_]
     applies: NDArray[np.bool_]
-    factor: float = 1.0
-    outside: Floats | float = 0.0
-    outside_variance: Floats | float = 0.0
-    n_rows: Floats | float = np.inf
+    outside: Floats
+    outside_variance: Floats
+    n_rows: Floats
 
     def levels(self, rate: Floats) -> Floats:
-        """(..., R * G) the levels of these rates; NaN where they are not defined."""
-        return self._defined(self._gap(self._read(rate)))
+        """(..., K) the levels of these rates; NaN where they are not defined."""
+        x = self._read(rate)
+        return self._defined(x - self._reference(x))
 
-    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
+    def combine(
+        self, rate: Floats, ends: Interval, z: float = 0.0, correlation: Floats | None = None
+    ) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them.
 
         A group's own rate is also in the mean, so it counts once, with what is left of it:
-        ``F_r = (1 - factor share_r) x_r - factor sum_(r' != r) share_r' x_r'``. What the shares of
-        the groups and the groups outside add to the variance of the mean reaches z times its root.
+        ``F_r = (1 - share_r) x_r - sum_(q != r) share_q x_q``. What the shares of the groups and
+        the groups outside add to the variance of the mean reaches z times its root.
         """
+        del correlation  # rates of different groups are independent
         x, low, high = (self._read(part) for part in (rate, *ends))
-        weight, gap = self.factor * self.share, self._gap(x)
-        around = (self.share * (x - self._mean(x)) ** 2).sum(axis=-1, keepdims=True)
-        more = (z * self.factor) ** 2 * (around / self.n_rows + self.outside_variance)
+        mean = self._reference(x)
+        around = self._sums(self.share * (x - mean) ** 2)
+        more = z**2 * (around / self.n_rows + self.outside_variance)
 
         def reach(own: Floats, others: Floats) -> Floats:
-            squares = (weight * others) ** 2
-            rest = squares.sum(axis=-1, keepdims=True) - squares
-            far: Floats = np.sqrt(((1 - weight) * own) ** 2 + np.maximum(rest, 0.0) + more)
+            squares = (self.share * others) ** 2
+            rest = np.maximum(self._sums(squares) - squares, 0.0)
+            far: Floats = np.sqrt(((1 - self.share) * own) ** 2 + rest + more)
             return far
 
         return Interval(
-            self._defined(gap - reach(x - low, high - x)),
-            self._defined(gap + reach(high - x, x - low)),
+            self._defined(x - mean - reach(x - low, high - x)),
+            self._defined(x - mean + reach(high - x, x - low)),
         )
 
     @property
     def range(self) -> Interval:
-        """(R * G,) the least and the greatest level that any rates have."""
-        weight, fixed = self.factor * self.share, self.factor * self.outside
-        others = weight.sum(axis=1, keepdims=True) - weight
-        return Interval(self._defined(-others - fixed), self._defined(1 - weight - fixed))
+        """(K,) the least and the greatest level that any rates have."""
+        others = self._sums(self.share) - self.share
+        return Interval(
+            self._defined(-others - self.outside), self._defined(1 - self.share - self.outside)
+        )
 
     @property
     def spread(self) -> Floats:
-        """(R * G,) by how much each rate can move all levels: the sum of its coefficients."""
-        present = self.share > 0
-        weight = self.factor * self.share
-        sums = (1 - weight) + (present.sum(axis=1, keepdims=True) - 1) * weight
-        return np.where(present & self.applies[:, None], sums, 0.0).ravel()
+        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
+        n_others = self._sums(self.present.astype(np.float64)) - 1
+        sums = (1 - self.share) + n_others * self.share
+        return np.where(self.present & self.applies, sums, 0.0)
 
-    def grown(self, growth: Floats) -> GapToMean:
-        """The same where each cell, (R * G,), has so many times its rows."""
-        mass = self.share * growth.reshape(self.share.shape)
-        before, total = (part.sum(axis=1, keepdims=True) for part in (self.share, mass))
+    def grown(self, growth: Floats) -> GapToReference:
+        """The same where each cell, (K,), has so many times its rows."""
+        mass = self.share * growth
+        before, total = self._sums(self.share), self._sums(mass)
         return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
 
+    def _sums(self, part: Floats) -> Floats:
+        """(..., K) the sum over the block of each rate."""
+        starts = np.flatnonzero(np.diff(self.block, prepend=-1))
+        lengths = np.diff(np.append(starts, len(self.block)))
+        sums: Floats = np.repeat(np.add.reduceat(part, starts, axis=-1), lengths, axis=-1)
+        return sums
+
     def _read(self, rate: Floats) -> Floats:
-        """(..., R, G) rates, 0 where there are none."""
-        shaped = rate.reshape(*rate.shape[:-1], *self.share.shape)
-        return np.where(self.share > 0, shaped, 0.0)
+        """(..., K) rates, 0 where there are none."""
+        return np.where(self.present, rate, 0.0)
 
-    def _gap(self, x: Floats) -> Floats:
-        return x - self.factor * self._mean(x)
-
-    def _mean(self, x: Floats) -> Floats:
-        mean: Floats = (self.share * x).sum(axis=-1, keepdims=True) + self.outside
-        return mean
+    def _reference(self, x: Floats) -> Floats:
+        return self._sums(self.share * x) + self.outside
 
     def _defined(self, gap: Floats) -> Floats:
-        gap = np.where(self.share > 0, gap, np.nan)
-        gap = np.where(self.applies[:, None], gap, 0.0)
-        return gap.reshape(*gap.shape[:-2], -1)
+        return np.where(self.applies, np.where(self.present, gap, np.nan), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +150,30 @@ class MatrixMap:
         levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
         return levels
 
-    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
-        """The MOVER interval of each level, from rates and the intervals of each of them."""
-        del z  # a user's coefficients are no estimates
+    def combine(
+        self, rate: Floats, ends: Interval, z: float = 0.0, correlation: Floats | None = None
+    ) -> Interval:
+        """The MOVER interval of each level, from rates and the intervals of each of them.
+
+        Args:
+            rate: (K,) the rates.
+            ends: their limits.
+            z: not used, as a user's coefficients are no estimates.
+            correlation: (K, K) of the rates; None if they are independent.
+        """
+        del z
         x = np.nan_to_num(rate)
-        rising, falling = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
-        down, up = (x - ends.low) ** 2, (ends.high - x) ** 2
-        levels = self.levels(x)
-        return Interval(
-            levels - np.sqrt(down @ rising + up @ falling),
-            levels + np.sqrt(up @ rising + down @ falling),
-        )
+        levels, rising = self.levels(x), self.C > 0
+        down, up = x - ends.low, ends.high - x
+
+        def reach(of_rising: Floats, of_falling: Floats) -> Any:
+            if correlation is None:
+                positive, negative = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
+                return np.sqrt(of_rising**2 @ positive + of_falling**2 @ negative)
+            own = self.C * np.where(rising, of_rising, of_falling)
+            return np.sqrt(np.maximum(((own @ correlation) * own).sum(axis=-1), 0.0))
+
+        return Interval(levels - reach(down, up), levels + reach(up, down))
 
     @property
     def range(self) -> Interval:
@@ -162,83 +193,6 @@ class MatrixMap:
         return self
 
 
-class CellRates(NamedTuple):
-    """Which rates of a count table the cells of a comparison are.
-
-    Attributes:
-        rate: its name in `CountTable.rates`.
-        label: whose, if it is of one label alone; -1 for all.
-        are_errors: whether cells are what is missing of these rates to 1.
-    """
-
-    rate: str
-    label: int = -1
-    are_errors: bool = False
-
-    def of(self, table: CountTable) -> Proportion:
-        """(G,) or (L, G) of the groups of a table."""
-        found = table.rates[self.rate].row(self.label)
-        return found.complement() if self.are_errors else found
-
-
-class CellHits(NamedTuple):
-    """The cells of a comparison by what counts as having the property, R rows of one per group.
-
-    Attributes:
-        hits: (R, L, L) which predicted labels (last axis) of which true labels count. The rate is
-            among the rows of all true labels of which some do.
-    """
-
-    hits: NDArray[np.bool_]
-
-    def of(self, table: CountTable) -> Proportion:
-        """(R, G) of the groups of a table."""
-        within = np.broadcast_to(self.hits.any(axis=-1, keepdims=True), self.hits.shape)
-        return table.proportion(self.hits, within)
-
-
-@dataclass(frozen=True, eq=False)
-class JoinedMap:
-    """Levels of several strata, one after the other, each of rates of its own.
-
-    Attributes:
-        maps: of each stratum.
-        sizes: how many rates each has.
-    """
-
-    maps: tuple[GapToMean | MatrixMap | JoinedMap, ...]
-    sizes: tuple[int, ...]
-
-    def levels(self, rate: Floats) -> Floats:
-        """(..., J) the levels."""
-        return np.concatenate([own.levels(part) for own, part in self._split(rate)], axis=-1)
-
-    def combine(self, rate: Floats, ends: Interval, z: float = 0.0) -> Interval:
-        """The MOVER interval of each level, from rates and the intervals of each of them."""
-        parts = zip(*(self._split(part) for part in (rate, *ends)), strict=True)
-        found = [own.combine(x, Interval(low, high), z) for (own, x), (_, low), (_, high) in parts]
-        return Interval(*(np.concatenate(side, axis=-1) for side in zip(*found, strict=True)))
-
-    @property
-    def range(self) -> Interval:
-        """(J,) the least and the greatest level that any rates have."""
-        sides = zip(*(own.range for own in self.maps), strict=True)
-        return Interval(*(np.concatenate(side) for side in sides))
-
-    @property
-    def spread(self) -> Floats:
-        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
-        return np.concatenate([own.spread for own in self.maps])
-
-    def grown(self, growth: Floats) -> JoinedMap:
-        """The same where each cell, (K,), has so many times its rows."""
-        return replace(self, maps=tuple(own.grown(part) for own, part in self._split(growth)))
-
-    def _split(self, rate: Floats) -> list[tuple[GapToMean | MatrixMap | JoinedMap, Floats]]:
-        parts = np.split(rate, np.cumsum(self.sizes)[:-1], axis=-1)
-        return list(zip(self.maps, parts, strict=True))
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A measure on given data.
@@ -248,9 +202,13 @@ class Comparison:
         names: (J,) what each level speaks of.
         group: (J,) the index of the group each level speaks of, -1 for none in particular.
         label: (J,) the index of the label each level speaks of, -1 for none.
-        cells: (K,) the proportions the levels are made of, or (M, K) of many models.
-        source: which rates of the table they are.
+        hits: (R, L, L) which predicted labels (last axis) of which true labels count in each rate;
+            it is among the rows of all true labels of which some do.
+        cells: (K,) the proportions the levels are made of.
+        cell_row: (K,) which of the R rates each of them is.
         cell_group: (K,) the group each cell lies in.
+        cell_label: (K,) the index of the label each cell speaks of, -1 for none.
+        block: (K,) cells with the same number are compared with each other.
         n_free: how many of the cells vary by themselves: what is said of all cells at once shares
             the error among them.
         tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
@@ -258,13 +216,11 @@ class Comparison:
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
-        definition: lower and upper bounds without a user's slack, if there is some.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
+        definition: lower and upper bounds without a user's slack, if there is some.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
-        only_label: the one label whose selection rates are compared; -1 for all labels.
-        cell_label: (K,) the index of the label each cell speaks of; None where the rate says it.
-        parts: of groups compared within strata, the comparison in each, and which groups it is of.
-        n_groups: of these the number of all groups; 0 for others.
+        reference: the group that all others are compared with; -1 for the mean of all rows.
+        are_outcomes: whether cells are the rates of different labels among the same rows.
         left_out: names of strata in which there is nothing to compare.
     """
 
@@ -272,21 +228,22 @@ class Comparison:
     names: tuple[str, ...]
     group: Ints
     label: Ints
+    hits: NDArray[np.bool_]
     cells: Proportion
-    source: CellRates | CellHits
+    cell_row: Ints
     cell_group: Ints
+    cell_label: Ints
+    block: Ints
     n_free: int
     tested: NDArray[np.bool_]
-    map: GapToMean | MatrixMap | JoinedMap
+    map: GapToReference | MatrixMap
     lower: Floats
     upper: Floats
     good: Floats
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
-    only_label: int = -1
-    cell_label: Ints | None = None
-    parts: tuple[tuple[Comparison, Ints], ...] = ()
-    n_groups: int = 0
+    reference: int = -1
+    are_outcomes: bool = False
     left_out: tuple[str, ...] = ()
 
     def gaps(self, level: Interval) -> Interval:
@@ -300,25 +257,22 @@ class Comparison:
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
-    def of_models(self, table: CountTable) -> Comparison:
-        """The same of many models' predictions for the same rows, see `ModelCounts.view`."""
-        if self.parts:
-            found_parts = []
-            for part, place in self.parts:
-                own = (np.arange(0, len(table.rows), self.n_groups)[:, None] + place).ravel()
-                parts = (getattr(table, name)[own] for name in ("rows", "mass", "squares"))
-                found_parts.append(part.of_models(CountTable(table.groups, *parts)).cells)
-            columns = zip(*found_parts, strict=True)
-            joined = Proportion(*(np.concatenate(column, axis=1) for column in columns))
-            return replace(self, cells=joined)
+    @property
+    def correlation(self) -> Floats | None:
+        """(K, K) of the cells' rates; None if all are independent.
 
-        def by_model(part: Floats) -> Floats:
-            n_groups = int(self.cell_group.max()) + 1
-            by_group = part.reshape(*part.shape[:-1], -1, n_groups)
-            return np.moveaxis(by_group, -2, 0).reshape(by_group.shape[-2], -1)
-
-        found = self.source.of(table)
-        return replace(self, cells=Proportion(*(by_model(part) for part in found)))
+        The rates p and q of two labels among the same n rows are those of a multinomial
+        distribution, ``cov = -p q / n``.
+        """
+        if not self.are_outcomes:
+            return None
+        x = np.clip(np.nan_to_num(self.cells.value), 0.0, 1.0)
+        odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
+        true = self.hits.any(axis=2).argmax(axis=1)[self.cell_row]
+        same = (true[:, None] == true) & (self.cell_group[:, None] == self.cell_group)
+        found: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
+        np.fill_diagonal(found, 1.0)
+        return found
 
     @property
     def valued(self) -> NDArray[np.bool_]:
@@ -329,78 +283,80 @@ class Comparison:
         return np.ones(len(self.names), dtype=bool)
 
 
-def accuracy_parity(table: CountTable, _desirable: Sequence[int]) -> Comparison:
+Measure = "Callable[[CountTable, Sequence[int], int], Comparison]"
+
+
+def accuracy_parity(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", CellRates("accuracy"))
+    hits = np.eye(table.n_labels, dtype=bool)[None]
+    return _between_groups(table, "accuracy", hits, reference, labels=[-1])
 
 
-def equalized_odds(table: CountTable, _desirable: Sequence[int]) -> Comparison:
+def equalized_odds(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", CellRates(POSITIVES))
+    return _between_groups(table, "recall", _recalls(range(table.n_labels), table), reference)
 
 
-def equality_of_opportunity(table: CountTable, desirable: Sequence[int]) -> Comparison:
+def equality_of_opportunity(
+    table: CountTable, desirable: Sequence[int], reference: int
+) -> Comparison:
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", CellRates(POSITIVES), applies=desirable)
+    hits = _recalls(range(table.n_labels), table)
+    return _between_groups(table, "recall", hits, reference, applies=desirable)
 
 
-def demographic_parity(table: CountTable, desirable: Sequence[int]) -> Comparison:
+def demographic_parity(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
     """Selection rates, one per label and group."""
     # Of two labels one is what the other is not: half of the rates say everything.
     n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    rates = CellRates("selection_rate")
-    return _between_groups(table, "selection rate", rates, n_free=n_free, good=desirable)
+    hits = _selected(table.n_labels, [[label] for label in range(table.n_labels)])
+    return _between_groups(table, "selection rate", hits, reference, n_free=n_free, good=desirable)
 
 
-def four_fifths_rule(table: CountTable, desirable: Sequence[int]) -> Comparison:
+def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
     """Selection rates of the desirable labels; a level is a group's less 0.8 of another's."""
     if not desirable or len(desirable) == table.n_labels:
         measures.four_fifths_rule(  # raises the library's one error
             table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    source = CellHits(_hits_of(table.n_labels, [desirable]))
+    hits = _selected(table.n_labels, [desirable])
     n, names = table.groups.n_groups, table.groups.names
     own, other = np.nonzero(~np.eye(n, dtype=bool))
+    if reference >= 0:
+        own, other = own[other == reference], other[other == reference]
     C = np.zeros((len(own), n))
     C[np.arange(len(own)), own] = 1.0
     C[np.arange(len(own)), other] -= 0.8
-    total = source.of(table).total[0]
+    total = table.shares(hits).total[0]
     undefined = (total[own] <= 0) | (total[other] <= 0)
     found = _of_rates(
         table,
         "selection rate",
-        source,
+        hits,
         MatrixMap(np.where(undefined, np.nan, 0.0), C),
         [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)],
+        labels=[desirable[0] if len(desirable) == 1 else -1],
         upper=np.inf,
     )
-    only = desirable[0] if len(desirable) == 1 else -1
-    return replace(
-        found,
-        group=own,
-        good=np.ones(n),
-        ratio_row=slice(0, n),
-        only_label=only,
-        cell_label=np.full(n, only),
-    )
+    return replace(found, group=own, good=np.ones(n), ratio_row=slice(0, n), reference=reference)
 
 
-def equalized_odds_all(table: CountTable, _desirable: Sequence[int]) -> Comparison:
+def equalized_odds_all(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """The rates of every predicted label, one per predicted label, true label and group."""
     n_labels = table.n_labels
     if n_labels == 2:
-        return equalized_odds(table, _desirable)
+        return equalized_odds(table, _desirable, reference)
     predicted, true = np.divmod(np.arange(n_labels**2), n_labels)
     hits = np.zeros((n_labels**2, n_labels, n_labels), dtype=bool)
     hits[np.arange(len(hits)), true, predicted] = True
     # Of L rates of a cell L - 1 say everything.
     n_free = (n_labels - 1) * int((table.mass.sum(axis=2) > 0).sum())
     right = np.flatnonzero(predicted == true).tolist()  # to be right is good
-    found = _between_groups(table, "prediction rate", CellHits(hits), n_free=n_free, good=right)
-    label = np.repeat(predicted, table.groups.n_groups)
-    total = found.source.of(table).total
+    found = _between_groups(
+        table, "prediction rate", hits, reference, labels=predicted.tolist(), good=right
+    )
     return replace(
         found,
         names=tuple(
@@ -408,16 +364,12 @@ def equalized_odds_all(table: CountTable, _desirable: Sequence[int]) -> Comparis
             for label in table.groups.labels
             for name in table.groups.cell_names(by_label=True)
         ),
-        label=label,
-        cell_label=label,
-        tested=_tested(
-            total, np.ones(len(hits), dtype=bool), by_itself=True, one_bound=False
-        ).ravel(),
+        n_free=n_free,
         ratio_row=None,
     )
 
 
-BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
+BUILT_IN: dict[str, Callable[[CountTable, Sequence[int], int], Comparison]] = {
     "accuracy_parity": accuracy_parity,
     "equalized_odds": equalized_odds,
     "equality_of_opportunity": equality_of_opportunity,
@@ -425,10 +377,6 @@ BUILT_IN: dict[str, Callable[[CountTable, Sequence[int]], Comparison]] = {
     "four_fifths_rule": four_fifths_rule,
     "equalized_odds_all": equalized_odds_all,
 }
-
-
-WITHOUT_LABELS = ("demographic_parity", "four_fifths_rule")
-"""Measures that look at predictions alone."""
 
 
 def compare_within(
@@ -454,65 +402,72 @@ def compare_within(
         if inside.sum() > 1:
             left_out.pop(name)
             # Within a stratum the groups are those of the compared attributes alone.
-            own = table.take(inside).view(*compared)
-            place = np.flatnonzero(inside)
-            place = place[np.argsort(table.take(inside).groups.parents(*compared))]
-            comparison = compare(measure, own, desirable)
-            names = tuple(f"{level} in {name}" for level in comparison.names)
-            found.append((replace(comparison, names=names), place))
+            own = table.take(inside)
+            place = np.flatnonzero(inside)[np.argsort(own.groups.parents(*compared))]
+            part = compare(measure, own.view(*compared), desirable)
+            found.append(
+                replace(
+                    part,
+                    names=tuple(f"{level} in {name}" for level in part.names),
+                    group=np.where(part.group < 0, -1, place[part.group]),
+                    cell_group=place[part.cell_group],
+                )
+            )
     if not found:
         raise ValueError(
             f"measures: no value of {' x '.join(strata)} has rows of two groups of "
             f"{' x '.join(compared)} to compare (with min_group rows each)."
         )
-    return replace(_joined(found), left_out=tuple(left_out), n_groups=groups.n_groups)
+    return replace(_joined(found), left_out=tuple(left_out))
 
 
-def _joined(parts: list[tuple[Comparison, Ints]]) -> Comparison:
-    """Several comparisons as one; each with its groups, by number."""
-    own = [comparison for comparison, _ in parts]
+def _joined(parts: list[Comparison]) -> Comparison:
+    """Comparisons of several strata as one."""
 
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(one, name) for one in own])
+    def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+        return {name: np.concatenate([getattr(one, name) for one in owners]) for name in names}
 
+    starts = np.cumsum([0, *(int(part.block.max()) + 1 for part in parts)])
+    blocks = np.concatenate([p.block + start for p, start in zip(parts, starts, strict=False)])
+    maps: list[Any] = [part.map for part in parts]
+    one: GapToReference | MatrixMap
+    if isinstance(maps[0], MatrixMap):
+        from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
+
+        one = MatrixMap(np.concatenate([own.c0 for own in maps]), block_diag(*(m.C for m in maps)))
+    else:
+        own = [field.name for field in fields(GapToReference)]
+        one = replace(GapToReference(**joined(maps, own)), block=blocks)
     definitions = [
-        (one.lower, one.upper) if one.definition is None else one.definition for one in own
+        (part.lower, part.upper) if part.definition is None else part.definition for part in parts
     ]
+    of_cells = ("cell_row", "cell_group", "cell_label", "good")
     return replace(
-        own[0],
-        names=tuple(name for one in own for name in one.names),
-        group=np.concatenate([np.where(c.group < 0, -1, place[c.group]) for c, place in parts]),
-        label=joined("label"),
+        parts[0],
+        **joined(parts, ("group", "label", "tested", "lower", "upper", *of_cells)),
+        names=tuple(name for part in parts for name in part.names),
         cells=Proportion(
-            *(np.concatenate(p) for p in zip(*(one.cells for one in own), strict=True))
+            *(np.concatenate(p) for p in zip(*(one.cells for one in parts), strict=True))
         ),
-        cell_group=np.concatenate([place[c.cell_group] for c, place in parts]),
-        n_free=sum(one.n_free for one in own),
-        tested=joined("tested"),
-        map=JoinedMap(tuple(one.map for one in own), tuple(len(one.cells.total) for one in own)),
-        lower=joined("lower"),
-        upper=joined("upper"),
-        good=joined("good"),
+        block=blocks,
+        n_free=sum(part.n_free for part in parts),
+        map=one,
         definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
         ratio_row=None,
-        cell_label=np.concatenate([labels_of_cells(one) for one in own]),
-        parts=tuple(parts),
     )
 
 
-def labels_of_cells(comparison: Comparison) -> Ints:
-    """(K,) the index of the label each cell speaks of, -1 for none."""
-    if comparison.cell_label is not None:
-        return comparison.cell_label
-    n_groups = int(comparison.cell_group.max()) + 1
-    row = np.arange(len(comparison.cell_group)) // n_groups
-    if comparison.only_label >= 0:
-        return np.full(len(row), comparison.only_label)
-    return row if row.max() > 0 else np.full(len(row), -1)
+def compare(
+    measure: Any, table: CountTable, desirable: Sequence[int], reference: int = -1
+) -> Comparison:
+    """What a single measure compares on the groups of a table.
 
-
-def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
-    """What a single measure compares on the groups of a table, by indices of desirable labels."""
+    Args:
+        measure: the measure.
+        table: counts by group.
+        desirable: indices of the desirable labels.
+        reference: the index of the group to compare with; -1 for the mean of all rows.
+    """
     measure = measures.as_measure(measure)
     name = measure if isinstance(measure, str) else None
     bound = measure if isinstance(measure, (measures.AtLeast, measures.AtMost)) else None
@@ -526,69 +481,85 @@ def compare(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compar
     if bound:
         return _bounded(bound, table, desirable)
     if name in BUILT_IN:
-        return BUILT_IN[name](table, desirable)
+        return BUILT_IN[name](table, desirable, reference)
     return _user_defined(measure, table, desirable)
 
 
 def _between_groups(
     table: CountTable,
     rate: str,
-    source: CellRates | CellHits,
+    hits: NDArray[np.bool_],
+    reference: int,
     *,
+    labels: Sequence[int] | None = None,
     applies: Sequence[int] | None = None,
     n_free: int | None = None,
-    factor: float = 1.0,
-    upper: float = 0.0,
     good: Sequence[int] | None = None,
 ) -> Comparison:
-    """Each group's rate (for each label, if there is a row per label) against the mean over all."""
-    cells = source.of(table)
-    by_label = cells.total.ndim == 2
-    total = np.atleast_2d(cells.total)
-    n_rows, n_groups = total.shape
-    everyone = total.sum(axis=1, keepdims=True)
-    size = np.atleast_2d(cells.squares).sum(axis=1, keepdims=True)
-    outside: Floats | float = 0.0
-    variance: Floats | float = 0.0
-    if table.others is not None:
-        rest = Proportion(*(np.atleast_2d(part) for part in source.of(table.others)))
+    """Each group's rate, of every row of hits, against the mean over all or a reference group."""
+    cells = table.shares(hits)
+    total, (n_rows, n_groups) = cells.total, cells.total.shape
+    row = np.repeat(np.arange(n_rows), n_groups)
+    group = np.tile(np.arange(n_groups), n_rows)
+    everyone, size = (part.sum(axis=1) for part in (total, cells.squares))
+    outside, variance = np.zeros(n_rows), np.zeros(n_rows)
+    if table.others is not None and reference < 0:
+        rest = Proportion(*(part[:, 0] for part in table.others.shares(hits)))
         everyone, size = everyone + rest.total, size + rest.squares
         weight = rest.total / np.where(everyone > 0, everyone, 1.0)
         x = np.nan_to_num(rest.value)
         outside = weight * x
         variance = weight**2 * x * (1 - x) / np.where(rest.total > 0, rest.trials, 1.0)
+    share = (total / np.where(everyone > 0, everyone, 1.0)[:, None]).ravel()
+    effective = np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0)
+    if reference >= 0:
+        share, effective = (group == reference).astype(np.float64), np.full(n_rows, np.inf)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
-    row = good[0] if good is not None and len(good) == 1 else None
+    only = good[0] if good is not None and len(good) == 1 else None
+    by_label = n_rows > 1
+    own = (np.arange(n_rows) if by_label else [-1]) if labels is None else labels
     return Comparison(
         rate=rate,
         names=table.groups.cell_names(by_label),
-        group=np.tile(np.arange(n_groups), n_rows),
-        label=np.repeat(np.arange(n_rows) if by_label else [-1], n_groups),
+        group=group,
+        label=np.repeat(own, n_groups),
+        hits=hits,
         cells=cells.flat(),
-        source=source,
-        cell_group=np.tile(np.arange(n_groups), n_rows),
+        cell_row=row,
+        cell_group=group,
+        cell_label=np.repeat(own, n_groups),
+        block=row,
         n_free=n_free or int((total[applied] > 0).sum()),
-        tested=_tested(total, applied, by_itself=n_free is None, one_bound=np.isinf(upper)).ravel(),
-        map=GapToMean(
-            total / np.where(everyone > 0, everyone, 1.0),
-            applied,
-            factor,
-            outside,
-            variance,
-            np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0),
+        tested=_tested(total, applied, reference, by_itself=n_free is None).ravel(),
+        map=GapToReference(
+            row,
+            share,
+            (total > 0).ravel() & (total[:, reference] > 0)[row] if reference >= 0 else share > 0,
+            applied[row],
+            outside[row],
+            variance[row],
+            effective[row],
         ),
-        lower=np.zeros(n_rows * n_groups),
-        upper=np.full(n_rows * n_groups, upper),
-        good=np.repeat(is_good, n_groups).astype(np.float64),
-        ratio_row=None if row is None else slice(row * n_groups, (row + 1) * n_groups),
+        lower=np.zeros(len(row)),
+        upper=np.zeros(len(row)),
+        good=is_good[row].astype(np.float64),
+        ratio_row=None if only is None else slice(only * n_groups, (only + 1) * n_groups),
+        reference=reference,
     )
 
 
-def _hits_of(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+def _selected(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
     """(R, L, L) that one of each set of labels is predicted, whatever the true one."""
     chosen = np.array([np.isin(np.arange(n_labels), labels) for labels in sets])
     return np.repeat(chosen[:, None], n_labels, axis=1)
+
+
+def _recalls(labels: Sequence[int], table: CountTable) -> NDArray[np.bool_]:
+    """(R, L, L) that each of some labels is true and predicted."""
+    hits = np.zeros((len(labels), table.n_labels, table.n_labels), dtype=bool)
+    hits[np.arange(len(labels)), labels, labels] = True
+    return hits
 
 
 def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
@@ -599,45 +570,48 @@ def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compa
     labels = list(desirable)
     if measure.labels is not None:
         labels = list(measures.desirable_labels(groups.labels, measure.labels))
-    only = labels[0] if len(labels) == 1 else -1
     if measure.rate == "accuracy":
         hits, of_rows = np.eye(n_labels, dtype=bool)[None], [-1]
     elif measure.rate == "recall":
-        hits, of_rows = np.zeros((len(labels), n_labels, n_labels), dtype=bool), labels
-        hits[np.arange(len(labels)), labels, labels] = True
+        hits, of_rows = _recalls(labels, table), labels
     else:
-        hits, of_rows = _hits_of(n_labels, [labels]), [only]
+        hits, of_rows = _selected(n_labels, [labels]), [labels[0] if len(labels) == 1 else -1]
         if measure.rate == "false_positive_rate":
             hits = hits & ~np.isin(np.arange(n_labels), labels)[None, :, None]
-    source = CellHits(hits)
-    total = source.of(table).total.ravel()
+    total = table.shares(hits).total.ravel()
     own = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
-    found = _of_rates(table, measure.rate.replace("_", " "), source, own, asked.names)
-    label = np.repeat(of_rows, groups.n_groups)
-    good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
+    rate = measure.rate.replace("_", " ")
+    found = _of_rates(table, rate, hits, own, asked.names, labels=of_rows)
     lower, upper = asked.definition
-    return replace(found, lower=lower, upper=upper, cell_label=label, label=label, good=good)
+    good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
+    return replace(found, lower=lower, upper=upper, label=found.cell_label, good=good)
 
 
 def _of_rates(
     table: CountTable,
     rate: str,
-    source: CellHits,
+    hits: NDArray[np.bool_],
     own: MatrixMap,
     names: Sequence[str],
+    *,
+    labels: Sequence[int],
     upper: float = 0.0,
 ) -> Comparison:
-    """Levels that are linear in rates of the groups."""
-    cells, n, n_groups = source.of(table).flat(), len(names), table.groups.n_groups
-    group = np.tile(np.arange(n_groups), len(source.hits))
+    """Levels that are linear in rates of the groups; by default about no group or label."""
+    cells, n, n_groups = table.shares(hits).flat(), len(names), table.groups.n_groups
+    row = np.repeat(np.arange(len(hits)), n_groups)
+    group = np.tile(np.arange(n_groups), len(hits))
     return Comparison(
         rate=rate,
         names=tuple(names),
         group=group if len(group) == n else np.full(n, -1),
         label=np.full(n, -1),
+        hits=hits,
         cells=cells,
-        source=source,
+        cell_row=row,
         cell_group=group,
+        cell_label=np.repeat(labels, n_groups),
+        block=row,
         n_free=max(int((cells.total > 0).sum()), 1),
         tested=~np.isnan(own.c0),
         map=own,
@@ -648,23 +622,25 @@ def _of_rates(
 
 
 def _tested(
-    total: Floats, applied: NDArray[np.bool_], *, by_itself: bool, one_bound: bool
+    total: Floats, applied: NDArray[np.bool_], reference: int, *, by_itself: bool
 ) -> NDArray[np.bool_]:
     """(R, G) the levels that say something no other one says.
 
     Args:
         total: rows of each rate.
         applied: (R,) the rows of rates that are constrained.
+        reference: the group that others are compared with; -1 for the mean.
         by_itself: whether each row of rates is free of the others.
-        one_bound: whether a level may be as large as it likes.
     """
     tested = (total > 0) & applied[:, None]
     if not by_itself:
         tested[1:] = False
-    if not one_bound:  # of two groups the smaller one is the farther from the mean
-        for row, present in zip(tested, total, strict=True):
-            if row.sum() == 2:
-                row[np.argmax(present)] = False
+    if reference >= 0:
+        tested[:, reference] = False
+        return tested
+    for row, present in zip(tested, total, strict=True):
+        if row.sum() == 2:  # of two groups the smaller one is the farther from the mean
+            row[np.argmax(present)] = False
     return tested
 
 
@@ -677,53 +653,157 @@ def _directions(asked: Constraints) -> NDArray[np.bool_]:
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows /= np.where(largest > 0, largest, 1.0)
     first = np.take_along_axis(rows, np.argmax(rows != 0, axis=1)[:, None], axis=1)
-    scale = largest[:, 0]
     # The largest multiple stands for all, as it is the farthest from 0.
-    order = np.argsort(-scale, kind="stable")
+    order = np.argsort(-largest[:, 0], kind="stable")
     _, place = np.unique(np.round(rows * np.sign(first), 9)[order], axis=0, return_index=True)
-    is_first: NDArray[np.bool_] = np.isin(np.arange(len(rows)), order[place])
-    return tested & is_first
+    return tested & np.isin(np.arange(len(rows)), order[place])
 
 
 def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
-    """Constraints on errors, with the frequencies of these data."""
-    groups = table.groups
+    """Constraints on error rates, or on the rates of the labels predicted in the cells."""
+    groups, n_labels = table.groups, table.n_labels
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
-    by_label = asked.by_label
-    if asked.n_outcomes > 1:
-        return _on_outcomes(asked, table)
-    source = CellRates(POSITIVES if by_label else "accuracy", are_errors=True)
-    cells = source.of(table).flat()
-    used = np.isin(np.arange(asked.n_cells), asked.coefficients.cell) & (cells.total > 0)
-    return Comparison(
-        rate="error rate",
-        cells=cells,
-        source=source,
-        cell_group=np.tile(np.arange(groups.n_groups), table.n_labels if by_label else 1),
-        good=-used.astype(np.float64),
-        **_of_constraints(asked, used),
+    own, are_outcomes = MatrixMap(asked.c0, asked.C), asked.n_outcomes > 1
+    labels = list(range(n_labels)) if asked.by_label else [-1]
+    if are_outcomes:
+        every = equalized_odds_all(table, (), -1)
+        rate, hits, labels = (
+            every.rate,
+            every.hits,
+            (np.arange(len(every.hits)) // n_labels).tolist(),
+        )
+    else:
+        right = np.eye(n_labels, dtype=bool)
+        rate, hits = "error rate", ~right[None]
+        if asked.by_label:
+            hits = right[:, :, None] & hits
+    found = _of_rates(table, rate, hits, own, asked.names, labels=labels)
+    n_cells = len(found.cell_group)
+    used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (found.cells.total > 0)
+    return replace(
+        found,
+        group=np.full(len(asked.names), -1),
+        n_free=max(int(used.sum()), 1),
+        tested=_directions(asked),
+        lower=np.asarray(asked.lower),
+        upper=np.asarray(asked.upper),
+        definition=asked.definition,
+        good=np.zeros(n_cells) if are_outcomes else -used.astype(np.float64),
+        are_outcomes=are_outcomes,
     )
 
 
-def _on_outcomes(asked: Constraints, table: CountTable) -> Comparison:
-    """Constraints on the rates of the predicted labels in the cells."""
-    every = equalized_odds_all(table, ())
-    used = np.isin(np.arange(len(every.names)), asked.coefficients.cell) & (every.cells.total > 0)
-    return replace(every, good=np.zeros(len(used)), **_of_constraints(asked, used))
+@dataclass(frozen=True)
+class AskedMeasure:
+    """One measure to be checked.
+
+    Attributes:
+        measure: a name, a function, `Constraints`, or a pair (c0, C).
+        attributes: whose groups to compare, one tuple per comparison; empty for each attribute
+            alone and all crossed.
+        tolerance: what is still fair: a number for levels, or a text such as "80%" for ratios.
+        given: attributes within whose values groups are compared; none for everyone together.
+    """
+
+    measure: Any
+    attributes: tuple[tuple[str, ...], ...]
+    tolerance: float | str
+    given: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A short readable name."""
+        return measures.measure_name(self.measure)
+
+    def rule(self, comparison: Comparison) -> VerdictRule:
+        """The rule of the verdict; measures with bounds of their own are judged by these."""
+        ratio = tolerated_ratio(self.tolerance)
+        if self.name == "four_fifths_rule":
+            if comparison.ratio_row is None:  # within strata: no rate is below 0.8 of another
+                return VerdictRule("bounds", 0.0)
+            return VerdictRule("ratio", float(self.tolerance) if ratio is None else ratio)
+        if ratio is not None:
+            if comparison.ratio_row is None:
+                raise ValueError(
+                    f"tolerance: {self.tolerance!r} is a ratio of the selection rates of one "
+                    f"desirable label; it serves demographic_parity, not {self.name}. Name what it "
+                    f"is for: tolerance={{'demographic_parity': {self.tolerance!r}}}."
+                )
+            return VerdictRule("ratio", ratio)
+        if np.any(comparison.lower != 0) or np.any(comparison.upper != 0):
+            return VerdictRule("bounds", 0.0)
+        return VerdictRule("level", float(self.tolerance))
 
 
-def _of_constraints(asked: Constraints, used: NDArray[np.bool_]) -> dict[str, Any]:
-    """What a comparison takes from constraints, of which none is about one group."""
-    nobody = np.full(len(asked.names), -1)
-    return {
-        "names": asked.names,
-        "group": nobody,
-        "label": nobody,
-        "n_free": max(int(used.sum()), 1),
-        "tested": _directions(asked),
-        "map": MatrixMap(asked.c0, asked.C),
-        "lower": np.asarray(asked.lower),
-        "upper": np.asarray(asked.upper),
-        "definition": asked.definition,
-    }
+def asked_measures(
+    wanted: Any, others: Any, tolerance: Any, attributes: Sequence[str]
+) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
+    """The measures of the verdict and those beside it, each with its groups and its tolerance."""
+    flat, beside = _flatten(wanted), _flatten(others)
+    if not flat:
+        raise ValueError("measures: expected at least one measure, got none.")
+    both = [*flat, *beside]
+    names = [
+        measures.measure_name(part.measure if isinstance(part, measures.On) else part)
+        for part in both
+    ]
+    if isinstance(tolerance, Mapping):
+        unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
+        if unknown:
+            raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
+    read = [_asked(part, tolerance, tuple(attributes)) for part in both]
+    return tuple(read[: len(flat)]), tuple(read[len(flat) :])
+
+
+def _flatten(wanted: Any) -> list[Any]:
+    """One level list of measures; a pair (c0, C) and a name are single measures."""
+    is_pair = isinstance(wanted, tuple) and any(hasattr(part, "shape") for part in wanted)
+    if isinstance(wanted, (list, tuple)) and not is_pair:
+        return [single for part in wanted for single in _flatten(part)]
+    return [wanted]
+
+
+def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
+    measure, own, wanted = part, None, None
+    given: tuple[str, ...] = ()
+    if isinstance(part, measures.On):
+        measure, wanted, given = part.measure, part.compared, part.strata
+        own = part.epsilon or None
+    elif isinstance(part, (Constraints, tuple)):
+        wanted = attributes  # matrices fit one set of cells only: those of all attributes
+    unknown = [name for name in (*(wanted or ()), *given) if name not in attributes]
+    if unknown:
+        raise ValueError(
+            f"measures: got the attribute {unknown[0]!r}; the sensitive attributes are "
+            f"{list(attributes)}."
+        )
+    measure = measures.as_measure(measure)
+    is_own = isinstance(measure, (Constraints, tuple)) or callable(measure)
+    if not is_own and measure not in measures.MEASURES:
+        raise ValueError(
+            f"measures: got {measure!r}; expected one of "
+            f"{[*measures.MEASURES, *measures.ALIASES]}, a function from Groups to Constraints, "
+            "AtLeast, AtMost, Constraints, a pair (c0, C), an On, or a list of these."
+        )
+    compared = () if wanted is None else (wanted,)
+    allowed = _tolerance(measures.measure_name(measure), tolerance, own)
+    return AskedMeasure(measure, compared, allowed, given)
+
+
+def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
+    """The tolerance named for this measure, else its own slack, else the common one."""
+    default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
+    if isinstance(tolerance, Mapping):
+        named = {measures.ALIASES.get(key, key): value for key, value in tolerance.items()}
+        chosen: Any = named.get(name, own)
+    else:  # a common number is about levels, not ratios
+        chosen = tolerance if own is None and default != FOUR_FIFTHS else own
+    chosen = default if chosen is None else chosen
+    is_level = is_number(chosen) and 0 <= chosen <= 1
+    if not is_level and tolerated_ratio(chosen) is None:
+        raise ValueError(
+            "tolerance: expected a number from 0 to 1, or a text such as '80%' for ratios of "
+            f"selection rates, got {chosen!r}."
+        )
+    return chosen if isinstance(chosen, str) else float(chosen)

@@ -1,16 +1,16 @@
 """Rows counted by group, true label and predicted label: every figure of an audit rests on this.
 
 An audit needs no more of its rows than how many have which sensitive values, label and prediction.
-So rows can be counted where they are stored (`CountColumns` reads such tables), and the counts of
+So rows can be counted where they are stored (`read_counts` reads such tables), and the counts of
 several tables add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,29 +38,6 @@ GAP_RATES = {
 
 OVERALL = "overall"
 """Stands for everyone where groups are listed."""
-Columns: TypeAlias = tuple["pd.Series | None", pd.Series, dict[str, pd.Series]]
-"""True labels (None if they are not known), predictions and sensitive columns."""
-NEED_ROWS = ("sample_weight", "y_score", "cluster")
-"""Options of an audit that speak of single rows, which a table of counts does not have."""
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRows(GroupedRows):
-    """Rows of a table of counts.
-
-    Attributes:
-        times: (N,) how many rows each stands for.
-        squares: (N,) the sum of their squared weights; None without weights. `weight` is the sum.
-    """
-
-    times: Floats = field(default_factory=lambda: np.zeros(0))
-    squares: Floats | None = None
-
-
-def how_many(rows: GroupedRows, chosen: NDArray[np.bool_] | None = None) -> Floats:
-    """How many rows each row, or each of those chosen, stands for."""
-    times = rows.times if isinstance(rows, CountedRows) else np.ones(len(rows))
-    return times if chosen is None else times[chosen]
 
 
 class RowCounts(NamedTuple):
@@ -75,26 +52,6 @@ class RowCounts(NamedTuple):
     times: Floats
     weight: Floats | None = None
     squares: Floats | None = None
-
-    @property
-    def mass(self) -> Floats:
-        """(N,) what the frequencies of groups are counted by."""
-        return self.times if self.weight is None else self.weight
-
-    def of(self, rows: GroupedRows) -> CountedRows:
-        """The rows, each as many as it stands for."""
-        return CountedRows(
-            rows.groups, rows.label, rows.group, self.weight, self.times, self.squares
-        )
-
-
-class Margins(NamedTuple):
-    """Sums of a (G, L, L) table: all rows (G,), and by true, predicted, rightly predicted label."""
-
-    total: Floats
-    truth: Floats
-    predicted: Floats
-    hit: Floats
 
 
 class ClusterCells(NamedTuple):
@@ -161,26 +118,27 @@ class CountTable:
         rows: GroupedRows,
         predicted: Ints,
         *,
+        counts: RowCounts | None = None,
         has_labels: bool = True,
         cluster: Ints | None = None,
     ) -> CountTable:
-        """Counts rows whose predicted labels are these; of `CountedRows` each stands for many."""
+        """Counts rows whose predicted labels are these; with `counts` each stands for many."""
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
         cell = (group * n_labels + label) * n_labels + predicted
 
         def count(weight: Floats | None) -> Floats:
-            counts = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
-            return counts.reshape(n_groups, n_labels, n_labels).astype(np.float64)
+            found = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
+            return found.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
-        number = count(rows.times if isinstance(rows, CountedRows) else None)
+        number = count(None if counts is None else counts.times)
         units = None
         if cluster is not None:
             mass = np.ones(len(rows)) if rows.weight is None else rows.weight
             units = ClusterCells(cluster, group, label * n_labels + predicted, mass)
         if rows.weight is None:
             return cls(rows.groups, number, number, number, has_labels, units)
-        squares = rows.squares if isinstance(rows, CountedRows) else rows.weight**2
+        squares = rows.weight**2 if counts is None else counts.squares
         return cls(rows.groups, number, count(rows.weight), count(squares), has_labels, units)
 
     @property
@@ -203,14 +161,17 @@ class CountTable:
         """The indices of the largest groups, by size, at most so many."""
         return (-self.size).argsort(kind="stable")[:most].tolist()  # type: ignore[no-any-return] # indices
 
-    def view(self, *attributes: str) -> CountTable:
-        """The table by some of the attributes, without the rows of unknown value."""
+    def view(self, *attributes: str, unknown: int = -1) -> CountTable:
+        """The table by some of the attributes.
+
+        Args:
+            attributes: that make the groups.
+            unknown: the group in which rows of unknown value are counted; -1 for none.
+        """
         parts = (self.rows, self.mass, self.squares)
-        groups, rows, mass, squares = merged(self.groups, attributes, *parts)
-        is_known = self.groups.marginal(*attributes).is_known
-        new = np.where(is_known, np.cumsum(is_known) - 1, -1)
-        units = self._regrouped(new[self.groups.parents(*attributes)])
-        return CountTable(groups, rows, mass, squares, self.has_labels, units)
+        groups, index, *found = merged(self.groups, attributes, *parts, unknown=unknown)
+        rows, mass, squares = found
+        return CountTable(groups, rows, mass, squares, self.has_labels, self._regrouped(index))
 
     def take(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of some of the groups, (G,)."""
@@ -242,13 +203,15 @@ class CountTable:
     def _regrouped(self, index: Ints) -> ClusterCells | None:
         return None if self.clusters is None else self.clusters.regrouped(index)
 
-    def proportion(self, hit: NDArray[np.bool_], could: NDArray[np.bool_]) -> Proportion:
+    def shares(self, hit: NDArray[np.bool_], could: NDArray[np.bool_] | None = None) -> Proportion:
         """(R, G) the share of the rows that could have a property, by label, which have it.
 
         Args:
             hit: (R, L, L) the true (first) and predicted labels that have it.
-            could: (R, L, L) those that could have it.
+            could: (R, L, L) those that could have it; by default all true labels of which some do.
         """
+        if could is None:
+            could = np.broadcast_to(hit.any(axis=-1, keepdims=True), hit.shape)
         masks = [mask.reshape(len(hit), -1).astype(np.float64) for mask in (hit, could)]
         tables = [table.reshape(len(table), -1) for table in (self.mass, self.squares)]
         (hits, total), (hit_squares, squares) = (
@@ -270,96 +233,42 @@ class CountTable:
         one = np.eye(self.n_labels, dtype=bool)
         everyone = np.ones((self.n_labels,) * 3, dtype=bool)
         is_true, is_predicted = everyone & one[:, :, None], everyone & one[:, None, :]
-        selected = self.proportion(is_predicted, everyone)
+        selected = self.shares(is_predicted)
         if not self.has_labels:
             return {"selection_rate": selected}
         right = is_true & is_predicted
         return {
-            "accuracy": self.proportion(one[None], everyone[:1]).row(0),
-            "base_rate": self.proportion(is_true, everyone),
+            "accuracy": self.shares(one[None]).row(0),
+            "base_rate": self.shares(is_true, everyone),
             "selection_rate": selected,
-            POSITIVES: self.proportion(right, is_true),
-            FALSE_ALARMS: self.proportion(is_predicted & ~is_true, ~is_true),
-            "precision": self.proportion(right, is_predicted),
+            POSITIVES: self.shares(right),
+            FALSE_ALARMS: self.shares(is_predicted & ~is_true),
+            "precision": self.shares(right, is_predicted),
         }
 
 
-class ModelCounts(NamedTuple):
-    """Rows by model, group, true label and predicted label: predictions of M models for them.
+def merged(
+    groups: Groups, attributes: Sequence[str], *fine: Floats, unknown: int = -1
+) -> tuple[Any, ...]:
+    """The groups that some of the attributes make, which group is in which, and sums over them.
 
-    Attributes:
-        groups: who the groups are.
-        parts: as in `CountTable`: rows, masses and squares, each (M, G, L, L).
+    Rows of unknown value are left out (-1), or counted in the group `unknown`.
     """
-
-    groups: Groups
-    parts: tuple[Floats, ...]
-
-    @classmethod
-    def from_rows(cls, rows: GroupedRows, predicted: Ints) -> ModelCounts:
-        """Counts rows whose predicted labels are these, (M, N)."""
-        n_models, groups = len(predicted), rows.groups
-        first = np.arange(n_models)[:, None] * groups.n_groups
-        every = GroupedRows(
-            replace(groups, mass=np.tile(groups.mass, n_models)),
-            np.tile(rows.label, n_models),
-            (first + rows.group).ravel(),
-            None if rows.weight is None else np.tile(rows.weight, n_models),
-        )
-        found = CountTable.from_rows(every, predicted.ravel())
-        shape = (n_models, groups.n_groups, *found.rows.shape[1:])
-        parts = (part.reshape(shape) for part in (found.rows, found.mass, found.squares))
-        return cls(groups, tuple(parts))
-
-    def view(self, *attributes: str, among: Groups) -> CountTable:
-        """As `CountTable.view`, with the groups of all models, one model after the other.
-
-        Args:
-            attributes: that make the groups.
-            among: of these groups only those here, which are judged.
-        """
-        by_group = (part.swapaxes(0, 1) for part in self.parts)
-        groups, *found = merged(self.groups, attributes, *by_group)
-        wanted = {tuple(codes) for codes in among.codes.tolist()}
-        kept = np.array([tuple(codes) in wanted for codes in groups.codes.tolist()])
-        shape = (-1, *self.parts[0].shape[2:])
-        rows, mass, squares = (part[kept].swapaxes(0, 1).reshape(shape) for part in found)
-        return CountTable(among, rows, mass, squares)
-
-    def together(self) -> CountTable:
-        """All rows of each model as one group."""
-        rows, mass, squares = (part.sum(axis=1) for part in self.parts)
-        return CountTable(self.groups, rows, mass, squares)
-
-
-def merged(groups: Groups, attributes: Sequence[str], *fine: Floats) -> tuple[Any, ...]:
-    """The groups that some of the attributes make, and sums of (G, ...) tables over them.
-
-    Rows of unknown value are left out.
-    """
-    coarse, parent = groups.marginal(*attributes), groups.parents(*attributes)
+    coarse = groups.marginal(*attributes)
+    new = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, unknown)
+    index = new[groups.parents(*attributes)]
     found = []
     for table in fine:
-        sums = np.zeros((coarse.n_groups, *table.shape[1:]))
-        np.add.at(sums, parent, table)
-        found.append(sums[coarse.is_known])
-    return coarse.known(), *found
+        sums = np.zeros((int(coarse.is_known.sum()), *table.shape[1:]))
+        np.add.at(sums, index[index >= 0], table[index >= 0])
+        found.append(sums)
+    return coarse.known(), index, *found
 
 
 def mean_costs(counts: Floats, costs: Floats) -> Floats:
     """(...) the mean cost of predictions, from counts (..., true labels, predicted labels)."""
     mean: Floats = (counts * costs).sum((-2, -1)) / counts.sum((-2, -1))
     return mean
-
-
-def margins(table: Floats) -> Margins:
-    """Sums of a (G, L, L) table; all but the first are (L, G)."""
-    return Margins(
-        total=table.sum(axis=(1, 2)),
-        truth=table.sum(axis=2).T,
-        predicted=table.sum(axis=1).T,
-        hit=np.diagonal(table, axis1=1, axis2=2).T,
-    )
 
 
 def read_rows(
@@ -370,10 +279,11 @@ def read_rows(
     Without true labels `y_true` are the predicted ones, and `argument` says so.
     """
     counts = sample_weight if isinstance(sample_weight, RowCounts) else None
+    weight = sample_weight if counts is None else counts.weight
     rows = group_rows(
         y_true,
         as_columns(sensitive_features, "sensitive_features"),
-        sample_weight if counts is None else counts.mass,
+        weight if counts is None or weight is not None else counts.times,
         labels=labels,
         arguments=(argument, "sensitive_features", "sample_weight"),
     )
@@ -383,17 +293,17 @@ def read_rows(
             f"{argument}: expected at least two labels, got {known} alone; name all labels in "
             "labels= if the others happen not to occur."
         )
-    return rows if counts is None else counts.of(rows)
+    return rows if counts is None else replace(rows, weight=weight)
 
 
-def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str, *, n_models: int = 1) -> Ints:
-    """(N,) the index of each row's predicted label; of several models one after the other."""
+def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
+    """(N,) the index of each row's predicted label."""
     try:
         index = rows.groups.label_index(y_pred, argument)
     except ValueError as wrong:
         hint = "If y_true happens not to have some label, name all labels in labels=."
         raise ValueError(f"{wrong} {hint}") from wrong
-    if len(index) != n_models * len(rows):
+    if len(index) != len(rows):
         raise ValueError(
             f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(index)}."
         )
@@ -454,95 +364,75 @@ def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -
     ]
 
 
-@dataclass(frozen=True)
-class CountColumns:
-    """Which column of a table of counts plays which part; see `Audit.from_counts`."""
+def read_counts(
+    counts: Any,
+    target: str | None,
+    prediction: str,
+    sensitive_features: str | Sequence[str],
+    further: Mapping[str, str | None],
+) -> dict[str, Any]:
+    """The arguments of an audit of a table of counts; combinations without rows are left out.
 
-    target: str | None
-    prediction: str
-    sensitive: str | Sequence[str]
-    count: str = "count"
-    weight: str | None = None
-    squared_weight: str | None = None
-    baseline: str | None = None
+    Args:
+        counts: the table.
+        target: the column of true labels, if they are known.
+        prediction: the column of predicted labels.
+        sensitive_features: one column or several.
+        further: the columns "count", "weight", "squared_weight" and "baseline".
 
-    def read(
-        self, counts: Any, options: Mapping[str, Any]
-    ) -> tuple[Columns, pd.Series | None, RowCounts]:
-        """The columns of an audit, the baseline and the counts; combinations without rows go.
-
-        Raises:
-            TypeError: if it is no frame.
-            ValueError: if it cannot be read; the message names the argument.
-        """
-        unfit = [name for name in NEED_ROWS if options.get(name) is not None]
-        if unfit:
-            raise ValueError(f"{unfit[0]}: it speaks of single rows; counts have none.")
-        if (self.weight is None) != (self.squared_weight is None):
-            given, lacks = ("weight", "squared_weight")[:: 1 if self.weight else -1]
-            raise ValueError(
-                f"{lacks}: expected a column, as {given} names one; intervals of weighted rows "
-                "rest on both the sum of the weights and the sum of their squares."
-            )
-        frame = self._frame(counts)
-        times = _numbers(frame[self.count], "count")
-        if (times != np.floor(times)).any():
-            raise ValueError(
-                "count: expected whole numbers of rows, got "
-                f"{times[times != np.floor(times)][0]:g}; sums of weights go into weight."
-            )
-        if not times.sum() > 0:
-            raise ValueError("count: expected some rows, got none.")
-        kept = times > 0
-        frame, times = frame[kept].reset_index(drop=True), times[kept]
-        weights = [
-            None if name is None else _numbers(frame[name], argument)
-            for name, argument in (
-                (self.weight, "weight"),
-                (self.squared_weight, "squared_weight"),
-            )
-        ]
-        sensitive = {name: frame[name] for name in self._sensitive}
-        truth = None if self.target is None else frame[self.target]
-        baseline = None if self.baseline is None else frame[self.baseline]
-        columns = truth, frame[self.prediction], sensitive
-        return columns, baseline, RowCounts(times, *weights)
-
-    @property
-    def _sensitive(self) -> list[str]:
-        given: Any = self.sensitive
-        return list(given) if isinstance(given, (list, tuple, np.ndarray, pd.Index)) else [given]
-
-    def _frame(self, counts: Any) -> pd.DataFrame:
-        frame = as_pandas(counts)
-        if not isinstance(frame, pd.DataFrame):
-            raise TypeError(
-                f"counts: expected a frame with one row per combination, got a "
-                f"{type(counts).__name__}."
-            )
-        if not self._sensitive:
-            raise ValueError("sensitive_features: expected at least one column, got none.")
-        wanted: dict[str, Sequence[str | None]] = {
-            "target": [self.target],
-            "prediction": [self.prediction],
-            "sensitive_features": self._sensitive,
-            "count": [self.count],
-            "weight": [self.weight],
-            "squared_weight": [self.squared_weight],
-            "baseline": [self.baseline],
-        }
-        for argument, names in wanted.items():
-            may_lack = argument not in {"prediction", "sensitive_features", "count"}
-            asked = [name for name in names if not (may_lack and name is None)]
-            lacking = [
-                name for name in asked if not isinstance(name, Hashable) or name not in frame
-            ]
-            if lacking:
+    Raises:
+        TypeError: if it is no frame.
+        ValueError: if it cannot be read; the message names the argument.
+    """
+    one: Any = sensitive_features
+    several = list(one) if isinstance(one, (list, tuple, np.ndarray, pd.Index)) else [one]
+    lacks = {name for name in ("weight", "squared_weight") if further[name] is None}
+    if len(lacks) == 1:
+        raise ValueError(
+            f"{lacks.pop()}: expected a column; intervals of weighted rows rest on both the sum of "
+            "the weights and the sum of their squares."
+        )
+    named = {"prediction": [prediction], "sensitive_features": several, "target": [target]}
+    optional = {"target", *further} - {"count"}
+    frame = as_pandas(counts)
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(
+            f"counts: expected a frame with one row per combination, got a {type(counts).__name__}."
+        )
+    if not several:
+        raise ValueError("sensitive_features: expected at least one column, got none.")
+    for argument, names in {**named, **{name: [own] for name, own in further.items()}}.items():
+        for name in names:
+            is_column = isinstance(name, Hashable) and name in frame
+            if not (is_column or (name is None and argument in optional)):
                 raise ValueError(
-                    f"{argument}: got {lacking[0]!r}, which is not a column of counts; the columns "
-                    f"are {[str(name) for name in frame.columns]}."
+                    f"{argument}: got {name!r}, which is not a column of counts; the columns "
+                    f"are {[str(column) for column in frame.columns]}."
                 )
-        return frame
+    numbers: dict[str, Any] = {
+        name: None if further[name] is None else _numbers(frame[further[name]], name)
+        for name in ("count", "weight", "squared_weight")
+    }
+    times: Floats = numbers["count"]
+    if (times != np.floor(times)).any():
+        raise ValueError(
+            "count: expected whole numbers of rows, got "
+            f"{times[times != np.floor(times)][0]:g}; sums of weights go into weight."
+        )
+    if not times.sum() > 0:
+        raise ValueError("count: expected some rows, got none.")
+    kept = times > 0
+    frame = frame[kept].reset_index(drop=True)
+    baseline = further["baseline"]
+    return {
+        "y_true": None if target is None else frame[target],
+        "y_pred": frame[prediction],
+        "sensitive_features": {name: frame[name] for name in several},
+        "baseline": None if baseline is None else frame[baseline],
+        "sample_weight": RowCounts(
+            *(None if part is None else part[kept] for part in numbers.values())  # type: ignore[arg-type] # the first is never None
+        ),
+    }
 
 
 def _numbers(column: pd.Series, argument: str) -> Floats:
@@ -556,54 +446,30 @@ def _numbers(column: pd.Series, argument: str) -> Floats:
     return np.asarray(numbers, dtype=np.float64)
 
 
-def count_columns(audit: Audit) -> CountColumns:
-    """What the columns of `counts_frame` are called."""
-    taken = [*audit.attributes, audit.target]
-    names: dict[str, Any] = {}
-    for name in ("prediction", "baseline", "count", "weight", "squared_weight"):
-        free = name
-        while free in taken:
-            free += "_"
-        names[name] = free
-        taken.append(free)
-    names["target"] = audit.target + "_" * (audit.target in audit.attributes)
-    if not audit.has_labels:  # what is predicted is then named after the predictions
-        names |= {"target": None, "prediction": names["target"]}
-    if not audit.is_weighted:
-        names |= dict.fromkeys(("weight", "squared_weight"))
-    if audit.baseline is None:
-        names |= {"baseline": None}
-    return CountColumns(**names, sensitive=audit.attributes)
-
-
 def counts_frame(audit: Audit) -> pd.DataFrame:
     """The rows of an audit, counted; in the order of groups, labels and predictions."""
-    rows, groups, given = audit.rows, audit.table.groups, count_columns(audit)
-    keys = {"group": rows.group, "predicted": audit.predicted}
+    rows, groups = audit.rows, audit.table.groups
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    keys = {"group": rows.group, "prediction": audit.predicted}
+    target = audit.target + "_" * (audit.target in audit.attributes)
     if audit.has_labels:
-        keys = {"group": rows.group, "label": rows.label, "predicted": audit.predicted}
+        keys = {"group": rows.group, "target": rows.label, "prediction": audit.predicted}
     if audit.baseline is not None:
         keys["baseline"] = audit.baseline.predicted
-    sums = {"count": how_many(rows)}
+    sums: dict[str, Any] = {"count": audit.times}
     if rows.weight is not None:
-        squares = rows.squares if isinstance(rows, CountedRows) else None
-        sums |= {"weight": rows.weight, "squares": rows.weight**2 if squares is None else squares}
+        squares = rows.weight**2 if audit.counts is None else audit.counts.squares
+        sums |= {"weight": rows.weight, "squared_weight": squares}
     found = pd.DataFrame({**keys, **sums}).groupby(list(keys), as_index=False)[list(sums)].sum()
-    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
     columns: dict[str, Any] = {
         name: groups.column(place)[found["group"]] for place, name in enumerate(groups.attributes)
     }
-    if given.target is not None:
-        columns[given.target] = labels[found["label"]]
-    columns[given.prediction] = labels[found["predicted"]]
-    if given.baseline is not None:
-        columns[given.baseline] = labels[found["baseline"]]
-    columns[given.count] = found["count"].astype(np.int64)
-    if given.weight is not None and given.squared_weight is not None:
-        columns |= {given.weight: found["weight"], given.squared_weight: found["squares"]}
+    for name in [*keys, *sums][1:]:
+        # Without true labels the target is what is predicted.
+        free = target if name == ("target" if audit.has_labels else "prediction") else name
+        while free in columns:
+            free += "_"
+        columns[free] = labels[found[name]] if name in keys else found[name]
+        if name == "count":
+            columns[free] = found[name].astype(np.int64)
     return pd.DataFrame(columns)
-
-
-def all_counts(audits: Sequence[Audit]) -> pd.DataFrame:
-    """The counts of several audits, one below the other."""
-    return pd.concat([counts_frame(audit) for audit in audits], ignore_index=True)

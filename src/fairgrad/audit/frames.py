@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairgrad.audit import scores, thresholds, words
 from fairgrad.audit.changes import change_interval
-from fairgrad.audit.counts import OVERALL, how_many
+from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import Proportion
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 from fairgrad.groups import MIN_GROUP
@@ -29,7 +29,7 @@ FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
 
 def verdicts_frame(audit: Audit) -> pd.DataFrame:
     """One row per measure and attribute: unfairness, extremes, verdict."""
-    return pd.DataFrame([_verdict(finding) for finding in audit.findings])
+    return pd.DataFrame([_verdict(audit, finding) for finding in audit.findings])
 
 
 def groups_frame(audit: Audit) -> pd.DataFrame:
@@ -122,7 +122,7 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
     if not audit.has_labels:
         frame["true"] = "not known"
-    frame["rows"] = how_many(audit.rows, changed).astype(np.int64)
+    frame["rows"] = audit.times[changed].astype(np.int64)
     counted = frame.groupby(columns)["rows"].sum().reset_index()
     return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
@@ -195,8 +195,9 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
 }
 
 
-def _verdict(finding: Finding) -> dict[str, Any]:
+def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
     judgement, unfairness = finding.judgement, finding.unfairness_interval
+    needed, unknown = finding.rows_needed, audit.if_unknown(finding)
     (best, best_level), (worst, worst_level) = finding.best, finding.worst
     return {
         "measure": finding.measure,
@@ -217,8 +218,12 @@ def _verdict(finding: Finding) -> dict[str, Any]:
         "worst_level": worst_level,
         "p_fair": finding.p_values[0],
         "p_unfair": finding.p_values[1],
+        "unknown_worst_off": None if unknown is None else unknown[0],
+        "unknown_best_off": None if unknown is None else unknown[1],
         "n_undefined": finding.n_undefined,
-        "more_rows": finding.more_rows,
+        "more_rows": None if needed is None else needed.more,
+        "more_rows_low": None if needed is None else needed.low,
+        "more_rows_high": None if needed is None else needed.high,
         "advice": words.advice(finding),
     }
 

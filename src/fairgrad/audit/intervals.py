@@ -217,33 +217,37 @@ def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
     """
     low, high = [], []
     for rate in rates:
-        x, (least, most) = _seen(rate, error / n_pairs(rates))
+        seen = Proportion(*(part[rate.total > 0] for part in rate))
+        x, (least, most) = seen.value, _limited(seen, error / n_pairs(rates))
         r, q = _pairs((x, -(x - least)), (-x, -(most - x)))
         low.append((x[r] - x[q] - np.hypot(x[r] - least[r], most[q] - x[q])).max())
-        x, (least, most) = _seen(rate, error)
+        least, most = _limited(seen, error)
         r, q = _pairs((x, most - x), (-x, x - least))
         high.append((x[r] - x[q] + np.hypot(most[r] - x[r], x[q] - least[q])).max())
     return Interval(np.asarray(max(*low, 0.0)), np.asarray(max(high)))
 
 
-def impact_ratios(rate: Floats, compared: NDArray[np.bool_] | None = None) -> Floats:
-    """Each rate divided by the largest one: the impact ratio of every group.
+def impact_ratios(
+    rate: Floats, compared: NDArray[np.bool_] | None = None, reference: int = -1
+) -> Floats:
+    """Each rate divided by the largest one, or by that of a reference group: the impact ratios.
 
-    NaN for groups without rows, for those not compared, and everywhere if no rate is above 0 or
-    only one group is compared.
+    NaN for groups without rows, for those not compared, and everywhere if the divisor is 0 or only
+    one group is compared.
 
     Args:
         rate: (G,) rates, NaN for groups without rows.
         compared: (G,) the groups to compare; all by default.
+        reference: the index of the reference group; -1 for the group with the largest rate.
     """
     used = ~np.isnan(rate) if compared is None else ~np.isnan(rate) & compared
-    largest = rate[used].max(initial=0.0)
-    if used.sum() < 2 or largest <= 0:
+    divisor = rate[used].max(initial=0.0) if reference < 0 else np.nan_to_num(rate[reference])
+    if used.sum() < 2 or divisor <= 0:
         return np.full(len(rate), np.nan)
-    return np.where(used, rate / largest, np.nan)
+    return np.where(used, rate / divisor, np.nan)
 
 
-def smallest_ratio(rates: Sequence[Proportion], error: float) -> Interval:
+def smallest_ratio(rates: Sequence[Proportion], error: float, reference: int = -1) -> Interval:
     """Limits of the smallest ``rate_r / rate_q`` over all pairs of groups, by one or several rates.
 
     The limits of a ratio are those numbers t for which the limit of ``rate_r - t rate_q`` is 0.
@@ -252,16 +256,24 @@ def smallest_ratio(rates: Sequence[Proportion], error: float) -> Interval:
     Args:
         rates: (G,) each, of at least two groups with rows.
         error: how often each of the two limits may be wrong.
+        reference: the only group q, by index; -1 for any.
     """
-    low, high = [], []
+    low, high, most = [], [], 1.0 if reference < 0 else np.inf
     for rate in rates:
-        x, ends = _seen(rate, error)
-        r, q = _pairs((-x, x - ends.low), (x, ends.high - x))
-        low.append(ratio_low(x[r], ends.low[r], x[q], ends.high[q]).min())
-        x, ends = _seen(rate, error / n_pairs(rates))
-        r, q = _pairs((-x, -(ends.high - x)), (x, -(x - ends.low)))
-        high.append(ratio_high(x[r], ends.high[r], x[q], ends.low[q]).min())
-    return Interval(np.asarray(min(low)), np.asarray(min(*high, 1.0)))
+        if reference >= 0:
+            r = np.flatnonzero((rate.total > 0) & (np.arange(len(rate.total)) != reference))
+            wide, shared = (_limited(rate, error / n) for n in (1, max(len(r), 1)))
+            x, q, near, far = rate.value, np.full(len(r), reference), r, r
+            q_far = q
+        else:
+            seen = Proportion(*(part[rate.total > 0] for part in rate))
+            x, wide = seen.value, _limited(seen, error)
+            shared = _limited(seen, error / n_pairs(rates))
+            near, q = _pairs((-x, x - wide.low), (x, wide.high - x))
+            far, q_far = _pairs((-x, -(shared.high - x)), (x, -(x - shared.low)))
+        low.append(ratio_low(x[near], wide.low[near], x[q], wide.high[q]).min())
+        high.append(ratio_high(x[far], shared.high[far], x[q_far], shared.low[q_far]).min())
+    return Interval(np.asarray(min(low)), np.asarray(min(*high, most)))
 
 
 def ratio_low(top: Floats, top_low: Floats, bottom: Floats, bottom_high: Floats) -> Floats:
@@ -282,11 +294,10 @@ def ratio_high(top: Floats, top_high: Floats, bottom: Floats, bottom_low: Floats
     return high
 
 
-def _seen(rate: Proportion, error: float) -> tuple[Floats, Interval]:
-    """The rates of groups with rows, and their limits."""
-    seen = Proportion(*(part[rate.total > 0] for part in rate))
-    low, high = seen.ends_in_sums(error)
-    return seen.value, Interval(np.maximum(low, 0.0), np.minimum(high, 1.0))
+def _limited(rate: Proportion, error: float) -> Interval:
+    """The limits of rates within 0 and 1."""
+    low, high = rate.ends_in_sums(error)
+    return Interval(np.maximum(low, 0.0), np.minimum(high, 1.0))
 
 
 def _pairs(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Ints, Ints]:

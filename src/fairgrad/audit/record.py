@@ -22,7 +22,6 @@ import numpy as np
 
 import fairgrad
 from fairgrad.audit import frames, sections, words
-from fairgrad.audit.counts import CountedRows
 from fairgrad.text import escape
 
 if TYPE_CHECKING:
@@ -80,6 +79,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "weighted": audit.is_weighted,
         "has_labels": audit.has_labels,
         "min_group": audit.min_group,
+        "reference": audit.reference,
         "verdict": audit.verdict,
         "conclusion": audit.conclusion,
         "accuracy": audit.accuracy,
@@ -131,8 +131,8 @@ def record(audit: Audit) -> dict[str, Any]:
     digest.update(json.dumps([list(map(str, labels)), audit.table.groups.names]).encode())
     rows = audit.rows
     columns = [rows.label if audit.has_labels else None, audit.predicted, rows.group, rows.weight]
-    if isinstance(rows, CountedRows):
-        columns.append(rows.times)
+    if audit.counts is not None:
+        columns.append(audit.counts.times)
     for column in columns:
         if column is not None:
             plain = np.ascontiguousarray(column, dtype="<f8" if column.dtype.kind == "f" else "<i8")

@@ -13,7 +13,6 @@ import numpy as np
 
 from fairgrad.audit import scores, subgroups, thresholds, words
 from fairgrad.audit.changes import accuracy_change
-from fairgrad.audit.comparisons import labels_of_cells
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import Interval, Proportion, impact_ratios
 from fairgrad.audit.verdicts import FAIR, UNFAIR
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.changes import Change
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Floats, Groups, Ints
 
 SUMMARY, GROUPS, VERDICTS, DETAILS, METHOD = "summary", "groups", "verdicts", "details", "method"
 MANY_GROUPS, MOST_LABELS, MOST_CELLS, MOST_GAINS = 12, 12, 4_000, 6
@@ -97,16 +96,18 @@ class ComparedRates(NamedTuple):
         among: whose rate it is, such as "with income >50K"; empty for everyone.
         predicate: what happens to them, such as "predicted >50K".
         reference: what each rate is compared with; NaN if rates are compared with each other.
+        compared_with: what that is called.
         fair: the least and the greatest fair rate.
     """
 
     groups: tuple[str, ...]
-    cells: slice
+    cells: Ints
     rate: Proportion
     worst: int
     among: str
     predicate: str
     reference: float
+    compared_with: str
     fair: Interval
 
 
@@ -118,39 +119,38 @@ def worst_finding(audit: Audit) -> Finding:
 
 def compared_rates(finding: Finding) -> ComparedRates | None:
     """The rates that a finding compares; None for measures that compare something else."""
-    comparison, place = finding.comparison, np.arange(len(finding.table.groups.names))
-    names, start = words.people_names(finding.table.groups), 0
-    if comparison.parts:  # the stratum with the largest level
-        ends = np.cumsum([len(stratum.names) for stratum, _ in comparison.parts])
-        at = int(np.searchsorted(ends, _largest(finding.levels), side="right"))
-        start = sum(len(stratum.cells.total) for stratum, _ in comparison.parts[:at])
-        comparison, place = comparison.parts[at]
-    level = comparison.map.levels(comparison.cells.value)
-    n_groups, n_cells = len(place), len(comparison.cells.total)
-    if np.isnan(level).all() or (comparison.group < 0).all() or n_cells % n_groups:
+    comparison, table = finding.comparison, finding.table
+    level, n_cells = finding.levels, len(finding.comparison.cells.total)
+    if np.isnan(level).all() or (comparison.group < 0).all():
         return None
     by_cell = len(level) == n_cells
-    row = _largest(level) // n_groups if by_cell else 0
-    if comparison.ratio_row is not None and (not by_cell or n_cells == 2 * n_groups):
-        row = comparison.ratio_row.start // n_groups
-    cells = slice(row * n_groups, (row + 1) * n_groups)
+    # Of two labels one says what the other does: the desirable one is told.
+    told = np.where(comparison.valued | (table.n_labels > 2), level, np.nan)
+    cell = _largest(level if np.isnan(told).all() else told)
+    if not by_cell:
+        cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
+    cells = np.flatnonzero(comparison.block == comparison.block[cell])
     rate = Proportion(*(counts[cells] for counts in comparison.cells))
-    reference, ratios = float("nan"), impact_ratios(rate.value)
+    reference, ratios = float("nan"), impact_ratios(rate.value, reference=comparison.reference)
     if by_cell and finding.tolerance.kind != "ratio":
         worst = _largest(level[cells])
         reference = float(rate.value[worst] - level[cells][worst])
     else:
         worst = int(np.nanargmin(ratios)) if not np.isnan(ratios).all() else 0
-    among, predicate = _phrase(comparison, cells.start, finding.table.groups)
+    among, predicate = _phrase(comparison, cells[0], table.groups)
+    names = words.people_names(table.groups)
     return ComparedRates(
-        groups=tuple(names[g] for g in place),
-        cells=slice(start + cells.start, start + cells.stop),
+        groups=tuple(names[g] for g in comparison.cell_group[cells]),
+        cells=cells,
         rate=rate,
         worst=worst,
         among=among,
         predicate=predicate,
         reference=reference,
-        fair=_fair_rates(finding, comparison, cells.start, rate.value, reference),
+        compared_with="the overall rate"
+        if comparison.reference < 0
+        else f"the rate of {names[comparison.reference]}",
+        fair=_fair_rates(finding, comparison, cells[0], rate.value, reference),
     )
 
 
@@ -224,7 +224,7 @@ def _fair_rates(
 
 def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str]:
     """Whose rate a cell is, and what the rate counts."""
-    label = int(labels_of_cells(comparison)[cell])
+    label = int(comparison.cell_label[cell])
     named = "as desirable" if label < 0 else words.in_sentence(str(groups.labels[label]))
     of = f"with {words.in_sentence(groups.label_name)} {named}"
     if comparison.rate in {"selection rate", "prediction rate"}:
@@ -307,7 +307,7 @@ def _verdict_sentence(finding: Finding, rates: ComparedRates) -> str:
         if verdict == FAIR:
             return f"{every} keep {bound}, {so}"
         return f"The rate of {who} is {points(abs(gap))} points {side} {bound}, {so}"
-    of = f"the overall rate, {percent(rates.reference)}"
+    of = f"{rates.compared_with}, {percent(rates.reference)}"
     if verdict == FAIR:
         return f"{every} are within {points(limit)} points of {of}, {so}"
     between = f" (interval {points(low)} to {points(high)})" if is_open else ""

@@ -9,7 +9,7 @@ say only that some gap exists, not how large it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Ints
 
 BINS, MOST_VALUES = 5, 10
 """Numbers with more different values are cut into so many bins with as many rows each."""
@@ -80,24 +80,16 @@ class Selector(NamedTuple):
     values: list[str]
 
 
-class Found(NamedTuple):
-    """Conjunctions of values, found on the same columns: one row each.
+class Candidate(NamedTuple):
+    """A conjunction of values.
 
     Attributes:
-        quality: (n,) what they are ranked by.
-        columns: (n, k) places of their columns, -1 where there are fewer conditions.
-        codes: (n, k) the values.
+        quality: what it is ranked by.
+        conditions: the value of each column, both by number.
     """
 
-    quality: Floats
-    columns: Ints
-    codes: Ints
-
-    def best(self, most: int) -> Found:
-        """The first ones by quality; of equals the one with fewer conditions first."""
-        depth = (self.columns >= 0).sum(axis=1)
-        order = np.lexsort((depth, -self.quality))[:most]
-        return Found(self.quality[order], self.columns[order], self.codes[order])
+    quality: float
+    conditions: dict[int, int]
 
 
 def search(
@@ -108,20 +100,12 @@ def search(
     least: int,
     noise: float = 0.0,
     most: int = POOL,
-) -> Found:
-    """The conjunctions of up to k values, of different columns, with the largest gaps: exactly.
+) -> list[Candidate]:
+    """The conjunctions of up to k values, of different columns, with the largest gaps.
 
     A conjunction of n rows with h hits has the gap ``g = h / n - p``, p the share of hits among
     all rows, and is ranked by ``|g| - noise / sqrt(n)``; only those of at least `least` rows count.
-    Branch and bound: whatever is added to it, at most h rows are left that all are hits (or n - h
-    that none is), so no refinement has a quality above
-
-    ``max(q(max(h, least), h), q(n, h))`` with ``q(n, h) = h / n - p - noise / sqrt(n)``,
-
-    and the same for misses; the first is the purest refinement, the second the loss of misses alone
-    where noise counts most, and q has no maximum between them. Conjunctions whose bound is below
-    the worst of the best found so far are not refined: their rows are dropped, all values of a set
-    of columns at once.
+    All of them are counted, one set of columns after the other.
 
     Args:
         selectors: (N,) codes of each column, -1 for none.
@@ -133,140 +117,45 @@ def search(
 
     Example:
         >>> sex, age = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 0, 0, 1, 1])
-        >>> found = search([sex, age], np.array([1, 1, 0, 0, 1, 1]) > 0, k=2, least=2, most=1)
-        >>> found.columns.tolist(), found.codes.tolist(), found.quality.round(3).tolist()
-        ([[0, 1]], [[1, 0]], [0.667])
+        >>> search([sex, age], np.array([1, 1, 0, 0, 1, 1]) > 0, k=2, least=2, most=1)
+        [Candidate(quality=0.6666666666666667, conditions={0: 1, 1: 0})]
     """
-    return _BranchAndBound(list(selectors), hit, k, max(least, 1), noise, most).run()
+    best: list[Candidate] = []
+    overall = float(hit.mean()) if len(hit) else 0.0
+    sizes = [int(codes.max(initial=-1)) + 1 for codes in selectors]
+    # Value and hit of every row as one number; rows without value come last.
+    coded = [
+        np.where(codes >= 0, codes, size) * 2 + hit
+        for codes, size in zip(selectors, sizes, strict=True)
+    ]
 
+    def extend(columns: tuple[int, ...], values: Ints, cell: Ints) -> None:
+        """Adds each later column to the conjunctions `values`; rows of none are in a last cell."""
+        for place in range(columns[-1] + 1 if columns else 0, len(selectors)):
+            shape = (len(values) + 1, sizes[place] + 1, 2)
+            joint = cell * (2 * shape[1]) + coded[place]
+            counts = np.bincount(joint, minlength=int(np.prod(shape))).reshape(shape)
+            n, h = counts.sum(axis=2)[:-1, :-1], counts[:-1, :-1, 1]
+            live = n >= max(least, 1)  # no refinement has more rows
+            if not live.any():
+                continue
+            row, code = np.nonzero(live)
+            deeper = np.column_stack([values[row], code])
+            quality = np.abs(h[live] / n[live] - overall) - noise / np.sqrt(n[live])
+            bound = best[-1].quality if len(best) == most else -np.inf
+            better = np.flatnonzero(quality > bound)
+            for i in better[np.argsort(-quality[better], kind="stable")][:most].tolist():
+                conditions = dict(zip((*columns, place), deeper[i].tolist(), strict=True))
+                best.append(Candidate(float(quality[i]), conditions))
+            best.sort(key=lambda one: (-one.quality, len(one.conditions)))
+            del best[most:]
+            if len(columns) + 1 < k:
+                number = np.full(shape[:2], len(deeper))
+                number[:-1, :-1][live] = np.arange(len(deeper))
+                extend((*columns, place), deeper, number.ravel()[joint >> 1])
 
-@dataclass(eq=False)
-class _BranchAndBound:
-    """The state of one search."""
-
-    selectors: list[Ints]
-    hit: NDArray[np.bool_]
-    k: int
-    least: int
-    noise: float
-    most: int
-    threshold: float = -np.inf
-    found: list[Found] = field(default_factory=list)
-    n_found: int = 0
-
-    def run(self) -> Found:
-        """All single values first: what they rule out need not be joined with anything."""
-        self.rate = float(self.hit.mean()) if len(self.hit) else 0.0
-        self.sizes = [int(codes.max(initial=-1)) + 1 for codes in self.selectors]
-        self._keep([np.ones(size, dtype=bool) for size in self.sizes])
-        nothing = np.zeros((1, 0), dtype=np.int64)
-        singles = [self._count(place, None, None, 1) for place in range(len(self.sizes))]
-        for place, (n, h) in enumerate(singles):
-            self._offer((place,), nothing, n, h)
-        self._keep([self._bound(n, h) > self.threshold for n, h in singles])
-        for place, codes in enumerate(self.selectors):
-            if self.k > 1 and (codes >= 0).any():
-                live = np.bincount(codes + 1, minlength=self.sizes[place] + 1)[1:] > 0
-                self._deepen((), nothing, None, None, place, live)
-        return self._joined()
-
-    def _keep(self, alive: Sequence[NDArray[np.bool_]]) -> None:
-        """Drops values; (N,) codes then stand for value and hit, in a last place without value."""
-        self.selectors = [
-            np.where(np.append(live, False)[codes], codes, -1)
-            for live, codes in zip(alive, self.selectors, strict=True)
-        ]
-        self.coded = [
-            np.where(codes >= 0, codes, size) * 2 + self.hit
-            for codes, size in zip(self.selectors, self.sizes, strict=True)
-        ]
-
-    def _refine(self, columns: tuple[int, ...], cells: Ints, rows: Ints | None, cell: Ints) -> None:
-        """Adds every later column to the conjunctions `cells`, which `rows` are in (None: all)."""
-        for place in range(columns[-1] + 1, len(self.sizes)):
-            n, h = self._count(place, rows, cell, len(cells))
-            own = (*columns, place)
-            self._offer(own, cells, n, h)
-            if len(own) < self.k and place + 1 < len(self.sizes):
-                is_live = self._bound(n, h) > self.threshold
-                if is_live.any():
-                    self._deepen(columns, cells, rows, cell, place, is_live)
-
-    def _deepen(
-        self,
-        columns: tuple[int, ...],
-        cells: Ints,
-        rows: Ints | None,
-        cell: Ints | None,
-        place: int,
-        is_live: NDArray[np.bool_],
-    ) -> None:
-        """Refines the live conjunctions of some columns, on their rows alone."""
-        size = self.sizes[place]
-        code = self.selectors[place] if rows is None else self.selectors[place][rows]
-        joint = code if cell is None else np.where(code >= 0, cell * size + code, -1)
-        number = np.append(np.where(is_live, np.cumsum(is_live) - 1, -1), -1)[joint]
-        live = np.flatnonzero(is_live)
-        deeper = np.column_stack([cells[live // size], live % size])
-        kept = number >= 0
-        if not kept.all():
-            number = number[kept]
-            rows = np.flatnonzero(kept) if rows is None else rows[kept]
-        self._refine((*columns, place), deeper, rows, number)
-
-    def _count(
-        self, place: int, rows: Ints | None, cell: Ints | None, n_cells: int
-    ) -> tuple[Floats, Floats]:
-        """Rows and hits of every cell joined with every value of a column."""
-        size = self.sizes[place]
-        joint = self.coded[place] if rows is None else self.coded[place][rows]
-        if cell is not None:
-            joint = joint + cell * (2 * size + 2)
-        counts = np.bincount(joint, minlength=n_cells * (2 * size + 2))
-        counts = counts.reshape(n_cells, size + 1, 2)[:, :size].reshape(-1, 2)
-        return counts.sum(axis=1).astype(np.float64), counts[:, 1].astype(np.float64)
-
-    def _bound(self, n: Floats, h: Floats) -> Floats:
-        """What no refinement can exceed; -inf where there are too few rows."""
-        bound = np.full(len(n), -np.inf)
-        enough = n >= self.least
-        n, h = n[enough], h[enough]
-        best = np.full(len(n), -np.inf)
-        for hits, sign in ((h, 1.0), (n - h, -1.0)):
-            rate = self.rate if sign > 0 else 1.0 - self.rate
-            purest = np.maximum(hits, self.least)
-            for rows in (purest, n):
-                best = np.maximum(best, hits / rows - rate - self.noise / np.sqrt(rows))
-        bound[enough] = best
-        return bound
-
-    def _offer(self, columns: tuple[int, ...], cells: Ints, n: Floats, h: Floats) -> None:
-        """Keeps the conjunctions that are better than the worst of the best."""
-        at = np.flatnonzero(n >= self.least)
-        gap = np.abs(h[at] / n[at] - self.rate) - self.noise / np.sqrt(n[at])
-        better = gap > self.threshold
-        at, gap = at[better], gap[better]
-        if not len(at):
-            return
-        size = self.sizes[columns[-1]]
-        codes = np.column_stack([cells[at // size], at % size])
-        blank = np.full((len(at), self.k), -1, dtype=np.int64)
-        names = blank.copy()
-        names[:, : len(columns)], blank[:, : len(columns)] = columns, codes
-        self.found.append(Found(gap, names, blank))
-        self.n_found += len(at)
-        if self.n_found > 4 * self.most:
-            best = self._joined()
-            self.found, self.n_found = [best], len(best.quality)
-            self.threshold = float(best.quality[-1])
-
-    def _joined(self) -> Found:
-        if not self.found:
-            nothing = np.empty((0, self.k), dtype=np.int64)
-            return Found(np.empty(0), nothing, nothing)
-        return Found(*(np.concatenate(part) for part in zip(*self.found, strict=True))).best(
-            self.most
-        )
+    extend((), np.zeros((1, 0), dtype=np.int64), np.zeros(len(hit), dtype=np.int64))
+    return best
 
 
 @dataclass(frozen=True)
@@ -348,20 +237,12 @@ class SubgroupSearch:
     def frame(self) -> pd.DataFrame:
         """One row per subgroup."""
         rows = [
-            [
-                one.name,
-                [list(condition) for condition in one.conditions],
-                one.measure,
-                one.label,
-                one.rows,
-                one.searched_gap,
-                one.rate,
-                one.overall,
-                one.gap,
-                one.low,
-                one.high,
-                one.is_confirmed,
-            ]
+            {
+                **asdict(one),
+                "subgroup": one.name,
+                "conditions": [list(condition) for condition in one.conditions],
+                "confirmed": one.is_confirmed,
+            }
             for one in self.subgroups
         ]
         frame = pd.DataFrame(rows, columns=COLUMNS)
@@ -426,34 +307,26 @@ def worst_subgroups(
     codes = [_frequent(selector.codes[searched], least) for selector in selectors]
     n_tried = len(rates) * _conjunctions([len(np.unique(c[c >= 0])) for c in codes], k)
     z = float(-ndtri(audit.alpha / 2 / max(n_tried, 1)))
-    pool: list[tuple[float, int, dict[int, int], float]] = []
-    for place, rate in enumerate(rates):
+    pool: list[tuple[Candidate, _Rate, float]] = []
+    for rate in rates:
         rows = rate.rows[searched]
-        hit = rate.hit[searched][rows]
+        hit, own = rate.hit[searched][rows], [c[rows] for c in codes]
         share = float(hit.mean()) if len(hit) else 0.0
-        own = [c[rows] for c in codes]
-        found = search(own, hit, k=int(k), least=least, noise=z * np.sqrt(share * (1 - share)))
-        for quality, names, values in zip(*(part.tolist() for part in found), strict=True):
-            conditions = {c: v for c, v in zip(names, values, strict=True) if c >= 0}
-            inside = _inside(own, conditions)
-            pool.append((quality, place, conditions, float(hit[inside].mean()) - share))
-    kept = _distinct(sorted(pool, key=lambda one: -one[0]), codes, int(top))
-    confirm = _Confirmation(audit, confirming, len(kept))
+        noise = z * np.sqrt(share * (1 - share))
+        pool += [
+            (one, rate, float(hit[_inside(own, one.conditions)].mean()) - share)
+            for one in search(own, hit, k=int(k), least=least, noise=noise)
+        ]
+    pool.sort(key=lambda found: -found[0].quality)
+    kept = _distinct(pool, codes, int(top))
     subgroups = []
-    for _, place, conditions, gap in kept:
-        rate = rates[place]
-        inside = _inside([selector.codes for selector in selectors], conditions)
-        named = [(selectors[c].name, selectors[c].values[v]) for c, v in conditions.items()]
-        subgroups.append(
-            Subgroup(
-                tuple(named),
-                rate.measure,
-                audit.label_value(rate.label),
-                int(inside.sum()),
-                gap,
-                *confirm.figures(rate, inside),
-            )
-        )
+    for one, rate, gap in kept:
+        inside = _inside([selector.codes for selector in selectors], one.conditions)
+        named = [(selectors[c].name, selectors[c].values[v]) for c, v in one.conditions.items()]
+        confirmed = _confirmed(audit, confirming, rate, inside, audit.alpha / len(kept))
+        label = audit.label_value(rate.label)
+        rows_in = int(inside.sum())
+        subgroups.append(Subgroup(tuple(named), rate.measure, label, rows_in, gap, *confirmed))
     names = tuple(selector.name for selector in selectors)
     return SubgroupSearch(
         tuple(subgroups), names, int(k), least, n_tried, len(searched), len(confirming)
@@ -560,27 +433,28 @@ def _inside(codes: Sequence[Ints], conditions: Mapping[int, int]) -> NDArray[np.
 
 
 def _distinct(
-    pool: Sequence[tuple[float, int, dict[int, int], float]], codes: Sequence[Ints], top: int
-) -> list[tuple[float, int, dict[int, int], float]]:
+    pool: Sequence[tuple[Candidate, _Rate, float]], codes: Sequence[Ints], top: int
+) -> list[tuple[Candidate, _Rate, float]]:
     """The best ones that say something new: those that stand out of the noise, at least `FIRST`.
 
     Left out is what only adds conditions to a better one, what has mostly the same rows, and what
     is mostly all the other rows.
     """
-    kept: list[tuple[float, int, dict[int, int], float]] = []
+    kept: list[tuple[Candidate, _Rate, float]] = []
     masks: list[NDArray[np.bool_]] = []
-    for one in pool:
-        if len(kept) == top or (one[0] <= 0 and len(kept) >= FIRST):
+    for found in pool:
+        quality, conditions = found[0]
+        if len(kept) == top or (quality <= 0 and len(kept) >= FIRST):
             break
-        mask = _inside(codes, one[2])
+        mask = _inside(codes, conditions)
         if any(
-            before[2].items() <= one[2].items()
+            before.conditions.items() <= conditions.items()
             or _shared(mask, own) >= OVERLAP
             or _shared(mask, ~own) >= OPPOSITE
-            for before, own in zip(kept, masks, strict=True)
+            for (before, *_), own in zip(kept, masks, strict=True)
         ):
             continue
-        kept.append(one)
+        kept.append(found)
         masks.append(mask)
     return kept
 
@@ -590,41 +464,32 @@ def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
     return float((one & other).sum() / max((one | other).sum(), 1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Confirmation:
-    """The rows that were not searched."""
-
-    audit: Audit
-    rows: Ints
-    listed: int
-
-    def figures(self, rate: _Rate, inside: NDArray[np.bool_]) -> tuple[float, ...]:
-        """Rate, rate over everyone, gap and its interval, all NaN or open without rows."""
-        audit, own = self.audit, self.rows
-        is_in = inside[own].astype(np.int64)
-        weight = None if audit.rows.weight is None else audit.rows.weight[own]
-        label = audit.rows.label[own].astype(np.int64)
-        groups = replace(
-            audit.rows.groups,
-            attributes=("subgroup",),
-            values=(np.array(["other rows", "these"], dtype=object),),
-            codes=np.array([[0], [1]]),
-            mass=np.zeros((len(audit.labels), 2)),
-        )
-        rows = GroupedRows(groups, label, is_in, weight).take(np.arange(len(own)))
-        predicted = audit.predicted[own].astype(np.int64)
-        table = CountTable.from_rows(rows, predicted, has_labels=audit.has_labels)
-        name = "demographic_parity" if rate.measure == "four_fifths_rule" else rate.measure
-        comparison = compare(name, table, audit.desirable_indices)
-        alpha = audit.alpha / max(self.listed, 1)
-        finding = Finding(name, "subgroup", table, comparison, VerdictRule("level", 0.0), alpha)
-        at = np.flatnonzero((comparison.group == 1) & (comparison.label == rate.label))[0]
-        gap = float(finding.levels[at])
-        if np.isnan(gap):
-            return (np.nan,) * 3 + (-1.0, 1.0)
-        value = float(comparison.cells.value[at])
-        low, high = (float(end[at]) for end in finding.level_intervals)
-        return value, value - gap, gap, low, high
+def _confirmed(
+    audit: Audit, own: Ints, rate: _Rate, inside: NDArray[np.bool_], alpha: float
+) -> tuple[float, ...]:
+    """Rate, rate over everyone, gap and its interval on other rows; NaN or open without rows."""
+    weight = None if audit.rows.weight is None else audit.rows.weight[own]
+    groups = replace(
+        audit.rows.groups,
+        attributes=("subgroup",),
+        values=(np.array(["other rows", "these"], dtype=object),),
+        codes=np.array([[0], [1]]),
+        mass=np.zeros((len(audit.labels), 2)),
+    )
+    label, is_in = (part[own].astype(np.int64) for part in (audit.rows.label, inside))
+    rows = GroupedRows(groups, label, is_in, weight).take(np.arange(len(own)))
+    table = CountTable.from_rows(
+        rows, audit.predicted[own].astype(np.int64), has_labels=audit.has_labels
+    )
+    name = "demographic_parity" if rate.measure == "four_fifths_rule" else rate.measure
+    comparison = compare(name, table, audit.desirable_indices)
+    finding = Finding(name, "subgroup", table, comparison, VerdictRule("level", 0.0), alpha)
+    at = np.flatnonzero((comparison.group == 1) & (comparison.label == rate.label))[0]
+    gap, value = float(finding.levels[at]), float(comparison.cells.value[at])
+    if np.isnan(gap):
+        return (np.nan,) * 3 + (-1.0, 1.0)
+    low, high = (float(end[at]) for end in finding.level_intervals)
+    return value, value - gap, gap, low, high
 
 
 def rate_name(one: Subgroup) -> str:

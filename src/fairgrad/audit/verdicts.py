@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from fairgrad.audit.forecast import rows_needed
 from fairgrad.audit.intervals import Interval, Proportion, impact_ratios, narrowed, smallest_ratio
 from fairgrad.evaluate import unfairness
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.forecast import RowsNeeded
     from fairgrad.groups import Floats
 
 FAIR, UNFAIR, UNDECIDED = "fair within tolerance", "unfair", "undecided"
@@ -129,15 +129,15 @@ def p_values(comparison: Comparison, rule: VerdictRule) -> tuple[float, float]:
         return 1.0, 1.0
     fair = rule.fair_figures
 
-    def is_fair(error: float) -> bool:
+    def settled(error: float, verdict: str) -> bool:
         low, high = _limits(comparison, rule, error)
-        return bool(low >= fair.low and high <= fair.high)
+        is_fair, is_unfair = (
+            low >= fair.low and high <= fair.high,
+            low > fair.high or high < fair.low,
+        )
+        return bool(is_fair if verdict == FAIR else is_unfair)
 
-    def is_unfair(error: float) -> bool:
-        low, high = _limits(comparison, rule, error)
-        return bool(low > fair.high or high < fair.low)
-
-    return _least_error(is_fair), _least_error(is_unfair)
+    return _least_error(lambda e: settled(e, FAIR)), _least_error(lambda e: settled(e, UNFAIR))
 
 
 def _least_error(holds: Callable[[float], bool]) -> float:
@@ -173,14 +173,16 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
     """(J,) limits of the levels, each of which is wrong at most `error` of the time."""
     cells, (least, most) = comparison.cells, comparison.map.range
     z = float(-ndtri(error))
-    low, high = comparison.map.combine(cells.value, cells.ends_in_sums(error), z)
+    ends = cells.ends_in_sums(error)
+    low, high = comparison.map.combine(cells.value, ends, z, comparison.correlation)
     return Interval(np.maximum(low, least), np.minimum(high, most))
 
 
 def _figure(comparison: Comparison, rule: VerdictRule) -> float:
     """The figure a verdict looks at, as observed; NaN if it is not defined."""
     if rule.kind == "ratio":
-        ratios = impact_ratios(comparison.cells.value[comparison.ratio_row])
+        rates = comparison.cells.value[comparison.ratio_row]
+        ratios = impact_ratios(rates, reference=comparison.reference)
         return float(np.nanmin(ratios)) if not np.isnan(ratios).all() else np.nan
     level = comparison.map.levels(comparison.cells.value)
     return np.nan if np.isnan(level).all() else _excess(comparison, rule, Interval(level, level))
@@ -206,37 +208,10 @@ def _excess_limits(comparison: Comparison, rule: VerdictRule, error: float) -> I
 
 def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
     """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
-    limits = _ratio_limits if rule.kind == "ratio" else _excess_limits
-    return limits(comparison, rule, error)
-
-
-def _ratio_limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
-    """The smallest rate of a group over the largest one."""
-    del rule
-    return smallest_ratio([Proportion(*(c[comparison.ratio_row] for c in comparison.cells))], error)
-
-
-def unfairness_of(comparison: Comparison, alpha: float) -> tuple[Floats, Interval]:
-    """The mean of |F| over the levels that are defined, and where it lies with that confidence.
-
-    One number each, or (M,) if the comparison is of many models. Of a measure with one bound only,
-    such as the four-fifths rule: the mean of what its levels break that bound by.
-
-    A mean of |F| is the largest of all sums of the levels with signs, divided by J. Each sum
-    reaches no farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k is
-    how far rate k reaches, and b_k the sum of its coefficients without signs; so neither does the
-    largest. The lower end is the mean of the levels' own lower ends, all at once.
-    """
-    cells, error = comparison.cells, alpha / 2
-    levels = comparison.map.levels(cells.value)
-    found = unfairness(comparison.gaps(Interval(levels, levels)).low)
-    rate, (low, high) = np.nan_to_num(cells.value), cells.ends_in_sums(error)
-    reach = comparison.map.spread * np.maximum(high - rate, rate - low)
-    n_defined = np.maximum((~np.isnan(levels)).sum(axis=-1), 1)
-    above = np.sqrt((reach**2).sum(axis=-1)) / n_defined
-    shared = error / max(int(comparison.tested.sum()), 1)
-    least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
-    return found, Interval(least, np.minimum(found + above, 1.0))
+    if rule.kind != "ratio":
+        return _excess_limits(comparison, rule, error)
+    rates = Proportion(*(part[comparison.ratio_row] for part in comparison.cells))
+    return smallest_ratio([rates], error, comparison.reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +303,26 @@ class Finding:
 
     @cached_property
     def _unfairness(self) -> tuple[Floats, Interval]:
-        return unfairness_of(self.comparison, self.alpha)
+        """The mean of |F| over the levels that are defined, and where it lies.
+
+        Of a measure with one bound only: the mean of what its levels break that bound by. A mean of
+        |F| is the largest of all sums of the levels with signs, divided by J. Each sum reaches no
+        farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k is how far
+        rate k reaches, and b_k the sum of its coefficients without signs; so neither does the
+        largest. The lower end is the mean of the levels' own lower ends, all at once.
+        """
+        comparison, error = self.comparison, self.alpha / 2
+        found = unfairness(comparison.gaps(Interval(self.levels, self.levels)).low)
+        rate, (low, high) = (
+            np.nan_to_num(comparison.cells.value),
+            comparison.cells.ends_in_sums(error),
+        )
+        reach = comparison.map.spread * np.maximum(high - rate, rate - low)
+        # Rates of a multinomial vary together: sums of them by at most twice the variance.
+        above = np.sqrt((1 + comparison.are_outcomes) * (reach**2).sum()) / max(self.n_defined, 1)
+        shared = error / max(int(comparison.tested.sum()), 1)
+        least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
+        return found, Interval(least, np.minimum(found + above, 1.0))
 
     @property
     def n_defined(self) -> int:
@@ -373,25 +367,20 @@ class Finding:
         return self.judgement.verdict
 
     @cached_property
-    def more_rows(self) -> dict[str, int] | None:
-        """For an undecided verdict: how many more rows of each group would settle it.
+    def rows_needed(self) -> RowsNeeded | None:
+        """For an undecided verdict: about how many more rows of each group would settle it.
 
-        That is, with a chance of four in five if the rates are as observed. Groups with fewer than
-        N rows are brought up to N, as the smallest groups are what makes gaps uncertain; N is the
-        least number that does. None where no number would: the figure is too close to the
-        tolerance, or not defined.
+        That is, with a chance of four in five. Groups with fewer than N rows are brought up to N,
+        as the smallest groups are what makes gaps uncertain; N is the least number that does. None
+        where no number would: the figure is too close to the tolerance, or not defined.
         """
+        from fairgrad.audit.forecast import RowsNeeded, rows_needed  # noqa: PLC0415 - a cycle
+
         if self.verdict != UNDECIDED:
-            return {}
+            return RowsNeeded({}, 0, 0)
         size = self.table.size
         if np.isnan(self.judgement.value) or size.min() <= 0:
             return None
-        rule, is_ratio = self.tolerance, self.tolerance.kind == "ratio"
-        fair = rule.fair_figures if is_ratio else rule.fair_levels(self.comparison)
-        near = errors(self.alpha)[1]
-        error = (near, self.unfair_share * near)
-        more = rows_needed(self.comparison, size, fair, error, is_ratio=is_ratio)
-        if more is None:
-            return None
-        names = self.table.groups.names
-        return {name: int(n) for name, n in zip(names, more, strict=True) if n > 0}
+        near, rule = errors(self.alpha)[1], self.tolerance
+        fair = rule.fair_figures if rule.kind == "ratio" else rule.fair_levels(self.comparison)
+        return rows_needed(self.comparison, self.table, fair, (near, self.unfair_share * near))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit.counts import margins
 from fairgrad.audit.scores import switch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR
 from fairgrad.definitions import DEFINITIONS
@@ -246,18 +245,20 @@ def advice(finding: Finding) -> str:
     """For an undecided verdict: what would settle it."""
     if finding.verdict != UNDECIDED:
         return ""
-    more = finding.more_rows
-    if more is None:
+    needed = finding.rows_needed
+    if needed is None:
         return "No number of rows would settle it: the figure is at the tolerance, or not defined."
-    largest = sorted(more.items(), key=lambda item: -item[1])
-    needed = [f"{_rounded_up(rows):,} of {in_sentence(name)}" for name, rows in largest[:3]]
+    largest = sorted(needed.more.items(), key=lambda item: -item[1])
+    parts = [f"{_rounded_up(rows):,} of {in_sentence(name)}" for name, rows in largest[:3]]
     rest, others = sum(rows for _, rows in largest[3:]), len(largest) - 3
     if rest:
-        groups = "another group" if others == 1 else f"{others} others"
-        needed.append(f"{_rounded_up(rest):,} of {groups}")
+        parts.append(
+            f"{_rounded_up(rest):,} of {'another group' if others == 1 else f'{others} others'}"
+        )
+    most = "any number" if needed.high is None else f"{_rounded_up(needed.high):,}"
     return (
-        f"About {conjoined(needed)} more would settle it four times out of five, if the rates are "
-        "as observed."
+        f"About {conjoined(parts)} more would settle it four times out of five; it may take from "
+        f"{_rounded_up(needed.low):,} to {most} in all, as the rates are uncertain."
     )
 
 
@@ -433,7 +434,7 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
 def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
     """Groups, and labels within groups, that are judged though they have few rows."""
     names, cell_names = table.groups.names, table.groups.cell_names(by_label=True)
-    cells = margins(table.rows).truth.ravel()
+    cells = table.rows.sum(axis=2).T.ravel()
     is_large = np.tile((table.size >= MIN_GROUP) & is_judged, table.n_labels)
     groups = np.flatnonzero((table.size > 0) & (table.size < MIN_GROUP) & is_judged)
     labels = np.flatnonzero(is_large & (cells < MIN_GROUP) & table.has_labels)
@@ -449,7 +450,7 @@ def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
 
 def constant_predictions(table: CountTable) -> str:
     """Predictions that are the same for everybody, or for everybody in a group."""
-    predicted, labels = margins(table.rows).predicted, table.groups.labels
+    predicted, labels = table.rows.sum(axis=1).T, table.groups.labels
     everyone = predicted.sum(axis=1)
     if (everyone > 0).sum() == 1:
         return (

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit, AuditOverTime, Notice, period_starts
-from fairgrad.audit.asked import DEFAULT_MEASURES
-from fairgrad.audit.comparisons import WITHOUT_LABELS
+from fairgrad.audit.comparisons import DEFAULT_MEASURES, WITHOUT_LABELS
 from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
 from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on

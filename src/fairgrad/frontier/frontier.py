@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.audit import Certificate, certify
-from fairgrad.audit.asked import DEFAULT_TOLERANCE
+from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.checks import check_count, check_number
 from fairgrad.dual import check_costs
 from fairgrad.frontier.judging import (

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import Audit
-from fairgrad.audit.counts import OVERALL, ModelCounts, mean_costs, predicted_labels
-from fairgrad.audit.intervals import clopper_pearson
-from fairgrad.audit.verdicts import unfairness_of
+from fairgrad.audit.counts import OVERALL, CountTable, mean_costs, predicted_labels
+from fairgrad.audit.intervals import Proportion, clopper_pearson
 from fairgrad.columns import as_array
 from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
 from fairgrad.usefulness import find_fault, model_figures
@@ -105,9 +104,8 @@ class ModelAudits(Sequence[Audit]):
         self._judge, self._rows = judge, replace(rows, X=None)
         first = judge.audit(rows, predictions[0])
         self._made = {0: first}
-        every = np.concatenate([as_array(predicted) for predicted in predictions])
-        index = predicted_labels(first.rows, every, "y_pred", n_models=len(predictions))
-        self._predicted = index.astype(first.predicted.dtype).reshape(len(predictions), -1)
+        index = [predicted_labels(first.rows, as_array(own), "y_pred") for own in predictions]
+        self._predicted = np.array(index, dtype=first.predicted.dtype)
 
     def __len__(self) -> int:
         return len(self._predicted)
@@ -166,19 +164,18 @@ class ModelAudits(Sequence[Audit]):
         )
 
     def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
-        first = self._made[0]
-        counts = ModelCounts.from_rows(first.rows, predicted)
-        together = counts.together()
-        accuracy, alpha = together.rates["accuracy"], 1 - self._judge.confidence
+        first, alpha = self._made[0], 1 - self._judge.confidence
+        tables = [CountTable.from_rows(first.rows, own, counts=first.counts) for own in predicted]
+        overall = [table.together().rates["accuracy"] for table in tables]
+        accuracy = Proportion(*(np.concatenate(part) for part in zip(*overall, strict=True)))
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
         accurate = np.stack([accuracy.value, *ends])
         found = [finding for finding in first.findings if finding.n_defined]
-        unfair = []
-        for finding in found:
-            judged = finding.table.groups
-            view = counts.view(*judged.attributes, among=judged)
-            value, ends = unfairness_of(finding.comparison.of_models(view), finding.alpha)
-            unfair.append(np.stack([value, *ends]))
+        unfair = np.empty((len(found), 3, len(tables)))
+        for model, table in enumerate(tables):
+            own = [finding for finding in first.findings_of(table) if finding.n_defined]
+            for place, finding in enumerate(own):
+                unfair[place, :, model] = finding.unfairness, *finding.unfairness_interval
         # One mean over the levels of all measures, not a mean of means.
         mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in found])
         figures = {
@@ -187,7 +184,8 @@ class ModelAudits(Sequence[Audit]):
             for end, part in zip(("", "_low", "_high"), parts, strict=True)
         }
         if self._judge.costs is not None:
-            figures["cost"] = mean_costs(together.mass, self._judge.costs)
+            masses = np.array([table.mass.sum(axis=0) for table in tables])
+            figures["cost"] = mean_costs(masses, self._judge.costs)
         return figures
 
 

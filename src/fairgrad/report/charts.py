@@ -274,7 +274,7 @@ def _levels(finding: Finding) -> Records:
     asked = getattr(comparison.map, "applies", None)
     records = []
     for j, level in enumerate(finding.levels):
-        if np.isnan(level) or (asked is not None and not asked[j // len(names)]):
+        if np.isnan(level) or (asked is not None and not asked[j]):
             continue
         name, group, label = comparison.names[j], comparison.group[j], comparison.label[j]
         row = {"name": name, "group": names[group] if group >= 0 else name}
