@@ -65,14 +65,11 @@ def test_what_is_missing_is_named():
 def test_two_systems_are_compared_without_labels():
     pred, s = decisions()
     other = np.where(np.arange(len(pred)) < 40, "yes", pred)
-    first = Audit(y_pred=pred, sensitive_features=s)
-    comparison = first.compare(Audit(y_pred=other, sensitive_features=s))
-    assert comparison.n_changed == int((pred != other).sum())
-    assert "accuracy" not in comparison.conclusion
-    assert comparison.to_dict()["accuracy"]["first"] is None
-    assert set(comparison.to_frame()["rate"]) == {"selection_rate"}
-    with pytest.raises(ValueError, match="same rows"):
-        first.compare(Audit(pred, pred, s))
+    audit = Audit(y_pred=other, sensitive_features=s, baseline=pred)
+    assert audit.to_frame("sides")["rows"].sum() == (pred != other).sum()
+    assert "accuracy" not in audit.conclusion
+    assert audit.to_dict()["baseline_accuracy"] is None
+    assert set(audit.to_frame("changes")["rate"]) == {"selection_rate"}
 
 
 def test_many_labels_without_a_desirable_one():
