@@ -1,4 +1,4 @@
-"""Sections of text and tables as plain data, and how a terminal or Markdown shows them.
+"""Sections of text and tables as plain data, and how a terminal, Markdown or a notebook shows them.
 
 On a terminal a table fits the width there is and never cuts a name. If there is little room, its
 texts wrap; if there is too little for that, each of its rows becomes a record, one figure per line.
@@ -6,6 +6,7 @@ texts wrap; if there is too little for that, each of its rows becomes a record, 
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -34,6 +35,9 @@ MOST_ROWS = 40
 """Rows of a table on the terminal and on a card; the JSON and the report have all."""
 STYLES = {"✓": "green", "✗": "bold red", "?": "bold yellow"}
 """Colours of the signs of verdicts."""
+INK, PAPER = "#1b1f24", "#ffffff"
+COLOURS = {"✓": "#00694e", "✗": "#a62b00", "?": "#7a5900"}
+"""The same on the white ground of a notebook's output."""
 LEAST_TEXT = 16
 """Narrower than this a column of texts is hard to read: the rows become records."""
 GAP = 2
@@ -224,6 +228,9 @@ class ShownAndWritten(ABC):
     def __rich__(self) -> Group:
         return on_terminal(self.sections)
 
+    def _repr_html_(self) -> str:
+        return as_html(self.sections[0])
+
 
 def as_plain_text(shown: Any, width: int = 80) -> str:
     """What rich prints, as plain text of at most this width."""
@@ -278,6 +285,49 @@ def _markdown_block(block: Block) -> list[str]:
     if block.sentences:
         parts.append("\n".join(f"- {escape(sentence)}" for sentence in block.sentences))
     return parts
+
+
+def as_html(section: Section, picture: str = "") -> str:
+    """A section for a notebook: title, sentences, and a picture, or else its main tables.
+
+    Args:
+        section: usually the first one of an audit.
+        picture: a chart as SVG.
+    """
+    colour = COLOURS.get(section.title[:1], INK)
+    parts = [
+        f'<strong style="color:{colour};font-size:1.3em">{html.escape(section.title)}</strong>'
+    ]
+    parts += [_html_paragraph(sentence) for sentence in section.sentences]
+    parts.append(picture)
+    for block in section.blocks:
+        if block.columns and not picture and (block.chart or block.is_brief):
+            parts.append(_html_table(block))
+        elif not block.columns:
+            parts += [_html_paragraph(sentence) for sentence in block.sentences]
+    style = f"max-width:760px;background:{PAPER};color:{INK};padding:8px 12px"
+    return f'<div style="{style}">{"".join(parts)}</div>'
+
+
+def _html_paragraph(sentence: str) -> str:
+    return f'<p style="margin:4px 0">{html.escape(sentence)}</p>'
+
+
+def _html_table(block: Block) -> str:
+    """A table whose rates have bars."""
+    rows, more = block.few_rows()
+    heads = "".join(f"<th>{html.escape(head)}</th>" for head in block.columns)
+    lines = []
+    for row in rows:
+        cells = []
+        for cell in row:
+            rate = re.fullmatch(r"([\d.]+) %", cell)
+            bar = f"linear-gradient(to right,#9cc4e4 {rate[1]}%,transparent 0)" if rate else ""
+            style = f"background:{bar};min-width:12em" if rate else ""
+            cells.append(f'<td style="{style}">{html.escape(cell)}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f"<p><strong>{html.escape(block.title)}</strong></p>{table}{html.escape(more)}"
 
 
 def escape(text: object) -> str:

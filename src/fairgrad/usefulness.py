@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.checks import keeping_random_state
 from fairgrad.dual import cost_shares
 from fairgrad.evaluate import cell_rates, unfairness
 
@@ -280,3 +281,29 @@ def _rounded_up(value: float) -> float:
     digits = 1 - math.floor(math.log10(value))
     unit = 10.0**digits
     return math.ceil(round(value * unit, 6)) / unit
+
+
+class ShownInNotebooks:
+    """A scikit-learn estimator that, once fitted, shows more than its diagram in a notebook."""
+
+    def _notebook_html(self) -> str:
+        """The level of every constraint after training; empty before it, and without one."""
+        names, levels = (getattr(self, name, ()) for name in ("constraint_names_", "levels_"))
+        if len(names) == 0:
+            return ""
+        with keeping_random_state():  # rich draws numbers when it is imported
+            from fairgrad.text import Block, Section, as_html  # noqa: PLC0415 - only notebooks do
+
+        rows = [[str(name), f"{level:+.4f}"] for name, level in zip(names, levels, strict=True)]
+        rule = "0 is equal treatment. Above 0 a group is better off than average, below 0 worse."
+        block = Block("Level of each group", ("level of", "F"), rows, is_brief=True)
+        return as_html(Section("model", "How fair the fitted model is", (rule,), (block,)))
+
+    def _repr_html_inner(self) -> str:
+        return f"{super()._repr_html_inner()}{self._notebook_html()}"  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._notebook_html()
+        return bundle

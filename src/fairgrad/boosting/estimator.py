@@ -29,6 +29,7 @@ from fairgrad.usefulness import (
     FEWER,
     REACHED,
     FairnessWarning,
+    ShownInNotebooks,
     Suggestions,
     constant_figures,
     find_fault,
@@ -63,7 +64,7 @@ MEMORIZED = 0.98
 """Accuracy on the training rows from which trees are said to have memorized them."""
 
 
-class FairBoostingMixin(AwareRouting):
+class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     """The fair part of a boosted classifier; the first base, before the library's classifier.
 
     A subclass writes ``{fairness arguments}`` and ``{fairness attributes}`` in its docstring where

@@ -28,7 +28,14 @@ from fairgrad.frontier.models import EstimatorTemplate
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
 from fairgrad.splitting import hold_out, unpack_rows
-from fairgrad.usefulness import LEAST_GAIN, TOLERATED_LOSS, FairnessWarning, Suggestions
+from fairgrad.text import Section, as_html
+from fairgrad.usefulness import (
+    LEAST_GAIN,
+    TOLERATED_LOSS,
+    FairnessWarning,
+    ShownInNotebooks,
+    Suggestions,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +53,7 @@ SMALLEST, LARGEST = 0.002, 0.3
 """Below the one, slack is lost in the noise of most tables; beyond the other, few bounds bite."""
 
 
-class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
+class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untyped base
     """The trade-off between accuracy and fairness: one model for every epsilon.
 
     The library's own classifier is trained for all epsilons (and seeds) in one pass, at a small
@@ -413,6 +420,16 @@ class Frontier(BaseEstimator):  # type: ignore[misc]  # untyped base
         from fairgrad.report import frontier_figures  # noqa: PLC0415 - charts are loaded where one is drawn
 
         return frontier_figures(self.report_data(on, chosen))[0].standalone()
+
+    def _notebook_html(self) -> str:
+        """What the models cost, in a sentence and a chart; empty before they are trained."""
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - as above
+
+        if not hasattr(self, "points_"):
+            return ""
+        data = self.report_data()
+        section = Section("trade-off", "What fairness costs", (data.sentence,))
+        return as_html(section, frontier_figures(data)[0].svg())
 
     def _measure(self, template: EstimatorTemplate) -> Any:
         own = template.settings.get("fairness_measure")

@@ -12,7 +12,6 @@ import json
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from fairgrad.files import cache_folder, write_whole
 from fairgrad.report import charts
 from fairgrad.report.charts import as_frontier, as_history
 from fairgrad.report.figure import CONFIG, DARK, FORMATS, LIGHT, save_figures, vl_convert_module
-from fairgrad.text import Block, Section
+from fairgrad.text import Block, Section, as_html
 
 if TYPE_CHECKING:
     import os
@@ -155,7 +154,7 @@ class Report:
         return [figure for figures in self._drawn.values() for figure in figures]
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.sections[0], self.figures[:1])
+        return as_html(self.sections[0], "".join(figure.svg() for figure in self.figures[:1]))
 
     def html(self) -> str:
         """The page.
@@ -204,18 +203,6 @@ class Report:
     ) -> list[Path]:
         """Writes every chart as SVG and PNG into a folder; gives the files."""
         return save_figures(self.figures, folder, formats)
-
-
-def notebook_html(section: Section, figures: Sequence[ReportFigure]) -> str:
-    """A section as a notebook shows it: its title and sentences, and charts as pictures."""
-    colour = LIGHT.get(CLASSES.get(section.title[:1], ""), LIGHT["ink"])
-    title = f'<strong style="color:{colour};font-size:1.3em">{escape(section.title)}</strong>'
-    brief = [block for block in section.blocks if not block.columns]
-    sentences = [*section.sentences, *(said for block in brief for said in block.sentences)]
-    said = "".join(f'<p style="margin:4px 0">{escape(sentence)}</p>' for sentence in sentences)
-    style = f"max-width:720px;background:{LIGHT['page']};color:{LIGHT['ink']};padding:8px 12px"
-    pictures = "".join(figure.svg() for figure in figures)
-    return f'<div style="{style}">{title}{said}{pictures}</div>'
 
 
 def json_for_html(value: Any) -> str:

@@ -38,6 +38,7 @@ from fairgrad.usefulness import (
     TOLERATED_LOSS,
     FairnessWarning,
     ModelFigures,
+    ShownInNotebooks,
     Suggestions,
     constant_figures,
     find_fault,
@@ -143,7 +144,7 @@ class ConstrainedRows(NamedTuple):
     kind: str
 
 
-class FairGradClassifier(AwareRouting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """A linear model or multilayer perceptron trained to be accurate and fair.
 
     The training rows of each (label, group) cell are weighted so that the levels of fairness move

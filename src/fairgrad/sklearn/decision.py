@@ -71,6 +71,7 @@ from fairgrad.usefulness import (
     REACHED,
     FairnessWarning,
     ModelFigures,
+    ShownInNotebooks,
     Suggestions,
     find_fault,
     warn_of_small,
@@ -105,7 +106,7 @@ PIECE = 4096
 """Rows of a sparse matrix that lots are drawn for at a time."""
 
 
-class FairDecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """Makes the decisions of any classifier with `predict_proba` fair.
 
     The estimator learns the probabilities of the cells, ``P(y = l, s = r | x)``. Of all rules that
