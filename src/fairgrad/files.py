@@ -90,6 +90,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(around, ignore_errors=True)
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keeps other processes that call it with the same path waiting.
+
+    The lock is on a file beside it, which stays; the system releases it when a process ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("a+b") as file:
+        if os.name == "nt":
+            import msvcrt  # noqa: PLC0415 - on Windows only
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def sealed_json(values: Mapping[str, Any], *, indent: int = 2, allow_nan: bool = False) -> str:
     """Values as JSON, with a checksum of the text at its end, for `read_sealed`."""
     sealed = {SEALED: "sha256", **values, CHECKSUM: ""}

@@ -10,6 +10,7 @@ from fairgrad.audit.certificate import Candidacy, Certificate, certify, likelies
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
+from fairgrad.audit.monitor import Monitor
 from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
@@ -29,6 +30,7 @@ __all__ = [
     "Change",
     "Finding",
     "ImpactTable",
+    "Monitor",
     "Notice",
     "Subgroup",
     "SubgroupSearch",

@@ -1,0 +1,429 @@
+"""Audits of a running system: a verdict that may be looked at after every batch of decisions.
+
+An ordinary audit keeps its error for one look. Looking every day and acting on the first bad day
+multiplies it: of systems exactly at the tolerance, more than a third are called unfair on some day
+of a year. A monitor uses *confidence sequences*, whose limits hold at all looks together.
+
+The limits are those of an audit of all rows so far, at a confidence that depends on the number of
+rows. If each limit may be wrong with probability a over the whole life of the system, then after n
+rows it lies m(n) standard errors from the estimate,
+
+    m(n)^2 = 2 (1 + rho / n) log(1 + sqrt(1 + n / rho) / (2 a)),
+
+the one-sided normal mixture of Robbins (Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics
+49, 2021, equation 14). Each limit of the audit gets the error ``P(Z > m(n))``. The number rho sets
+where the limits are tightest compared with those of a single audit: `TIGHTEST` times the rows of
+the first batch.
+
+The verdict is about the average level since the start. Changes have a rule of their own: the rows
+before and after a day are compared by an ordinary two-sample interval, whose error is spread over
+all days and levels, so that a system which never changes gets a false alarm with probability at
+most `CHANGE_ALARMS` in its whole life.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import lambertw, ndtr
+
+from fairgrad.audit.audit import Audit
+from fairgrad.audit.comparisons import WITHOUT_LABELS
+from fairgrad.audit.verdicts import UNDECIDED
+from fairgrad.checks import check_number
+from fairgrad.columns import as_columns, as_pandas
+from fairgrad.files import locked, read_sealed, sealed_json, write_whole
+from fairgrad.groups import MIN_GROUP
+from fairgrad.measures import as_measure
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+SCHEMA, SCHEMA_VERSION = "fairgrad.monitor", 1
+TIGHTEST = 40
+"""The limits are tightest at so many times the rows of the first batch: from the tenth to the
+365th batch of equal size they are at most 1.7 times as wide as those of a single audit, for up to
+four levels."""
+CHANGE_ALARMS = 0.05
+"""How often a system that never changes is reported to have changed, in its whole life."""
+LEAST_ERROR = 1e-12
+"""Smaller errors of a limit are not told apart."""
+TRUE, PREDICTED, COUNT = "y_true", "y_pred", "count"
+"""Names of columns in the counts of a batch, after the sensitive attributes."""
+
+
+@dataclass
+class Batch:
+    """The decisions of a day, a week or a file.
+
+    Attributes:
+        name: such as its date.
+        has_labels: whether true labels are known.
+        counts: rows by sensitive values, true label (None if not known), prediction, and their
+            number.
+        digest: of the sensitive values and predictions, row by row.
+        verdict: on all rows up to this batch, as it was when the batch came in.
+        levels: what was known of each level then: measure, attribute, name, level, low, high.
+        changes: the changes that were detected then, as sentences.
+    """
+
+    name: str
+    has_labels: bool
+    counts: list[list[Any]]
+    digest: str
+    verdict: str = UNDECIDED
+    levels: list[list[Any]] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(line[-1] for line in self.counts)
+
+    def decisions(self) -> dict[str, int]:
+        """Rows by sensitive values and prediction alone, as texts."""
+        found: dict[str, int] = {}
+        for *values, _, predicted, n in self.counts:
+            key = json.dumps([*values, predicted])
+            found[key] = found.get(key, 0) + n
+        return found
+
+
+class Monitor:
+    """A verdict on a running system, valid at every look.
+
+    "Unfair" is wrong with probability at most 1 - confidence over the whole life of the system, for
+    all measures, attributes and groups together, and so is "fair". Both are about the average level
+    since the start.
+
+    Args:
+        measures: what is judged, as in `Audit`. Measures other than demographic parity and the
+            four-fifths rule need true labels: batches without them wait until they are added.
+        tolerance: as in `Audit`.
+        confidence: of the verdict over the whole life of the system.
+        y_desirable: as in `Audit`.
+        min_group: as in `Audit`.
+
+    Attributes:
+        attributes: names of the sensitive attributes.
+        batches: every `Batch`, in the order of arrival.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> monitor = Monitor("demographic_parity")
+        >>> for day, n in {"2026-03-01": 500, "2026-03-02": 510, "2026-03-03": 490}.items():
+        ...     sex = {"sex": ["F", "M"] * n}
+        ...     monitor.update(y_pred=[0, 1, 1, 1] * (n // 2), sensitive_features=sex, batch=day)
+        >>> monitor.verdict
+        'unfair'
+    """
+
+    def __init__(
+        self,
+        measures: Any = "demographic_parity",
+        tolerance: Any = 0.05,
+        confidence: float = 0.95,
+        *,
+        y_desirable: Any = None,
+        min_group: float = MIN_GROUP,
+    ) -> None:
+        check_number("confidence", confidence, above=0, below=1)
+        self.measures = [as_measure(one) for one in ([measures], measures)[type(measures) is list]]
+        self.tolerance, self.confidence = tolerance, confidence
+        self.y_desirable, self.min_group = y_desirable, min_group
+        self.attributes: list[str] = []
+        self.batches: list[Batch] = []
+
+    def update(
+        self,
+        y_true: Any = None,
+        y_pred: Any = None,
+        sensitive_features: Any = None,
+        *,
+        batch: str,
+        count: Any = None,
+    ) -> None:
+        """Adds a batch of decisions, or the true labels of a batch that came without them.
+
+        Args:
+            y_true: true labels; None if they are not known yet.
+            y_pred: predicted labels.
+            sensitive_features: as in `Audit`.
+            batch: the name of the batch, such as its date.
+            count: how many rows each of these stands for, if they were counted where they are
+                stored; 1 by default.
+
+        Raises:
+            ValueError: if the batch was counted before, or does not fit the earlier ones.
+        """
+        columns = as_columns(sensitive_features, "sensitive_features")
+        if self.attributes and list(columns) != self.attributes:
+            raise ValueError(
+                f"sensitive_features: expected the columns {self.attributes}, got {list(columns)}."
+            )
+        if y_pred is None:
+            raise ValueError("y_pred: expected one value per row, got None.")
+        frame = pd.DataFrame({name: np.asarray(column) for name, column in columns.items()})
+        frame[TRUE] = None if y_true is None else np.asarray(as_pandas(y_true))
+        frame[PREDICTED] = np.asarray(as_pandas(y_pred))
+        frame[COUNT] = 1 if count is None else np.asarray(count)
+        keys = [*columns, TRUE, PREDICTED]
+        sums = frame.groupby(keys, dropna=False, observed=True)[COUNT].sum().reset_index()
+        lines = sums.astype(object).where(sums.notna(), None).to_numpy().tolist()
+        counts = [_plain_line(line) for line in lines]
+        seen = frame.drop(columns=TRUE).to_csv(index=False)
+        digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
+        new = Batch(str(batch), y_true is not None, counts, digest)
+        place = self._place(new)
+        self.attributes = list(columns)
+        if place == len(self.batches):
+            self.batches.append(new)
+        else:
+            self.batches[place].counts, self.batches[place].has_labels = new.counts, True
+        self._look()
+
+    def _place(self, new: Batch) -> int:
+        """Where a batch belongs: at the end, or in place of the one whose labels it brings.
+
+        Raises:
+            ValueError: if it was counted before.
+        """
+        for place, old in enumerate(self.batches):
+            if old.name == new.name and new.has_labels and not old.has_labels:
+                if old.decisions() != new.decisions():
+                    raise ValueError(
+                        f"batch: the labels of {new.name!r} come with other predictions or "
+                        "sensitive values than the batch itself."
+                    )
+                return place
+            if old.name == new.name:
+                raise ValueError(f"batch: {new.name!r} has been counted before.")
+            if old.digest == new.digest and old.rows >= MIN_GROUP:
+                raise ValueError(
+                    f"batch: the rows of {new.name!r} are those of {old.name!r}, counted before."
+                )
+        return len(self.batches)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a measure compares predictions with true labels."""
+        return not all(isinstance(one, str) and one in WITHOUT_LABELS for one in self.measures)
+
+    @property
+    def waiting(self) -> list[str]:
+        """Names of the batches that wait for their labels."""
+        return [one.name for one in self.batches if self.needs_labels and not one.has_labels]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on all rows so far."""
+        return self.batches[-1].verdict if self.batches else UNDECIDED
+
+    @property
+    def since(self) -> str:
+        """The name of the batch since which the verdict has been the same."""
+        names = [""]
+        for batch in reversed(self.batches):
+            if batch.verdict != self.verdict:
+                break
+            names.append(batch.name)
+        return names[-1]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that the verdict rests on."""
+        return sum(one.rows for one in self._usable(self.batches))
+
+    def audit(self) -> Audit:
+        """The audit of all rows so far, with limits that hold at every look.
+
+        Raises:
+            ValueError: if there are no rows to compare yet.
+        """
+        usable = self._usable(self.batches)
+        if not usable:
+            raise ValueError("batches: no batch has its true labels yet.")
+        n = self.n_rows
+        findings = self._audit(usable, self.confidence).findings
+        n_limits = 2 * max(sum(int(one.comparison.tested.sum()) for one in findings), 1)
+        error = lifelong_error((1 - self.confidence) / n_limits, n, TIGHTEST * usable[0].rows)
+        return self._audit(usable, 1 - max(n_limits * error, LEAST_ERROR))
+
+    def _usable(self, batches: Sequence[Batch]) -> list[Batch]:
+        return [one for one in batches if one.has_labels or not self.needs_labels]
+
+    def _audit(self, batches: Sequence[Batch], confidence: float) -> Audit:
+        columns = [*self.attributes, TRUE, PREDICTED, COUNT]
+        lines = [line for one in batches for line in one.counts]
+        return Audit.from_counts(
+            pd.DataFrame(lines, columns=columns),
+            TRUE if self.needs_labels else None,
+            PREDICTED,
+            self.attributes,
+            measures=list(self.measures),
+            tolerance=self.tolerance,
+            confidence=confidence,
+            y_desirable=self.y_desirable,
+            min_group=self.min_group,
+        )
+
+    def _look(self) -> None:
+        """Judges all rows so far, and keeps what is known now with the last batch."""
+        last = self.batches[-1]
+        try:
+            audit = self.audit()
+        except ValueError:
+            if len(self._usable(self.batches)) > 1:
+                raise
+            return  # the first rows may be of one group only
+        last.verdict = audit.verdict
+        last.levels = _levels(audit).to_numpy().tolist()
+        last.changes = self._changes()
+
+    def _changes(self) -> list[str]:
+        """Levels that changed between the rows before and after some batch, as sentences.
+
+        Only splits at 1, 2, 4, ... batches before the end are tried, since the last change.
+        """
+        usable = self._usable(self.batches)
+        look = len(usable)
+        changed = [place for place, one in enumerate(usable) if one.changes]
+        recent = usable[changed[-1] :] if changed else usable
+        splits = [len(recent) - 2**k for k in range(look.bit_length()) if 2**k < len(recent)]
+        found: dict[str, tuple[float, str]] = {}
+        for split in splits:
+            spent = CHANGE_ALARMS * 6 / np.pi**2 / look**2 / len(splits)
+            parts = recent[:split], recent[split:]
+            try:
+                n_levels = len(self._audit(parts[0], 0.5).to_frame("levels"))
+                error = max(spent / (2 * n_levels), LEAST_ERROR)
+                before, after = (_levels(self._audit(part, 1 - error)) for part in parts)
+            except ValueError:  # one group only
+                continue
+            both = before.merge(after, on=["measure", "attribute", "name"])
+            rise = both["level_y"] - both["level_x"]
+            up = np.hypot(both["level_x"] - both["low_x"], both["high_y"] - both["level_y"])
+            down = np.hypot(both["high_x"] - both["level_x"], both["level_y"] - both["low_y"])
+            reach = np.where(rise > 0, down, up)
+            for place in np.flatnonzero(np.abs(rise) > reach):
+                row, size = both.iloc[place], float(abs(rise[place]) / reach[place])
+                sentence = (
+                    f"{row['measure']} ({row['name']}) changed from {row['level_x']:+.3f} to "
+                    f"{row['level_y']:+.3f} about {recent[split].name}."
+                )
+                key = f"{row['measure']} {row['name']}"
+                found[key] = max(found.get(key, (0.0, "")), (size, sentence))
+        return [sentence for _, sentence in found.values()]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The levels and their limits after each batch, as they were at the time."""
+        columns = ["batch", "rows", "verdict", *LEVELS]
+        rows, lines = 0, []
+        for batch in self.batches:
+            rows += batch.rows
+            lines += [[batch.name, rows, batch.verdict, *line] for line in batch.levels]
+        return pd.DataFrame(lines, columns=columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the monitor knows, as plain values."""
+        options = ("measures", "tolerance", "confidence", "y_desirable", "min_group", "attributes")
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in options},
+            "batches": [asdict(one) for one in self.batches],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the state to a file, whole or not at all.
+
+        Raises:
+            TypeError: if a measure is not given by its name.
+        """
+        if not all(isinstance(one, str) for one in self.measures):
+            raise TypeError("measures: only measures given by their names can be saved.")
+        write_whole(Path(path), sealed_json(self.to_dict()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Monitor:
+        """Reads a state that `save` wrote.
+
+        Raises:
+            ValueError: if the file is not such a state, or has changed since it was written.
+        """
+        try:
+            state = read_sealed(Path(path).read_text(encoding="utf-8"))
+            if (state.pop("schema"), state.pop("schema_version")) != (SCHEMA, SCHEMA_VERSION):
+                raise ValueError("it is of another kind or version")  # noqa: TRY301 - one message
+            attributes, batches = state.pop("attributes"), state.pop("batches")
+            monitor = cls(**state)
+            monitor.attributes, monitor.batches = attributes, [Batch(**one) for one in batches]
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            raise ValueError(f"{path} is not the state of a monitor: {wrong}.") from wrong
+        return monitor
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Monitor]:
+        """The monitor of a state file, locked meanwhile, and saved if all went well.
+
+        Args:
+            path: the state; if there is no such file, a new monitor is made.
+            options: of a new monitor; an existing one must have been made with the same.
+
+        Raises:
+            ValueError: if the options differ from those of the state.
+        """
+        with locked(Path(path)):
+            monitor = cls.load(path) if Path(path).exists() else cls(**options)
+            wanted = cls(**options)
+            for name in options:
+                if getattr(monitor, name) != getattr(wanted, name):
+                    raise ValueError(
+                        f"{name}: {path} was started with {getattr(monitor, name)!r}, got "
+                        f"{getattr(wanted, name)!r}. Start another state, or leave the option out."
+                    )
+            yield monitor
+            monitor.save(path)
+
+    def __repr__(self) -> str:
+        return f"<Monitor of {len(self.batches)} batches, {self.n_rows:,} rows: {self.verdict}>"
+
+
+LEVELS = ["measure", "attribute", "name", "level", "low", "high"]
+
+
+def _levels(audit: Audit) -> pd.DataFrame:
+    return audit.to_frame("levels")[LEVELS].dropna()
+
+
+def _plain_line(line: list[Any]) -> list[Any]:
+    """Values as JSON has them."""
+    return [value.item() if isinstance(value, np.generic) else value for value in line]
+
+
+def lifelong_error(error: float, n_rows: float, tightest: float) -> float:
+    """The error of a limit at one look, if at all looks together it may be wrong so often.
+
+    Args:
+        error: allowed to the limit over the whole life of the system.
+        n_rows: rows so far.
+        tightest: rows at which the limit is tightest compared with that of a single look.
+
+    Example:
+        >>> round(lifelong_error(0.025, 10_000, 10_000), 5)
+        0.00117
+    """
+    rho = tightest / (-float(lambertw(-(error**2) / np.e, -1).real) - 1)
+    distance = 2 * (1 + rho / n_rows) * np.log1p(np.sqrt(1 + n_rows / rho) / (2 * error))
+    return float(ndtr(-np.sqrt(distance)))

@@ -1,0 +1,173 @@
+"""Monitors: limits that hold at every look, batches counted once, changes with a date."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit, Monitor
+from fairgrad.audit.monitor import lifelong_error
+
+
+def rows(seed, n=400, women=0.5, men=0.5):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], n)
+    return {
+        "y_pred": (rng.random(n) < np.where(sex == "F", women, men)) * 1,
+        "sensitive_features": {"sex": sex},
+    }
+
+
+def test_a_random_walk_rarely_ever_crosses_the_limits():
+    steps = np.random.default_rng(0).normal(size=(4000, 400))
+    n = np.arange(1, 401)
+    walk = steps.cumsum(axis=1) / np.sqrt(n)
+    limit = np.array([-ndtri(lifelong_error(0.05, k, 40)) for k in n])
+    crossed = (walk > limit).any(axis=1).mean()
+    assert 0.01 < crossed < 0.05
+    assert (walk > 1.645).any(axis=1).mean() > 0.3  # what looking every day does to a usual limit
+
+
+def test_the_limits_are_those_of_an_audit_at_another_confidence():
+    monitor, batches = Monitor("demographic_parity"), [rows(seed) for seed in range(3)]
+    for day, batch in enumerate(batches):
+        monitor.update(**batch, batch=f"day {day}")
+    together = Audit(
+        y_pred=np.concatenate([one["y_pred"] for one in batches]),
+        sensitive_features={
+            "sex": np.concatenate([one["sensitive_features"]["sex"] for one in batches])
+        },
+        measures="demographic_parity",
+        confidence=1 - 2 * lifelong_error(0.025, 1200, 40 * 400),
+    )
+    expected = together.to_frame("levels")[["level", "low", "high"]].to_numpy()
+    assert np.allclose(monitor.to_frame().tail(4)[["level", "low", "high"]], expected)
+    single = Audit(**batches[0], measures="demographic_parity").to_frame("levels")
+    first = monitor.to_frame().head(4)
+    assert (first["high"] - first["low"]).min() > (single["high"] - single["low"]).max()
+
+
+@pytest.mark.parametrize(("women", "men", "verdict"), [(0.3, 0.7, UNFAIR), (0.5, 0.5, FAIR)])
+def test_verdicts_are_reached_and_dated(women, men, verdict):
+    monitor = Monitor("demographic_parity")
+    for day in range(8):
+        monitor.update(**rows(day, 3000, women, men), batch=f"day {day}")
+    assert monitor.verdict == verdict
+    reached = [one.verdict for one in monitor.batches].index(verdict)
+    assert monitor.since == f"day {reached}"
+
+
+def test_counts_are_audited_as_their_rows():
+    one, other = Monitor("demographic_parity"), Monitor("demographic_parity")
+    batch = rows(0)
+    one.update(**batch, batch="a")
+    keys, n = np.unique(
+        np.stack([batch["sensitive_features"]["sex"], batch["y_pred"].astype(str)]),
+        axis=1,
+        return_counts=True,
+    )
+    other.update(
+        y_pred=keys[1].astype(int), sensitive_features={"sex": keys[0]}, count=n, batch="a"
+    )
+    assert one.batches[0].counts == other.batches[0].counts
+    assert one.to_frame().equals(other.to_frame())
+
+
+def test_labels_may_come_late():
+    monitor, batch = Monitor(["equalized_odds", "demographic_parity"]), rows(1)
+    labels = np.random.default_rng(2).integers(0, 2, 400)
+    monitor.update(**batch, batch="monday")
+    assert (monitor.waiting, monitor.verdict, monitor.n_rows) == (["monday"], UNDECIDED, 0)
+    with pytest.raises(ValueError, match="other predictions"):
+        monitor.update(labels, 1 - batch["y_pred"], batch["sensitive_features"], batch="monday")
+    monitor.update(labels, **batch, batch="monday")
+    assert (monitor.waiting, monitor.n_rows, len(monitor.batches)) == ([], 400, 1)
+
+
+def test_nothing_is_counted_twice():
+    monitor = Monitor("demographic_parity")
+    monitor.update(**rows(0), batch="monday")
+    before = monitor.to_dict()
+    with pytest.raises(ValueError, match="'monday' has been counted before"):
+        monitor.update(**rows(1), batch="monday")
+    with pytest.raises(ValueError, match="are those of 'monday'"):
+        monitor.update(**rows(0), batch="tuesday")
+    with pytest.raises(ValueError, match="expected the columns"):
+        monitor.update(y_pred=[0, 1], sensitive_features={"race": [0, 1]}, batch="wednesday")
+    with pytest.raises(ValueError, match="y_pred"):
+        monitor.update(sensitive_features={"sex": ["F", "M"]}, batch="wednesday")
+    assert monitor.to_dict() == before
+
+
+def test_a_first_batch_of_one_group_waits_for_others():
+    monitor = Monitor("demographic_parity")
+    monitor.update(y_pred=[0, 1] * 50, sensitive_features={"sex": ["F"] * 100}, batch="monday")
+    assert monitor.verdict == UNDECIDED
+    monitor.update(**rows(0), batch="tuesday")
+    assert len(monitor.to_frame()) == 4
+
+
+def test_a_change_is_dated_and_told_once():
+    monitor = Monitor("demographic_parity")
+    for day in range(24):
+        women = 0.5 if day < 12 else 0.35
+        monitor.update(**rows(day, 1000, women), batch=f"day {day:02}")
+    told = [(one.name, one.changes) for one in monitor.batches if one.changes]
+    assert len(told) == 1
+    assert told[0][0] > "day 12"
+    assert all("about day 12" in sentence for sentence in told[0][1])
+
+
+def test_steady_streams_hardly_ever_change():
+    alarms = 0
+    for seed in range(10):
+        monitor = Monitor("demographic_parity")
+        for day in range(12):
+            monitor.update(**rows(100 * seed + day, 200), batch=str(day))
+        alarms += any(one.changes for one in monitor.batches)
+    assert alarms <= 1
+
+
+def test_the_state_comes_back_from_its_file(tmp_path):
+    path = tmp_path / "state.json"
+    with Monitor.opened(path, measures="demographic_parity") as monitor:
+        monitor.update(**rows(0), batch="monday")
+    assert Monitor.load(path).to_dict() == monitor.to_dict()
+    with pytest.raises(ValueError, match="tolerance"), Monitor.opened(path, tolerance=0.1):
+        pass
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="counted before"), Monitor.opened(path) as monitor:
+        monitor.update(**rows(0), batch="monday")
+    assert path.read_bytes() == before
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "state.json"
+    for content in ("", "{}", "[]", json.dumps({"schema": "fairgrad.monitor"})):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="not the state of a monitor"):
+            Monitor.load(path)
+    Monitor().save(path)
+    path.write_text(path.read_text().replace("0.05", "0.06"))
+    with pytest.raises(ValueError, match="changed since"):
+        Monitor.load(path)
+
+
+def test_processes_wait_for_each_other(tmp_path):
+    path = tmp_path / "state.json"
+    code = (
+        "import sys\n"
+        "from fairgrad.audit import Monitor\n"
+        "for day in range(3):\n"
+        "    n = 40 + int(sys.argv[2]) * 10 + day\n"
+        "    with Monitor.opened(sys.argv[1]) as monitor:\n"
+        "        monitor.update(y_pred=[0, 1] * n, sensitive_features={'s': [0, 1] * n},\n"
+        "                       batch=f'{sys.argv[2]} {day}')\n"
+    )
+    call = [sys.executable, "-c", code, str(path)]
+    started = [subprocess.Popen([*call, str(i)]) for i in range(3)]
+    assert [one.wait() for one in started] == [0, 0, 0]
+    assert len(Monitor.load(path).batches) == 9
