@@ -11,7 +11,6 @@ from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.monitor import Monitor
-from fairgrad.audit.over_time import AuditOverTime, period_starts
 from fairgrad.audit.record import audit_schema, bias_and_risks
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
@@ -24,7 +23,6 @@ __all__ = [
     "UNFAIR",
     "Audit",
     "AuditComparison",
-    "AuditOverTime",
     "Candidacy",
     "Certificate",
     "Change",
@@ -38,5 +36,4 @@ __all__ = [
     "bias_and_risks",
     "certify",
     "likeliest",
-    "period_starts",
 ]

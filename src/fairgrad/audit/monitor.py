@@ -34,6 +34,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import lambertw, ndtr
 
+from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import WITHOUT_LABELS
 from fairgrad.audit.verdicts import UNDECIDED
@@ -42,6 +43,7 @@ from fairgrad.columns import as_columns, as_pandas
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import as_measure
+from fairgrad.text import Block, Section, ShownAndWritten
 
 if TYPE_CHECKING:
     import os
@@ -97,7 +99,7 @@ class Batch:
         return found
 
 
-class Monitor:
+class Monitor(ShownAndWritten):
     """A verdict on a running system, valid at every look.
 
     "Unfair" is wrong with probability at most 1 - confidence over the whole life of the system, for
@@ -244,7 +246,7 @@ class Monitor:
         """Rows that the verdict rests on."""
         return sum(one.rows for one in self._usable(self.batches))
 
-    def audit(self) -> Audit:
+    def current_audit(self) -> Audit:
         """The audit of all rows so far, with limits that hold at every look.
 
         Raises:
@@ -281,7 +283,7 @@ class Monitor:
         """Judges all rows so far, and keeps what is known now with the last batch."""
         last = self.batches[-1]
         try:
-            audit = self.audit()
+            audit = self.current_audit()
         except ValueError:
             if len(self._usable(self.batches)) > 1:
                 raise
@@ -325,13 +327,65 @@ class Monitor:
                 found[key] = max(found.get(key, (0.0, "")), (size, sentence))
         return [sentence for _, sentence in found.values()]
 
+    @property
+    def conclusion(self) -> tuple[str, ...]:
+        """The verdict on all rows so far, in sentences."""
+        waiting = len(self.waiting)
+        said = [f"{waiting:,} batches wait for their true labels."] if waiting else []
+        if not self.batches or not self.batches[-1].levels:
+            return ("There are no two groups of people to compare yet.", *said)
+        of_means = [line for line in self.batches[-1].levels if line[0] != "four_fifths_rule"]
+        measure, _, name, level, low, high = max(
+            of_means or self.batches[-1].levels, key=lambda line: abs(line[3])
+        )
+        judged = words.capitalized(words.short(self.verdict)[2:])
+        worst = (
+            f"{judged} since {self.since}. On average since {self.batches[0].name}, {name} is "
+            f"{words.points(abs(level))} points {'above' if level > 0 else 'below'} the overall "
+            f"rate ({words.title(measure)}; limits {100 * low:+.1f} and {100 * high:+.1f} points, "
+            f"{words.n_of(self.n_rows, 'row')})."
+        )
+        promise = (
+            "You may look after every batch: this verdict is wrong with at most "
+            f"{1 - self.confidence:.0%} probability in the whole life of the system."
+        )
+        return (worst, promise, *said)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The verdict, its history and the changes that were detected."""
+        title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
+        reached = [
+            (one.name, f"{rows:,}", words.short(one.verdict))
+            for before, one, rows in zip(
+                [None, *self.batches], self.batches, self._row_sums(), strict=False
+            )
+            if before is None or before.verdict != one.verdict
+        ]
+        blocks = [
+            Block("Levels over time", chart="monitor"),
+            Block("When the verdict changed", ("batch", "rows", "verdict"), reached, is_brief=True),
+        ]
+        changes = [sentence for one in self.batches for sentence in one.changes]
+        if changes:
+            blocks.append(
+                Block("Changes detected", sentences=changes, is_brief=True, is_warning=True)
+            )
+        return (Section("summary", title, self.conclusion, tuple(blocks)),)
+
+    def _row_sums(self) -> list[int]:
+        """Rows up to each batch."""
+        sums: list[int] = np.cumsum([one.rows for one in self.batches]).tolist()
+        return sums
+
     def to_frame(self) -> pd.DataFrame:
         """The levels and their limits after each batch, as they were at the time."""
         columns = ["batch", "rows", "verdict", *LEVELS]
-        rows, lines = 0, []
-        for batch in self.batches:
-            rows += batch.rows
-            lines += [[batch.name, rows, batch.verdict, *line] for line in batch.levels]
+        lines = [
+            [batch.name, rows, batch.verdict, *line]
+            for batch, rows in zip(self.batches, self._row_sums(), strict=True)
+            for line in batch.levels
+        ]
         return pd.DataFrame(lines, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ import click
 import fairgrad
 from fairgrad.cli.audit import audit, compare, impact
 from fairgrad.cli.fit import certify, demo, fit, frontier
+from fairgrad.cli.monitor import monitor
 from fairgrad.cli.options import CommandGroup
 from fairgrad.cli.predict import predict
 from fairgrad.cli.sql import sql
@@ -119,7 +120,7 @@ def _add_commands(own: Sequence[click.Command]) -> None:
             app.add_command(found.load(), found.name)
 
 
-_add_commands((demo, fit, predict, audit, compare, impact, frontier, certify, sql, bench))
+_add_commands((demo, fit, predict, audit, compare, impact, monitor, frontier, certify, sql, bench))
 
 
 def main(

@@ -13,7 +13,7 @@ from fairgrad.cli import options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.audit import Audit, AuditOverTime, ImpactTable
+    from fairgrad.audit import Audit, ImpactTable
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.people import AuditedPeople
     from fairgrad.cli.request import AuditRequest
@@ -41,13 +41,13 @@ class AuditedSubject(NamedTuple):
 
     Attributes:
         audit: of all rows.
-        over: of every period; None without --time.
+        predicted: (n,) the predictions.
         people: the rows.
         asked: what was asked, for people.
     """
 
     audit: Audit
-    over: AuditOverTime | None
+    predicted: Any
     people: AuditedPeople
     asked: dict[str, str]
 
@@ -57,7 +57,7 @@ class AuditedSubject(NamedTuple):
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
 @options.takes(
     "target", "sensitive", "desirable", *PREDICTIONS, "baseline", "held_out", "cluster", "search",
-    *JUDGED, "time", "period", "out", "force", "fail_on", "json", "explain",
+    *JUDGED, "out", "force", "fail_on", "json", "explain",
     reading=("bins", "map", "ignore_case", "counts"), out="JSON file to write the audit to.",
 )  # fmt: skip
 def audit(**params: Any) -> int:
@@ -89,7 +89,7 @@ def audit(**params: Any) -> int:
 
     request = AuditRequest.from_options(params)
     subject = audit_subject(request)
-    result, over, people, _ = subject
+    result, _, people, _ = subject
     terminal.notes(people.notes)
     if request.search:
         result.worst_subgroups(people.searchable(request.search))
@@ -109,14 +109,12 @@ def audit(**params: Any) -> int:
         terminal.show_json(shown)
     else:
         terminal.show_audit(result, explain=request.explain)
-        if over is not None:
-            terminal.screen().print(over)
         _say_written(request)
         if not request.explain:
             terminal.say("")
             said = f"Next: {NEXT[result.verdict]} --explain shows all measures and methods."
             terminal.say_paragraph(said, style="dim")
-    return exit_code((over or result).verdict, request.fail_on)
+    return exit_code(result.verdict, request.fail_on)
 
 
 @click.command(
@@ -340,8 +338,7 @@ def audit_subject(request: AuditRequest) -> AuditedSubject:
     if request.cluster:
         further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
     result = people.audit(predicted, request, judged, **further)
-    over = people.over_time(predicted, request, judged, **further)
-    return AuditedSubject(result, over, people, asked)
+    return AuditedSubject(result, predicted, people, asked)
 
 
 def _model_predictions(
@@ -415,10 +412,9 @@ def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:
     from fairgrad.cli.folder import Provenance, audit_values  # noqa: PLC0415 - keeps --help quick
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
 
-    result, over, people, asked = subject
+    result, _, people, asked = subject
     source, outputs = Provenance.of(request.table), request.outputs
     values = audit_values(result, source)
-    values |= {} if over is None else {"over": over.to_dict()}
     if "out" in outputs:
         write_whole(outputs["out"], _as_json(values))
     if "report" in outputs:
@@ -427,5 +423,5 @@ def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:
         title = f"Fairness of predicting {people.columns.target}"
         notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
         asked = {**asked, **notes, **source.in_words()}
-        Report(result, over=over, asked=asked, title=title).save(outputs["report"])
+        Report(result, asked=asked, title=title).save(outputs["report"])
     return values

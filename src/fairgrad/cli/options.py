@@ -342,9 +342,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
     ),
-    "time": _column(
-        "Column of dates: audit every period as well. --fail-on then judges the last period"
-    ),
+    "time": _column("Column of dates: count each period of them by itself"),
+    "state": _text("FILE", "JSON file that keeps the counts of all batches so far."),
+    "batch": _text("NAME", "Name of this batch, such as its date [default: the table's name]."),
     "period": {
         "type": click.Choice(["day", "week", "month"]),
         "help": "Length of the periods of --time [default: month].",

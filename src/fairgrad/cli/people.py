@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import Audit, AuditOverTime, Notice, period_starts
+from fairgrad.audit import Audit, Notice
 from fairgrad.audit.comparisons import DEFAULT_MEASURES, WITHOUT_LABELS
 from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
@@ -177,33 +177,19 @@ class AuditedPeople:
             **options,
         )
 
-    def over_time(
-        self,
-        predicted: NDArray[Any],
-        request: AuditRequest,
-        judged: Sequence[str | On],
-        **options: Any,
-    ) -> AuditOverTime | None:
-        """The audits of all periods of --time, as `audit` makes them; None without it."""
-        if request.time is None:
-            return None
-        dates = self.frame[request.time]
-        if column_kind(dates) != "date":
-            raise ValueError(f"--time names {request.time!r}, whose values are not dates")
-        starts = period_starts(dates, request.period).dt.strftime("%Y-%m-%d").to_numpy()
-        audits: dict[str, Audit | str] = {}
-        for name in sorted(set(starts)):
-            in_period = starts == name
-            divided = {
-                option: value[in_period] if option in PER_ROW else value
-                for option, value in options.items()
-            }
-            try:
-                rows = self.take(in_period)
-                audits[name] = rows.audit(predicted[in_period], request, judged, **divided)
-            except ValueError as reason:  # such as a single group
-                audits[name] = str(reason)
-        return AuditOverTime(audits)
+    def periods(self, column: str, period: str) -> NDArray[Any]:
+        """(n,) the first day of each row's day, week (from Monday) or month.
+
+        Raises:
+            ValueError: if the column does not hold dates.
+        """
+        if column_kind(self.frame[column]) != "date":
+            raise ValueError(f"--time names {column!r}, whose values are not dates")
+        days = pd.Series(pd.DatetimeIndex(self.frame[column])).dt.normalize()
+        passed = {"day": days.dt.day * 0, "week": days.dt.day_of_week, "month": days.dt.day - 1}
+        first = days - pd.to_timedelta(passed[period], unit="D")
+        starts: NDArray[Any] = first.dt.strftime("%Y-%m-%d").to_numpy()
+        return starts
 
 
 def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:

@@ -411,6 +411,8 @@ class AuditRequest:
         tolerance: the largest |F| that is judged fair, or "80%".
         min_group: groups of fewer rows are shown, but not judged.
         confidence: of the intervals and the verdict.
+        state: file of a monitor.
+        batch: name of the rows in it.
         time: column of dates.
         period: the length of a period.
         outputs: files to write, by option.
@@ -441,6 +443,8 @@ class AuditRequest:
     tolerance: float | str = 0.05
     min_group: float = MIN_GROUP
     confidence: float = 0.95
+    state: Path | None = None
+    batch: str | None = None
     time: str | None = None
     period: str = "month"
     outputs: Mapping[str, Path] = field(default_factory=dict)
@@ -478,6 +482,7 @@ class AuditRequest:
                 "reading": read_options(options, known["table"]),
                 "outputs": outputs,
                 "period": options.get("period") or "month",
+                "state": Path(options["state"]) if options.get("state") else None,
                 "value_map": {
                     v: label for part in options.get("map", ()) for v, label in part.items()
                 },
@@ -497,6 +502,8 @@ class AuditRequest:
             refuse_idle(options, ["map"], "without a column of predictions")
         if self.time is None:
             refuse_idle(options, ["period"], "without --time")
+        else:
+            refuse_idle(options, ["batch"], "with --time, which names the batches")
         if self.as_json:
             refuse_idle(options, ["explain"], "with --json, which contains everything")
         if self.counts:

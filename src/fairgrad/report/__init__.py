@@ -8,7 +8,7 @@ from fairgrad.report.charts import (
     FrontierData,
     frontier_figures,
     history_figures,
-    over_time_figures,
+    monitor_figures,
 )
 from fairgrad.report.figure import SERIES as SERIES
 from fairgrad.report.figure import ReportFigure, save_figures
@@ -24,6 +24,6 @@ __all__ = [
     "ReportFigure",
     "frontier_figures",
     "history_figures",
-    "over_time_figures",
+    "monitor_figures",
     "save_figures",
 ]

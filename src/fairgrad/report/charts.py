@@ -21,7 +21,7 @@ from fairgrad.report.figure import ReportFigure, number, percent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fairgrad.audit import Audit, AuditOverTime, Finding
+    from fairgrad.audit import Audit, Finding, Monitor
 
 Records: TypeAlias = "list[dict[Any, Any]]"
 Table: TypeAlias = "Mapping[str, tuple[str, Callable[[Any], str]]]"
@@ -443,54 +443,37 @@ def threshold_figures(audit: Audit) -> list[ReportFigure]:
     return figures
 
 
-def over_time_figures(over: AuditOverTime) -> list[ReportFigure]:
-    """One chart per measure and way of grouping of the verdict.
-
-    Args:
-        over: audits of consecutive periods.
-
-    Example:
-        >>> from fairgrad.audit import Audit, AuditOverTime
-        >>> audit = Audit([0, 1] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20)
-        >>> over = AuditOverTime({"2024-01-01": audit, "2024-02-01": audit})
-        >>> [figure.id for figure in over_time_figures(over)]
-        ['over-time-0', 'over-time-1', 'over-time-2', 'over-time-3']
-    """
-    levels = over.to_frame("levels").dropna(subset="level")
-    dates = pd.to_datetime(pd.Series(over.periods), format="ISO8601", errors="coerce")
-    x = alt.X("period:O", title=None)
+def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
+    """One chart per measure and way of grouping: the limits of each level after every batch."""
+    levels = monitor.to_frame()
+    dates = pd.to_datetime(levels["batch"], format="ISO8601", errors="coerce")
+    x = alt.X("batch:O", title=None, sort=None)
     if dates.notna().all():
-        x = alt.X("period:T", title=None, scale=alt.Scale(type="utc"))
-    table: Table = {"period": ("period", str), "name": ("level of", str), **LEVELS}
+        x = alt.X("batch:T", title=None, scale=alt.Scale(type="utc"))
+    table: Table = {"batch": ("batch", str), "name": ("level of", str), **LEVELS}
 
     def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="F, with its interval")
+        return alt.Y(f"{field}:Q", title="level since the start, with its limits")
 
     figures = []
-    for position, finding in enumerate(next(iter(over.audits.values())).asked):
-        is_of = (levels["measure"] == finding.measure) & (levels["attribute"] == finding.attribute)
-        of_finding = levels[is_of]
+    pairs = levels[["measure", "attribute"]].drop_duplicates().to_numpy().tolist()
+    for position, (measure, attribute) in enumerate(pairs):
+        of_finding = levels[(levels["measure"] == measure) & (levels["attribute"] == attribute)]
         records = of_finding.to_dict(orient="records")
-        largest = (
-            of_finding["level"].abs().groupby(of_finding["name"]).max().nlargest(MOST_LEVEL_LINES)
-        )
-        shown = [name for name in dict.fromkeys(of_finding["name"]) if name in largest.index]
+        largest = of_finding["level"].abs().groupby(of_finding["name"]).max()
+        shown = largest.nlargest(MOST_LEVEL_LINES).index.tolist()
         drawn = [row for row in records if row["name"] in shown]
         layers = _line_chart(drawn, table, x, y, "level", "name", shown, band=True)
         layers.insert(0, fig.rule_at(0.0).encode(y="at:Q"))
-        if finding.tolerance.kind == "level":  # other verdicts do not look at the levels themselves
-            ends = {"from": -finding.tolerance.value, "to": finding.tolerance.value}
+        if isinstance(monitor.tolerance, float):  # "80%" does not look at the levels themselves
+            ends = {"from": -monitor.tolerance, "to": monitor.tolerance}
             rect = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
             layers.insert(0, rect.encode(y=y("from"), y2="to:Q"))
-        title, last = f"{words.title(finding.measure)} by {finding.attribute}", over.periods[-1]
-        told = _in_words([row for row in records if row["period"] == last], "name", "level", number)
-        more = of_finding["name"].nunique() - len(shown)
-        figures.append(_figure(
-            f"over-time-{position}", title, alt.layer(*layers), records, table,
-            f"Levels of {title} in {len(over.periods)} periods; in {last}: {told}.", 240,
-            note=f"The {words.n_of(more, 'level')} nearest to 0 are in the table alone."
-            if more > 0 else "",
-        ))  # fmt: skip
+        title, last = f"{words.title(measure)} by {attribute}", levels["batch"].iloc[-1]
+        told = _in_words([row for row in records if row["batch"] == last], "name", "level", number)
+        said = f"Levels of {title} after each batch; after {last}: {told}."
+        chart = alt.layer(*layers)
+        figures.append(_figure(f"monitor-{position}", title, chart, records, table, said, 240))
     return figures
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.audit import Audit, AuditComparison, AuditOverTime, Certificate, ImpactTable
+    from fairgrad.audit import Audit, AuditComparison, Certificate, ImpactTable, Monitor
     from fairgrad.report.figure import ReportFigure
 
 CLASSES = {"✓": "good", "✗": "bad", "?": "open"}
@@ -74,12 +74,11 @@ class Report:
 
     def __init__(
         self,
-        subject: Audit | AuditComparison | ImpactTable,
+        subject: Audit | AuditComparison | ImpactTable | Monitor,
         *,
         frontier: Any = None,
         history: Any = None,
         chosen: int | None = None,
-        over: AuditOverTime | None = None,
         title: str = "Fairness report",
         asked: Mapping[str, Any] | None = None,
         certificate: Certificate | None = None,
@@ -91,7 +90,7 @@ class Report:
                 f"opening: expected {SUMMARY!r}, or {TRADE_OFF!r} with a frontier, got {opening!r}."
             )
         self.subject, self.title, self.opening = subject, title, opening
-        self.over, self.certificate = over, certificate
+        self.certificate = certificate
         self.faults = tuple(str(fault) for fault in faults)
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
@@ -107,13 +106,10 @@ class Report:
         """The subject's sections, with what the report knows beside it; at most six."""
         first, *rest = self.subject.sections
         by_key = {section.key: section for section in rest}
-        details = [] if self.over is None else self.over.blocks()
-        details[:1] = [block._replace(chart="over_time") for block in details[:1]]
         if self.history is not None:
-            details.append(Block("How training went", chart="history"))
-        if details:
             before = by_key.get(DETAILS, Section(DETAILS, "")).blocks
-            by_key[DETAILS] = Section(DETAILS, "More detail", (), (*before, *details))
+            trained = Block("How training went", chart="history")
+            by_key[DETAILS] = Section(DETAILS, "More detail", (), (*before, trained))
         method = by_key.pop(METHOD, Section(METHOD, "Method and definitions"))
         if self.asked:
             rows = list(self.asked.items())
@@ -137,7 +133,7 @@ class Report:
             "rates": lambda view: charts.rate_figures(self.audit, view),
             "scores": lambda view: charts.score_figures(self.audit, view),
             "thresholds": lambda _: charts.threshold_figures(self.audit),
-            "over_time": lambda _: charts.over_time_figures(self.over),  # type: ignore[arg-type]
+            "monitor": lambda _: charts.monitor_figures(self.subject),  # type: ignore[arg-type]
             "history": lambda _: charts.history_figures(self.history),
             "frontier": lambda _: charts.frontier_figures(self.frontier),
         }

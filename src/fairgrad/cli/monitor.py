@@ -1,0 +1,98 @@
+"""``fairgrad monitor``: a verdict on a running system that may be looked at every day."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairgrad.cli import options
+from fairgrad.cli.audit import PREDICTIONS, audit_subject
+
+if TYPE_CHECKING:
+    from fairgrad.audit import Monitor
+    from fairgrad.cli.audit import AuditedSubject
+    from fairgrad.cli.request import AuditRequest
+
+
+@click.command(cls=options.Command, short_help="Watch a running system, batch after batch.")
+@click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
+@click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
+@options.takes(
+    "target", "sensitive", "desirable", *PREDICTIONS, "state", "batch", "time", "period", "judged",
+    "tolerance", "min_group", "confidence", "report", "out", "force", "fail_on", "json",
+    reading=("bins", "map", "ignore_case", "counts"), out="JSON file to write the monitor's counts to.",
+    confidence="Confidence level of the verdict over the whole life of the system.",
+)  # fmt: skip
+def monitor(**params: Any) -> int:
+    """Judge all decisions so far, as often as you like.
+
+    \b
+      fairgrad monitor model/ monday.csv --state state.json --fail-on unfair
+      fairgrad monitor decided.csv --prediction hired --sensitive sex --state state.json
+      fairgrad monitor decided.csv --prediction hired --sensitive sex --time day --period week
+
+    Each call adds a batch to the counts in the state file and judges the average since the start.
+    "Unfair" and "fair" are wrong with at most 5 % probability in the whole life of the system,
+    however often you look. A batch is counted once. Measures that compare errors need true values:
+    add them later by another call with the same batch and --target.
+    """  # noqa: D301 - click reads the character, not its spelling
+    from fairgrad.audit import Monitor  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
+    from fairgrad.report import Report  # noqa: PLC0415 - as above
+
+    request = AuditRequest.from_options(params)
+    if request.state is None and request.time is None:
+        raise ValueError(
+            "--state is missing: name the file that keeps the counts, or a column of dates (--time)"
+        )
+    subject = audit_subject(request)
+    measures = list(dict.fromkeys(one.measure for one in subject.audit.asked))
+    how: dict[str, Any] = {
+        "measures": measures,
+        "tolerance": request.tolerance,
+        "confidence": request.confidence,
+        "y_desirable": subject.audit.desirable or None,
+        "min_group": request.min_group,
+    }
+    opened = (
+        nullcontext(Monitor(**how)) if not request.state else Monitor.opened(request.state, **how)
+    )
+    with opened as watched:
+        add_batches(watched, subject, request)
+    terminal.notes(subject.people.notes)
+    if "out" in request.outputs:
+        watched.to_json(request.outputs["out"])
+    if "report" in request.outputs:
+        title = f"Fairness of predicting {subject.people.columns.target} over time"
+        Report(watched, asked=subject.asked, title=title).save(request.outputs["report"])
+    if request.as_json:
+        terminal.show_json({"verdict": watched.verdict, **watched.to_dict()})
+    else:
+        terminal.screen().print(watched)
+        for path in request.outputs.values():
+            terminal.inform(f"Written: {path}")
+    return exit_code(watched.verdict, request.fail_on)
+
+
+def add_batches(watched: Monitor, subject: AuditedSubject, request: AuditRequest) -> None:
+    """Adds the rows of a table, as one batch or one per period."""
+    import numpy as np  # noqa: PLC0415 - keeps --help quick
+
+    people = subject.people
+    n = len(people.frame)
+    name = request.batch or people.table
+    batches = np.full(n, name) if not request.time else people.periods(request.time, request.period)
+    groups = people.columns.groups(people.frame)
+    truth = people.truth().to_numpy() if subject.audit.has_labels else None
+    for batch in sorted(set(batches)):
+        chosen = batches == batch
+        watched.update(
+            None if truth is None else truth[chosen],
+            subject.predicted[chosen],
+            {column: values[chosen] for column, values in groups.items()},
+            batch=str(batch),
+            count=None if people.times is None else people.times[chosen],
+        )
