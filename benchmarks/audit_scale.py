@@ -45,17 +45,12 @@ BARE = {
         "SELECT repaid, granted, before, sex, CASE WHEN age < 25 THEN 0 WHEN age < 60 THEN 1 "
         "ELSE 2 END, count(*), sum(weight), sum(weight * weight) FROM '{}' GROUP BY ALL"
     ),
-    "two attributes, by month": (
-        "SELECT repaid, granted, sex, race, date_trunc('month', day), count(*) FROM '{}' "
-        "GROUP BY ALL"
-    ),
 }
 AUDITS = {
     "two attributes": "--sensitive sex --sensitive race",
     "an age cut in three, weights, a baseline": (
         "--sensitive sex --sensitive age --bins age=25,60 --weight weight --baseline before"
     ),
-    "two attributes, by month": "--sensitive sex --sensitive race --time day",
 }
 
 

@@ -46,7 +46,7 @@ def use_program_audit(data: Any) -> list[Any]:
         named = ["--target", "y", "--prediction", "h", "--sensitive", "s", "--min-group", "0"]
         ways = [[], ["--json"], ["--weight", "x"], ["--score", "x"],
                 ["--measure", "recall>=0.5"], ["--within", "z"], ["--baseline", "h"],
-                ["--search", "x"], ["--time", "z"]]  # fmt: skip
+                ["--search", "x"]]  # fmt: skip
         code, said = run_program("audit", path, *named, *odd.pick(data, ways))
         if code == 2:
             raise ValueError(f"{REFUSED}: {said}")

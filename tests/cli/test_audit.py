@@ -201,7 +201,7 @@ def test_impact_ratios_set_the_exit_code(here, tmp_path):
         ("sql counts --dialect duckdb", ["--fail-on", "unfair"]),
         ("sql counts --dialect duckdb", ["-o", "query.sql"]),
         ("sql counts --dialect duckdb", ["--report", "page.html"]),
-        ("audit", ["--period", "week"]),
+        ("monitor", ["--period", "week"]),
         ("audit", ["--held-out"]),
         ("audit", ["--force"]),
         ("audit", ["--counts", "--search", "other"]),

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fairgrad.audit import Monitor
 from fairgrad.cli import counted
 from fairgrad.cli.audit import audit as audit_command
 from fairgrad.cli.audit import audit_subject
+from fairgrad.cli.monitor import add_batches
+from fairgrad.cli.monitor import monitor as monitor_command
 from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
 from fairgrad.cli.sql import counts
@@ -48,9 +51,17 @@ def table(seed=0, n=N):
     return frame
 
 
-def asked_by(*arguments):
+def asked_by(*arguments, command=audit_command):
     words = [str(one) for one in arguments]
-    return AuditRequest.from_options(audit_command.make_context("audit", words).params)
+    return AuditRequest.from_options(command.make_context("it", words).params)
+
+
+def monitored(*arguments):
+    """The batches of a table with dates, and the people."""
+    request, watched = asked_by(*arguments, command=monitor_command), Monitor("accuracy_parity")
+    subject = audit_subject(request)
+    add_batches(watched, subject, request)
+    return [(one.name, one.counts) for one in watched.batches], subject.people
 
 
 def answers(monkeypatch, *arguments):
@@ -357,17 +368,17 @@ def test_periods_are_the_same_for_counts_and_rows(monkeypatch, tmp_path, kind, b
     found = []
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
-        _, over, people, _ = audit_subject(asked_by(path, *asked))
+        batches, people = monitored(path, *asked)
         assert (people.counts is not None) is is_scanned
-        found.append(over.to_dict())
+        found.append(batches)
     assert found[0] == found[1]
-    names = [one["period"] for one in found[0]["periods"]]
+    names = [name for name, _ in found[0]]
     days = [str(day.date()) for day in pd.date_range("2024-02-24", periods=10)]
     weeks = ["2024-02-19", "2024-02-26", "2024-03-04"]
     assert names == {"day": days, "week": weeks, "month": ["2024-02-01", "2024-03-01"]}[by]
     known = frame[frame["y"].notna()]
     starts = known["day"].dt.to_period({"day": "D", "week": "W", "month": "M"}[by]).dt.start_time
-    rows = [one.get("rows", 0) for one in found[0]["periods"]]
+    rows = [sum(line[-1] for line in counted) for _, counted in found[0]]
     assert rows == starts.value_counts().sort_index().tolist()
 
 
@@ -377,30 +388,11 @@ def test_periods_of_a_printed_query(tmp_path, capsys, dialect):
     frame.to_parquet(path)
     for by in ("week", "month"):
         asked = (*PLAIN, "--time", "day", "--period", by)
-        truth = audit_subject(asked_by(path, *asked))[1].to_dict()
+        truth = monitored(path, *asked)[0]
         counts.main(["people", "--dialect", dialect, *asked], standalone_mode=False)
         answer = answer_of(dialect, frame, capsys.readouterr().out)
         answer.to_csv(tmp_path / "counts.csv", index=False)
-        found = audit_subject(asked_by("--counts", tmp_path / "counts.csv", *asked))[1]
-        assert found.to_dict() == truth
-
-
-def test_the_last_period_sets_the_exit_code(program, tmp_path):
-    frame = table(4, 4000)
-    frame["h"] = frame["y"].fillna("no")
-    first = frame.assign(day="2024-01-31")
-    unfair = frame.assign(day="01.02.2024", h=np.where(frame["sex"] == "F", "no", "yes"))
-    for parts, code in (((first, unfair), 1), ((unfair, first), 0)):
-        both = pd.concat(parts).assign(day=np.repeat(["2024-01-31", "2024-02-01"], 4000))
-        both.to_csv(tmp_path / "people.csv", index=False)
-        report, out = tmp_path / f"{code}.html", tmp_path / f"{code}.json"
-        ran = program(
-            *("audit", tmp_path / "people.csv", *PLAIN, "--time", "day", "--fail-on", "unfair"),
-            *("--report", report, "--out", out),
-        ).check(code)
-        assert "2024-02-01, the last of 2 periods" in " ".join(ran.out.split())
-        assert "over-time-0" in report.read_text()
-        assert '"fairgrad.audit_over_time"' in out.read_text()
+        assert monitored("--counts", tmp_path / "counts.csv", *asked)[0] == truth
 
 
 def test_what_is_no_date_is_refused(monkeypatch, tmp_path):
@@ -410,10 +402,8 @@ def test_what_is_no_date_is_refused(monkeypatch, tmp_path):
         for is_scanned in (False, True):
             monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
             with pytest.raises(ValueError, match="--time names .* whose values are not dates"):
-                audit_subject(
-                    asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
-                             "--time", column)
-                )  # fmt: skip
+                monitored(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
+                          "--time", column)  # fmt: skip
 
 
 def test_a_stopped_query_writes_nothing(here, monkeypatch, tmp_path):
