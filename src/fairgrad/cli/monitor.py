@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @options.takes(
     "target", "sensitive", "desirable", *PREDICTIONS, "state", "batch", "time", "period", "judged",
     "tolerance", "min_group", "confidence", "report", "out", "force", "fail_on", "json",
-    reading=("bins", "map", "ignore_case", "counts"), out="JSON file to write the monitor's counts to.",
+    reading=("bins", "map", "ignore_case", "counts"),
+    out="JSON file to write the monitor's counts to.",
     confidence="Confidence level of the verdict over the whole life of the system.",
 )  # fmt: skip
 def monitor(**params: Any) -> int:
