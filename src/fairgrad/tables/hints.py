@@ -64,10 +64,11 @@ def hints(
     said = []
     leaks = _revealing(sampled, _kinds(label.iloc[rows]), LEAK, min, sources)
     if leaks:
-        them = ("it is", "it") if len(leaks) == 1 else ("they are", "them")
+        known, one = ("it is", "it") if len(leaks) == 1 else ("they are", "them")
+        verb = "alone predicts" if len(leaks) == 1 else "each predict"
         said.append(
-            f"{_listed(leaks)} alone predicts {label.name} almost perfectly: if {them[0]} known "
-            f"only afterwards, leave {them[1]} out ({drop})."
+            f"{_listed(leaks)} {verb} {label.name} almost perfectly: if {known} known only "
+            f"afterwards, leave {one} out ({drop})."
         )
     for name in sensitive:
         others = sampled.drop(columns=name, errors="ignore")
