@@ -106,7 +106,7 @@ class AutoRate(NamedTuple):
     per_rows: float = 512.0
     horizon: float = 131_072.0
     pool: float = 2_048.0
-    proportional: float = 1.0
+    proportional: float = 0.3
     gain: float = 5.0
     most: float = 5.0
 
