@@ -68,7 +68,7 @@ class TestDesirableLabel:
     def test_boosting_takes_it_for_its_constraints(self, y, expected):
         objective = BoostingObjective(y, SEX, MEASURE)
         objective.gradients(np.where(Y * (SEX == "M"), 1.0, -1.0))
-        np.testing.assert_allclose(objective.rounds.levels, expected, atol=1e-6)
+        np.testing.assert_allclose(objective.levels, expected, atol=1e-6)
 
     def test_losses(self, y, names, expected):
         if names[0] == "no":

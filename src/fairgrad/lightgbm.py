@@ -11,21 +11,16 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.boosting.estimator import (
+    FAIRNESS_METRICS,
     FAIRNESS_PARAMETERS,
+    EvalSets,
     FairBoostingMixin,
     fairness_file,
+    list_metrics,
     read_model,
     write_model,
 )
-from fairgrad.boosting.evaluation import (
-    FAIRNESS_METRICS,
-    EvalSets,
-    eval_sets,
-    fitted_features,
-    list_metrics,
-)
-from fairgrad.boosting.objective import BoostingObjective, probabilities
-from fairgrad.boosting.rounds import predicted_labels
+from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas
 
@@ -171,46 +166,35 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                 feature can be split.
         """
         X, y, sample_weight = as_pandas(X), as_column(y), as_column(sample_weight)
-        fit_options["init_model"] = init_model
-        encoder, shown = self._encoder(y, sensitive_features, init_model)
-        features = fitted_features(encoder, X, shown)
-        pairs = [(as_pandas(own), label) for own, label in _eval_pairs(eval_set, eval_X, eval_y)]
-        labels = [label for _, label in pairs]
-        eval_features = eval_sets(encoder, [X for X, _ in pairs], eval_sensitive_features)
-        if self.fairness_measure is None:
-            self._refuse_costs()
-            options = {
-                "eval_metric": eval_metric,
-                "eval_X": tuple(eval_features) or None,
-                "eval_y": tuple(labels) or None,
-                **fit_options,
-            }
-            with naming_rows("X"):
-                super().fit(features, y, sample_weight, **options)
-            self._set_fitted(None, encoder, X)
-            return self
-
-        self._check_rows(X, y)
-        objective = self._make_objective(y, sensitive_features, sample_weight, init_model)
-        sets = EvalSets(self, objective, labels, eval_sensitive_features)
-        evaluation: dict[str, Any] = {
-            "eval_X": tuple(eval_features) or None,
-            "eval_y": tuple(sets.label) or None,  # LightGBM does not encode them itself
-            "eval_metric": self._metrics(eval_metric, sets),
+        pairs = _eval_pairs(eval_set, eval_X, eval_y)
+        parts = self._prepare(
+            X, y, sensitive_features, sample_weight, init_model, pairs, eval_sensitive_features
+        )
+        objective, labels, metrics = parts.objective, parts.eval_labels, eval_metric
+        if objective is not None:
+            labels = parts.sets.label  # LightGBM does not encode them itself
+            metrics = self._metrics(eval_metric, parts.sets)
+        options = {
+            "eval_X": tuple(parts.eval_features) or None,
+            "eval_y": tuple(labels) or None,
+            "eval_metric": metrics,
+            "init_model": init_model,
+            **fit_options,
         }
         self._fair_objective = objective
         try:
             with naming_rows("X"):
-                super().fit(features, y, sample_weight, **evaluation, **fit_options)
+                super().fit(parts.features, y, sample_weight, **options)
         except LightGBMError as error:
             raise _explain(error) from error
         finally:
             del self._fair_objective
-        self._objective = "binary" if self._n_classes == 2 else "multiclass"
-        self._Booster = _name_objective(self.booster_, self._n_classes)
-        self._set_fitted(objective, encoder, X)
-        is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
-        self._warn_of_fault(objective, features if is_whole else None)
+        self._set_fitted(objective, parts.encoder)
+        if objective is not None:
+            self._objective = "binary" if self._n_classes == 2 else "multiclass"
+            self._Booster = _name_objective(self.booster_, self._n_classes)
+            is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
+            self._warn_of_fault(objective, parts.features if is_whole else None)
         return self
 
     def _process_params(self, stage: str) -> dict[str, Any]:
@@ -327,14 +311,6 @@ def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
     Raises:
         TypeError: if the classes are neither strings nor numbers.
         sklearn.exceptions.NotFittedError: if the model is not fitted.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model").exists()
-        True
     """
     check_is_fitted(model)
     classes = model.classes_

@@ -11,38 +11,27 @@ from sklearn.utils.validation import check_is_fitted
 from xgboost import XGBClassifier, collective
 
 from fairgrad.boosting.estimator import (
+    FAIRNESS_METRICS,
     FAIRNESS_PARAMETERS,
+    EvalSets,
     FairBoostingMixin,
     fairness_file,
+    list_metrics,
     read_model,
     write_model,
 )
-from fairgrad.boosting.evaluation import (
-    FAIRNESS_METRICS,
-    EvalSets,
-    eval_sets,
-    fitted_features,
-    list_metrics,
-)
-from fairgrad.boosting.objective import (
-    FAIRNESS_RATE,
-    PROPORTIONAL_RATE,
-    BoostingObjective,
-    weighted_gradients,
-)
-from fairgrad.boosting.rounds import Rounds, predicted_labels
-from fairgrad.checks import check_number, naming_rows
+from fairgrad.boosting.objective import BoostingObjective, predicted_labels
+from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas
-from fairgrad.measures import check_several_groups, constraints_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
     from typing import Self
 
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Floats
 
-__all__ = ["FairGradXGBClassifier", "SharedXGBoostObjective", "XGBoostObjective", "load", "save"]
+__all__ = ["FairGradXGBClassifier", "XGBoostObjective", "load", "save"]
 
 
 class XGBoostObjective(BoostingObjective):
@@ -53,8 +42,14 @@ class XGBoostObjective(BoostingObjective):
     loss in the parameters as well ("binary:logistic", or "multi:softprob" with num_class): it then
     knows what the scores mean, so that metrics, predictions and saved models are in probabilities.
 
-    To continue from a saved model, keep ``objective.rounds.state()`` beside it (it is JSON), give
-    it to ``objective.rounds.load_state`` and the model to ``xgb_model``.
+    Several workers may share the rows, as in ``xgboost.dask.train(..., obj=objective)``. Nobody has
+    all of them then, so the objective is made from the `Groups` of all rows together
+    (`Groups.from_counts` or `Groups.merge`). The group of each row is the ``label_lower_bound`` of
+    the matrix, a column that the log loss has no other use for. Each worker counts the errors of
+    its own rows, and `xgboost.collective` sums the counts: all have the same multipliers.
+
+    To continue from a saved model, keep ``objective.state()`` beside it (it is JSON), give it to
+    ``objective.load_state`` and the model to ``xgb_model``.
 
     Example:
         >>> import xgboost, numpy as np
@@ -72,111 +67,35 @@ class XGBoostObjective(BoostingObjective):
     """
 
     def __call__(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
-        """Gradients and hessians of a round."""
-        self.check_labels(matrix.get_label())
-        weight = matrix.get_weight()
-        return self.gradients(scores, weight if len(weight) else None)
-
-
-class SharedXGBoostObjective:
-    """The same for rows that several workers share, such as ``xgboost.dask.train(..., obj=...)``.
-
-    Each worker counts the errors of its own rows, `xgboost.collective` sums the counts, and so all
-    of them have the same multipliers. Nobody has all rows: what is needed of them is how many are
-    in each cell. The labels of the training matrix are 0, 1, ... as always; the group of each row
-    is its ``label_lower_bound``, a column that the log loss has no other use for.
-
-    Args:
-        groups: of all rows together, such as `Groups.from_counts` or `Groups.merge` makes them.
-        fairness_measure: as in `fairgrad.boosting.BoostingObjective`.
-        epsilon: as there.
-        y_desirable: as there.
-        fairness_rate: as there.
-        proportional_rate: as there.
-        error_memory: as there.
-        negative_weights: as there.
-        steady: as there.
-
-    Raises:
-        ValueError: if an argument is not allowed.
-
-    Example:
-        >>> import xgboost, numpy as np
-        >>> from fairgrad.groups import Groups
-        >>> rng = np.random.default_rng(0)
-        >>> s = rng.integers(2, size=1000)
-        >>> X = rng.normal(size=(1000, 3)) + np.outer(s, [1.0, 0.0, 0.0])
-        >>> y = (X.sum(1) + rng.normal(size=1000) > 0.5).astype(int)
-        >>> objective = SharedXGBoostObjective(Groups.from_data(y, s), "demographic_parity")
-        >>> data = xgboost.DMatrix(X, y, label_lower_bound=objective.groups.group_index(s))
-        >>> params = {"objective": "binary:logistic", "max_depth": 3, "nthread": 1}
-        >>> booster = xgboost.train(params, data, num_boost_round=100, obj=objective)
-        >>> chosen = booster.predict(data) > 0.5
-        >>> bool(abs(chosen[s == 0].mean() - chosen[s == 1].mean()) < 0.1)
-        True
-    """
-
-    def __init__(
-        self,
-        groups: Groups,
-        fairness_measure: Any = "equalized_odds",
-        *,
-        epsilon: Any = 0.0,
-        y_desirable: Any = None,
-        fairness_rate: float = FAIRNESS_RATE,
-        proportional_rate: float = PROPORTIONAL_RATE,
-        error_memory: float = 0.0,
-        negative_weights: bool = True,
-        steady: bool = True,
-    ) -> None:
-        check_several_groups(fairness_measure, groups, "groups")
-        constraints = constraints_of(
-            fairness_measure, groups, epsilon=epsilon, y_desirable=y_desirable
-        ).drop_undefined()
-        self.groups, self._by_label = groups, constraints.by_label
-        self.rounds = Rounds(
-            groups,
-            constraints,
-            fairness_rate=check_number("fairness_rate", fairness_rate),
-            proportional_rate=check_number("proportional_rate", proportional_rate),
-            error_memory=check_number("error_memory", error_memory, below=1.0),
-            negative_weights=negative_weights,
-            steady=steady,
-        )
-
-    def __call__(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
-        """Gradients and hessians of a round for the rows of this worker."""
+        """Gradients and hessians of a round, of the rows of this worker."""
+        weight = matrix.get_weight() if len(matrix.get_weight()) else None
+        if self.rows is not None:
+            self.check_labels(matrix.get_label())
+            return self.gradients(scores, weight)
         scores = np.asarray(scores)
-        label, group = self._rows(matrix)
-        cell = label * self.groups.n_groups + group if self._by_label else group
-        weight = matrix.get_weight()
-        own = weight.astype(np.float64) if len(weight) else None
-        counts = self.rounds.count_scores(scores, label, cell, own)
+        label = _whole_numbers(matrix, "label", len(self.groups.labels), matrix.num_row())
+        group = _whole_numbers(matrix, "label_lower_bound", self.groups.n_groups, len(label))
+        cell = label * self.groups.n_groups + group if self.constraints.by_label else group
+        own = None if weight is None else weight.astype(np.float64)
+        counts = self.count(scores, label, cell, own)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
-        weights = self.rounds.take(summed.reshape(counts.shape))
-        n_outcomes = self.rounds.constants.n_outcomes
-        loss_weight = None if own is None else weight
-        return weighted_gradients(scores, label, cell, weights, n_outcomes, loss_weight)
+        self.take(summed.reshape(counts.shape))
+        return self.weighted(scores, label, cell, weight)
 
-    def _rows(self, matrix: Any) -> tuple[Any, Any]:
-        """Labels and groups of this worker's rows, as integers."""
-        label = matrix.get_label().astype(np.int64)
-        group = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        if len(group) != len(label):
-            raise ValueError(
-                "label_lower_bound: expected the group of each row, as groups.group_index gives "
-                f"it, for {len(label)} rows; got {len(group)}."
-            )
-        for name, found, n in (
-            ("label", label, len(self.groups.labels)),
-            ("label_lower_bound", group, self.groups.n_groups),
-        ):
-            if len(found) and not 0 <= found.min() <= found.max() < n:
-                raise ValueError(
-                    f"{name}: expected whole numbers from 0 to {n - 1}, got {found.min()} to "
-                    f"{found.max()}."
-                )
-        return label, group
+
+def _whole_numbers(matrix: Any, name: str, n: int, n_rows: int) -> Any:
+    """A column of a matrix whose values are 0, 1, ... n - 1."""
+    found = matrix.get_float_info(name).astype(np.int64)
+    if len(found) != n_rows:
+        raise ValueError(
+            f"{name}: expected the group of each row, as groups.group_index gives it, for {n_rows} "
+            f"rows; got {len(found)}."
+        )
+    if n_rows and not 0 <= found.min() <= found.max() < n:
+        raise ValueError(
+            f"{name}: expected whole numbers from 0 to {n - 1}, got {found.min()} to {found.max()}."
+        )
+    return found
 
 
 class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
@@ -251,33 +170,23 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
         X, y = as_pandas(X), as_column(y)
-        encoder, shown = self._encoder(y, sensitive_features, xgb_model)
-        features = fitted_features(encoder, X, shown)
-        pairs = [(as_pandas(own), as_column(label)) for own, label in eval_set or ()]
-        labels = [label for _, label in pairs]
-        eval_features = eval_sets(encoder, [own for own, _ in pairs], eval_sensitive_features)
+        pairs = [(own, as_column(label)) for own, label in eval_set or ()]
+        parts = self._prepare(
+            X, y, sensitive_features, sample_weight, xgb_model, pairs, eval_sensitive_features
+        )
         options = {
             "sample_weight": as_column(sample_weight),
-            "eval_set": list(zip(eval_features, labels, strict=True)) or None,
+            "eval_set": list(zip(parts.eval_features, parts.eval_labels, strict=True)) or None,
             "xgb_model": xgb_model,
             "verbose": verbose,
             **fit_options,
         }
-        if self.fairness_measure is None:
-            self._refuse_costs()
-            with naming_rows("X"):
-                super().fit(features, y, **options)
-            self._set_fitted(None, encoder, X)
-            return self
-
-        self._check_rows(X, y)
-        objective = self._make_objective(y, sensitive_features, sample_weight, xgb_model)
-        sets = EvalSets(self, objective, labels, eval_sensitive_features)
-        with self._fair_training(objective, *self._metrics(sets)), naming_rows("X"):
-            super().fit(features, y, **options)
-        self._set_fitted(objective, encoder, X)
-        is_whole = fit_options.get("base_margin") is None  # it is no part of what trees predict
-        self._warn_of_fault(objective, features if is_whole else None)
+        with self._fair_training(parts.objective, parts.sets), naming_rows("X"):
+            super().fit(parts.features, y, **options)
+        self._set_fitted(parts.objective, parts.encoder)
+        if parts.objective is not None:
+            is_whole = fit_options.get("base_margin") is None  # no part of what trees predict
+            self._warn_of_fault(parts.objective, parts.features if is_whole else None)
         return self
 
     def _wrapper_params(self) -> set[str]:
@@ -320,9 +229,13 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
     @contextmanager
     def _fair_training(
-        self, objective: XGBoostObjective, eval_metric: list[Any], metrics: Any
+        self, objective: XGBoostObjective | None, sets: EvalSets | None
     ) -> Iterator[None]:
         """Inside, the model has our objective and metrics; its own parameters come back after."""
+        if objective is None or sets is None:
+            yield
+            return
+        eval_metric, metrics = self._metrics(sets)
         before = self.objective, self.eval_metric
 
         def gradients(y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
@@ -351,14 +264,6 @@ def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         sklearn.exceptions.NotFittedError: if the model is not fitted.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj").exists()
-        True
     """
     check_is_fitted(model)
     trees = model.get_booster().save_raw("json" if Path(path).suffix == ".json" else "ubj")

@@ -76,31 +76,21 @@ def test_one_round_by_hand():
     # Two groups of 4; group 0 has 1 wrong of 4, group 1 has 3 of 4: F = (.25, -.25).
     y, s = np.array([0, 0, 1, 1] * 2), np.repeat([0, 1], 4)
     scores = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
-    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0, proportional_rate=0.0)
+    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0)
     gradient, hessian = objective.gradients(scores)
-    np.testing.assert_allclose(objective.rounds.levels, [0.25, -0.25])
-    np.testing.assert_allclose(objective.rounds.net_multipliers, [0.5, -0.5])
+    np.testing.assert_allclose(objective.levels, [0.25, -0.25])
+    np.testing.assert_allclose(objective.net_multipliers, [0.5, -0.5])
     # C' lam = (-.5, .5), over the shares of .5: weights 1 - 1 and 1 + 1.
-    np.testing.assert_allclose(objective.rounds.weights, [0.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(objective.weights, [0.0, 2.0], atol=1e-12)
     p = 1 / (1 + np.exp(-scores))
     weights = np.repeat([0.0, 2.0], 4)
     np.testing.assert_allclose(gradient, weights * (p - y), atol=1e-12)
     np.testing.assert_allclose(hessian, np.repeat([1.0, 2.0], 4) * p * (1 - p), atol=1e-12)
     # The same errors once more: multipliers twice as large, and group 0 is to be wrong.
     gradient, _ = objective.gradients(scores)
-    np.testing.assert_allclose(objective.rounds.weights, [-1.0, 3.0], atol=1e-12)
+    np.testing.assert_allclose(objective.weights, [-1.0, 3.0], atol=1e-12)
     wanted = np.where(s == 0, 1 - y, y)
     np.testing.assert_allclose(gradient, np.repeat([1.0, 3.0], 4) * (p - wanted), atol=1e-12)
-
-
-def test_the_proportional_term_comes_on_top():
-    # As above, F = (.25, -.25): multipliers .5, of which the weights see .5 + 2 * .25 more.
-    y, s = np.array([0, 0, 1, 1] * 2), np.repeat([0, 1], 4)
-    scores = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
-    objective = BoostingObjective(y, s, "accuracy_parity", fairness_rate=2.0, proportional_rate=2.0)
-    objective.gradients(scores)
-    np.testing.assert_allclose(objective.rounds.net_multipliers, [0.5, -0.5])
-    np.testing.assert_allclose(objective.rounds.weights, [-1.0, 3.0], atol=1e-12)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(MEASURES), st.booleans(), st.sampled_from([0, 0.05]))
@@ -116,9 +106,7 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
         measure,
         epsilon=epsilon,
         fairness_rate=0.3,
-        proportional_rate=0.0,
         sample_weight=weight,
-        steady=False,
     )
     multipliers = [0.0, 0.0]
     for _ in range(3):
@@ -127,7 +115,7 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
         level = fairness_levels(
             y, (scores > 0).astype(int), s, measure, sample_weight=weight
         ).values
-        np.testing.assert_allclose(objective.rounds.levels, level, atol=1e-7)
+        np.testing.assert_allclose(objective.levels, level, atol=1e-7)
         upper, lower = multipliers
         if epsilon:
             upper = np.maximum(0, upper + 0.3 * (level - epsilon))
@@ -135,12 +123,12 @@ def test_levels_and_multipliers_follow_the_definitions(seed, measure, weighted, 
         else:
             upper = upper + 0.3 * level
         multipliers = [upper, lower]
-        np.testing.assert_allclose(objective.rounds.net_multipliers, upper - lower, atol=1e-7)
-    cell = y * 3 + s if objective.rounds.constraints.by_label else s
+        np.testing.assert_allclose(objective.net_multipliers, upper - lower, atol=1e-7)
+    cell = y * 3 + s if objective.constraints.by_label else s
     mass = np.bincount(cell, weight) / (n if weight is None else weight.sum())
-    C = objective.rounds.constraints.C
+    C = objective.constraints.C
     expected = 1 + (C.T @ (multipliers[0] - multipliers[1])) / mass
-    np.testing.assert_allclose(objective.rounds.weights, expected, atol=1e-6)
+    np.testing.assert_allclose(objective.weights, expected, atol=1e-6)
     p = 1 / (1 + np.exp(-scores))
     wanted = np.where(expected[cell] < 0, 1 - y, y)
     rows = np.abs(expected[cell]) * (1 if weight is None else weight)
@@ -160,7 +148,7 @@ def test_rows_of_unknown_groups_have_weight_one_and_are_in_no_level():
     known = fairness_levels(
         y[~unknown], (scores[~unknown] > 0).astype(int), s[~unknown], "equalized_odds"
     )
-    np.testing.assert_allclose(objective.rounds.levels, known.values, atol=1e-7)
+    np.testing.assert_allclose(objective.levels, known.values, atol=1e-7)
 
 
 @pytest.mark.parametrize("labels", [(1, 2), ("no", "yes")])
@@ -181,21 +169,21 @@ def test_state_goes_through_json_and_training_goes_on():
     scores = rng.normal(size=(4, 200))
 
     def make():
-        return BoostingObjective(y, s, "equalized_odds", error_memory=0.5, fairness_rate=0.5)
+        return BoostingObjective(y, s, "equalized_odds", fairness_rate=0.5)
 
     whole, first, second = make(), make(), make()
     for row in scores:
         expected = whole.gradients(row)
     for row in scores[:2]:
         first.gradients(row)
-    second.rounds.load_state(json.loads(json.dumps(first.rounds.state())))
+    second.load_state(json.loads(json.dumps(first.state())))
     for row in scores[2:]:
         found = second.gradients(row)
     np.testing.assert_array_equal(found, expected)
-    assert second.rounds.n_rounds == 4
+    assert second.n_rounds == 4
     other = BoostingObjective(y, s, "accuracy_parity")
     with pytest.raises(ValueError, match="state: expected multipliers of the constraints"):
-        other.rounds.load_state(first.rounds.state())
+        other.load_state(first.state())
 
 
 def test_ten_thousand_groups():
@@ -206,16 +194,14 @@ def test_ten_thousand_groups():
     objective = BoostingObjective(y, s, "equalized_odds", fairness_rate=0.5)
     objective.gradients(scores)
     found = fairness_levels(y, (scores > 0).astype(int), s, "equalized_odds").values
-    np.testing.assert_allclose(objective.rounds.levels, found, atol=1e-6)
+    np.testing.assert_allclose(objective.levels, found, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"fairness_rate": -1}, "fairness_rate: expected a finite number of at least 0, got -1"),
-        ({"fairness_rate": "fast"}, "fairness_rate: expected a finite number"),
-        ({"proportional_rate": np.nan}, "proportional_rate: expected a finite number"),
-        ({"error_memory": True}, "error_memory: expected a finite number"),
+        ({"fairness_rate": "fast"}, "fairness_rate: expected a number or 'auto'"),
         ({"epsilon": -0.1}, "epsilon: expected at least 0"),
         (
             {"sensitive_features": [0, 0, 0, 0]},
@@ -238,7 +224,7 @@ def test_scores_of_another_shape(scores):
     objective = BoostingObjective([0, 1, 0, 1], [0, 0, 1, 1])
     with pytest.raises(ValueError, match=r"scores: expected shape \(4,\)"):
         objective.gradients(scores)
-    assert objective.rounds.n_rounds == 0
+    assert objective.n_rounds == 0
 
 
 @given(st.integers(0, 1000))

@@ -15,7 +15,7 @@ from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: E402 - needs light
 from fairgrad.xgboost import FairGradXGBClassifier  # noqa: E402 - needs xgboost
 
 SMALL = {"n_estimators": 20, "n_jobs": 1}
-NO_FAIRNESS = {"fairness_rate": 0.0, "proportional_rate": 0.0}
+NO_FAIRNESS = {"fairness_rate": 0.0}
 
 
 def fair(library, *arguments, **settings):

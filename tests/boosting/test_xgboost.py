@@ -16,7 +16,7 @@ MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "dem
 
 def test_without_a_rate_it_is_xgboost(hiring):
     data = xgboost.DMatrix(hiring.X, hiring.y, weight=1 + hiring.y)
-    objective = XGBoostObjective(hiring.y, hiring.sex, fairness_rate=0.0, proportional_rate=0.0)
+    objective = XGBoostObjective(hiring.y, hiring.sex, fairness_rate=0.0)
     params = {**PARAMS, "base_score": 0.5}  # where XGBoost starts when it is given gradients
     ours = xgboost.train(params, data, 20, obj=objective)
     theirs = xgboost.train(params, data, 20)
@@ -50,27 +50,25 @@ def test_levels_are_those_of_the_model_before_the_last_round(hiring):
     before = booster.predict(data, iteration_range=(0, 19))
     assert before.shape == (3000, 3)
     expected = fairness_levels(hiring.grade, before.argmax(1), hiring.sex, "equalized_odds")
-    np.testing.assert_allclose(objective.rounds.levels, expected.values, atol=1e-7)
+    np.testing.assert_allclose(objective.levels, expected.values, atol=1e-7)
 
 
 def test_training_goes_on_from_a_saved_model(hiring, tmp_path):
     data = xgboost.DMatrix(hiring.X, hiring.y)
 
     def make():
-        return XGBoostObjective(hiring.y, hiring.sex, "equalized_odds", error_memory=0.5)
+        return XGBoostObjective(hiring.y, hiring.sex, "equalized_odds")
 
     whole = make()
     expected = xgboost.train(PARAMS, data, 30, obj=whole).predict(data)
     first, second = make(), make()
     xgboost.train(PARAMS, data, 18, obj=first).save_model(tmp_path / "model.ubj")
-    second.rounds.load_state(json.loads(json.dumps(first.rounds.state())))
+    second.load_state(json.loads(json.dumps(first.state())))
     booster = xgboost.train(
         PARAMS, data, 12, obj=second, xgb_model=xgboost.Booster(model_file=tmp_path / "model.ubj")
     )
     np.testing.assert_allclose(booster.predict(data), expected, atol=1e-5)
-    np.testing.assert_allclose(
-        second.rounds.net_multipliers, whole.rounds.net_multipliers, atol=1e-9
-    )
+    np.testing.assert_allclose(second.net_multipliers, whole.net_multipliers, atol=1e-9)
 
 
 def test_another_matrix_is_refused(hiring):

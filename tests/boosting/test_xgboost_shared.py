@@ -7,7 +7,7 @@ import pytest
 import xgboost
 
 from fairgrad.groups import Groups
-from fairgrad.xgboost import SharedXGBoostObjective, XGBoostObjective
+from fairgrad.xgboost import XGBoostObjective
 
 PARAMS = {"max_depth": 3, "nthread": 1, "eta": 0.3, "tree_method": "hist", "seed": 0}
 
@@ -34,16 +34,16 @@ def test_one_worker_is_the_plain_objective(labels, measure):
     X, y, s = rows(labels=labels)
     own = XGBoostObjective(y, s, measure)
     plain = xgboost.train(named(labels), xgboost.DMatrix(X, y), 20, obj=own)
-    shared = SharedXGBoostObjective(Groups.from_data(y, s), measure)
+    shared = XGBoostObjective(Groups.from_data(y, s), None, measure)
     matrix = xgboost.DMatrix(X, y, label_lower_bound=shared.groups.group_index(s))
     found = xgboost.train(named(labels), matrix, 20, obj=shared)
     assert found.get_dump() == plain.get_dump()
-    assert shared.rounds.state() == own.rounds.state()
+    assert shared.state() == own.state()
 
 
 def test_rows_without_a_group_are_refused():
     X, y, s = rows()
-    objective = SharedXGBoostObjective(Groups.from_data(y, s))
+    objective = XGBoostObjective(Groups.from_data(y, s))
     with pytest.raises(ValueError, match="label_lower_bound: expected the group of each row"):
         xgboost.train(named(2), xgboost.DMatrix(X, y), 1, obj=objective)
     strange = xgboost.DMatrix(X, y, label_lower_bound=np.full(len(y), 3))
@@ -58,11 +58,11 @@ def test_two_dask_workers_grow_the_trees_of_one():
     dxgb = pytest.importorskip("xgboost.dask")
 
     X, y, s = rows()
-    objective = SharedXGBoostObjective(Groups.from_data(y, s), "demographic_parity")
+    objective = XGBoostObjective(Groups.from_data(y, s), None, "demographic_parity")
     group = objective.groups.group_index(s).astype(np.float32)
     whole = xgboost.DMatrix(X, y, label_lower_bound=group)
     one = xgboost.train(
-        named(2), whole, 15, obj=SharedXGBoostObjective(objective.groups, "demographic_parity")
+        named(2), whole, 15, obj=XGBoostObjective(objective.groups, None, "demographic_parity")
     )
     with (
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,

@@ -2,10 +2,9 @@
 
 `fairgrad.lightgbm` and `fairgrad.xgboost` are leaves on top of this: they hand over the scores of
 a round and take its gradients (`objective`), and their estimators share arguments, fitted
-attributes and files (`estimator`) and the metrics of eval sets (`evaluation`).
+attributes, eval sets and files (`estimator`).
 """
 
 from fairgrad.boosting.objective import BoostingObjective
-from fairgrad.boosting.rounds import Rounds
 
-__all__ = ["BoostingObjective", "Rounds"]
+__all__ = ["BoostingObjective"]

@@ -1,4 +1,4 @@
-"""What fair boosted classifiers share: their arguments, fitted attributes and files."""
+"""What fair boosted classifiers share: arguments, fitted attributes, eval sets and files."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import copy
 import hashlib
 import inspect
 import os
+import re
+import textwrap
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from fairgrad.aware import AwareRouting, SensitiveEncoder, hide_some, with_values
-from fairgrad.boosting.docstrings import with_shared_parts
-from fairgrad.boosting.evaluation import as_table, column_names, fitted_features
-from fairgrad.boosting.objective import FAIRNESS_RATE, PROPORTIONAL_RATE, BoostingObjective
+from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
-from fairgrad.evaluate import cell_rates, levels_of, predicted_index
+from fairgrad.evaluate import cell_rates, levels_of, predicted_index, unfairness
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP, group_rows
-from fairgrad.measures import LargeGroups, desirable_labels
+from fairgrad.measures import LargeGroups, constraints_of, desirable_labels
 from fairgrad.usefulness import (
     FEWER,
     REACHED,
@@ -38,30 +38,70 @@ from fairgrad.usefulness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Groups
+    from fairgrad.boosting.objective import BoostingObjective
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import GroupedRows, Groups, Ints
 
 BLIND_VERSION, FORMAT_VERSION = 1, 2
 """Versions of the fairness file, of blind and of aware models. The second grows when older programs
 cannot read it."""
 
-FITTED_NOTES = (
-    "state",
-    "levels",
-    "net_multipliers",
-    "cells",
-    "levels_unknown",
-    "set_aside",
-)
+FITTED_NOTES = ("state", "levels", "net_multipliers", "cells", "set_aside")
 """What the fairness file says of the fitted attributes."""
 
 MAX_SEED = 2**31 - 1
 
 MEMORIZED = 0.98
 """Accuracy on the training rows from which trees are said to have memorized them."""
+
+FAIRNESS_METRICS = ("unfairness", "fair_error")
+"""Metrics of eval sets with sensitive values: the mean of ``|F|`` (for a measure with one bound
+only, of its violations), and the error rate plus the mean violation of the bounds."""
+
+ARGUMENTS = """\
+fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
+    "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
+    or None for a plain model.
+epsilon: slack of the constraints; 0 asks for exact fairness.
+fairness_rate: step size of the multipliers in a round. "auto" suits 50 rounds and more; a number is
+    a constant rate, of which the rounds times the rate should come to 15 or more.
+use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they
+    become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One value in
+    twenty is hidden from the trees, so that "unknown" is learnt, too, and never fails.
+y_desirable: the desirable labels, for measures that look at them; by default the second of
+    two labels in sorted order.
+min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share of all
+    rows. A warning says how many people are in them. 0 is for all groups.
+cost_matrix: what it costs to predict each class (columns) where each is true (rows), in sorted
+    order; None for 1 for every mistake.
+"""
+
+ATTRIBUTES = """\
+levels_: (J,) levels of fairness on the training rows, before the last round. New rows may have
+    larger ones; where the bounds must hold on new rows, use
+    `fairgrad.sklearn.FairDecisionClassifier`.
+sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
+multipliers_: (J,) their multipliers.
+cell_weights_: (K,) weights of the cells in the last round.
+constraint_names_: (J,) names of the levels and multipliers.
+desirable_: the labels taken as desirable, for measures that look at them.
+cell_names_: (K,) names of the cells.
+groups_: groups and frequencies of the training rows.
+set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
+fairness_state_: what training continues from, as plain lists and numbers.
+"""
+
+
+def _with_shared_parts(doc: str) -> str:
+    """A docstring in which ``{fairness arguments}`` and ``{fairness attributes}`` are filled in."""
+    words = inspect.cleandoc(doc)
+    for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
+        words = words.replace(f"    {{fairness {part}}}\n", textwrap.indent(text, "    "))
+    return words
 
 
 class FairBoostingMixin(ShownInNotebooks, AwareRouting):
@@ -80,20 +120,17 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:  # None without docstrings (python -OO), or if it is inherited
-            cls.__doc__ = with_shared_parts(cls.__doc__)
+            cls.__doc__ = _with_shared_parts(cls.__doc__)
 
     def __init__(
         self,
         fairness_measure: Any = "equalized_odds",
         *,
         epsilon: Any = 0.05,
-        fairness_rate: float = FAIRNESS_RATE,
-        proportional_rate: float = PROPORTIONAL_RATE,
-        error_memory: float = 0.0,
+        fairness_rate: float | str = "auto",
         use_sensitive: bool = False,
         y_desirable: Any = None,
         min_group: float = MIN_GROUP,
-        negative_weights: bool = True,
         cost_matrix: Any = None,
         **kwargs: Any,
     ) -> None:
@@ -101,12 +138,9 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         self.fairness_measure = fairness_measure
         self.epsilon = epsilon
         self.fairness_rate = fairness_rate
-        self.proportional_rate = proportional_rate
-        self.error_memory = error_memory
         self.use_sensitive = use_sensitive
         self.y_desirable = y_desirable
         self.min_group = min_group
-        self.negative_weights = negative_weights
         self.cost_matrix = cost_matrix
 
     def _make_objective(
@@ -157,12 +191,58 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if isinstance(start, (str, os.PathLike)) and fairness_file(start).exists():
             state = _read_fairness_file(start, self.file_format)["state"]
         if state is not None:
-            objective.rounds.load_state(state)
+            objective.load_state(state)
         return objective
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        start: Any,
+        pairs: list[tuple[Any, Any]],
+        eval_sensitive_features: Any,
+    ) -> FitParts:
+        """What a fit of either library needs.
+
+        Args:
+            X: (n, features).
+            y: (n,) labels.
+            sensitive_features: as given to fit.
+            sample_weight: (n,) non-negative weights, or None.
+            start: the model or file that training continues from, or None.
+            pairs: features and labels of the eval sets.
+            eval_sensitive_features: of the eval sets, or None.
+
+        Raises:
+            ValueError: if an argument is missing or not allowed.
+        """
+        encoder, shown = self._encoder(y, sensitive_features, start)
+        features = _fitted_features(encoder, X, shown)
+        labels = [label for _, label in pairs]
+        eval_features = [as_pandas(own) for own, _ in pairs]
+        if encoder is not None:
+            is_list = isinstance(eval_sensitive_features, (list, tuple))
+            values = list(eval_sensitive_features) if is_list else [eval_sensitive_features]
+            values += [None] * (len(pairs) - len(values))  # too few are refused elsewhere
+            columns = zip(eval_features, values, strict=False)
+            eval_features = [_fitted_features(encoder, own, s) for own, s in columns]
+        if self.fairness_measure is None:
+            if self.cost_matrix is not None:
+                raise ValueError(
+                    "cost_matrix: a model with fairness_measure=None is trained without it; name a "
+                    "measure with epsilon=float('inf') to train for the costs alone."
+                )
+            return FitParts(encoder, features, eval_features, labels)
+        self._check_rows(X, y)
+        objective = self._make_objective(y, sensitive_features, sample_weight, start)
+        sets = EvalSets(self, objective, labels, eval_sensitive_features)
+        return FitParts(encoder, features, eval_features, labels, objective, sets)
 
     def _check_rows(self, X: Any, y: Any) -> None:
         """Refuses features that are no table, have other rows than y, or names that repeat."""
-        label, X = _labels(y), as_table(X)
+        label, X = _labels(y), _as_table(X)
         if X.shape[0] != len(label):
             raise ValueError(
                 f"X: expected one row per label of y ({len(label)}), got {X.shape[0]} rows."
@@ -171,14 +251,6 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"X: expected columns of different names, got {twice!r} twice.")
-
-    def _refuse_costs(self) -> None:
-        """A plain model is trained by the library itself, which knows no costs."""
-        if self.cost_matrix is not None:
-            raise ValueError(
-                "cost_matrix: a model with fairness_measure=None is trained without it; name a "
-                "measure with epsilon=float('inf') to train for the costs alone."
-            )
 
     def _lack_values(self, why: str) -> None:
         instead = "fairness_measure=None for a plain model"
@@ -219,7 +291,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         X = X if hasattr(X, "shape") else np.asarray(X)
         if X.shape[1] == self.n_features_in_:  # type: ignore[attr-defined]  # they are there
             return X
-        return with_values(encoder, X, sensitive_features, column_names(encoder))
+        return with_values(encoder, X, sensitive_features, _column_names(encoder))
 
     def predict(
         self, X: Any, *arguments: Any, sensitive_features: Any = None, **options: Any
@@ -260,26 +332,25 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         return tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
 
     def _set_fitted(
-        self, objective: BoostingObjective | None, encoder: SensitiveEncoder | None, X: Any
+        self, objective: BoostingObjective | None, encoder: SensitiveEncoder | None
     ) -> None:
         """Sets the fitted attributes about fairness; None for all of them if nothing was fair.
 
         Args:
             objective: of the fit that has ended.
             encoder: of an aware model.
-            X: features of the training rows, without sensitive values.
         """
         self.sensitive_encoder_ = encoder
         notes: dict[str, Any] = dict.fromkeys(FITTED_NOTES)
         if objective is not None:
-            rounds = objective.rounds
-            cells = rounds.constraints.weight_names(objective.groups)
-            unknown = None if encoder is None else self._unknown_levels(objective, encoder, X)
-            of_rounds = (rounds.state(), rounds.levels, rounds.net_multipliers)
             measure = objective.measure
-            small = measure.set_aside() if isinstance(measure, LargeGroups) else {}
-            found = (*of_rounds, cells, unknown, small)
-            notes = dict(zip(FITTED_NOTES, found, strict=True))
+            notes = {
+                "state": objective.state(),
+                "levels": objective.levels,
+                "net_multipliers": objective.net_multipliers,
+                "cells": objective.constraints.weight_names(objective.groups),
+                "set_aside": measure.set_aside() if isinstance(measure, LargeGroups) else {},
+            }
         self._restore_fitted(notes, None if objective is None else objective.groups)
 
     def _warn_of_fault(self, objective: BoostingObjective, features: Any) -> None:
@@ -293,7 +364,8 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         warn_of_small(self.set_aside_)
         if features is None:
             return
-        rows, constraints = objective.rows, objective.rounds.constraints
+        rows, constraints = objective.rows, objective.constraints
+        assert rows is not None  # noqa: S101 - estimators have them
         predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
         own = model_figures(constraints, rows, predicted, self.cost_matrix)
         accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
@@ -317,25 +389,14 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if fault:
             warnings.warn(fault, FairnessWarning, stacklevel=3)
 
-    def _unknown_levels(
-        self, objective: BoostingObjective, encoder: SensitiveEncoder, X: Any
-    ) -> Any:
-        """(J,) the levels on the training rows if no sensitive value were known."""
-        constraints, rows = objective.rounds.constraints, objective.rows
-        predicted = self.predict(fitted_features(encoder, X, None))
-        rates = cell_rates(constraints, rows, predicted_index(rows, predicted))
-        return levels_of(constraints, rates).values
-
     def _restore_fitted(self, notes: Mapping[str, Any], groups: Groups | None = None) -> None:
         """Sets these attributes from what a fairness file holds; it does not hold the groups."""
-        found = (notes.get(name) for name in FITTED_NOTES)
-        state, levels, multipliers, cells, unknown, small = found
+        state, levels, multipliers, cells, small = (notes.get(name) for name in FITTED_NOTES)
         if "sensitive" in notes:
             self.sensitive_encoder_ = SensitiveEncoder.from_dict(notes["sensitive"])
         self.groups_ = groups
         self.set_aside_ = dict(small or {})
         self.fairness_state_ = state
-        self.levels_unknown_ = None if unknown is None else np.asarray(unknown)
         self.levels_ = None if levels is None else np.asarray(levels)
         self.multipliers_ = None if multipliers is None else np.asarray(multipliers)
         self.cell_weights_ = None if state is None else np.asarray(state["weights"])
@@ -364,6 +425,153 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(copy.deepcopy(random_state).randint(MAX_SEED))
     return 0 if random_state is None else int(random_state)
+
+
+class FitParts(NamedTuple):
+    """What a fit of either library needs; without a measure there is no objective."""
+
+    encoder: SensitiveEncoder | None
+    features: Any
+    eval_features: list[Any]
+    eval_labels: list[Any]
+    objective: Any = None
+    sets: Any = None
+
+
+class EvalSets:
+    """All eval sets of a fair fit. Those with sensitive values are found by their labels.
+
+    Labels are all that the boosting libraries tell a metric about the set it is called for.
+
+    Args:
+        model: the classifier: its epsilon and desirable labels.
+        objective: of the fit: its groups and its measure.
+        labels: (n,) labels of each eval set.
+        sensitive_features: of each eval set, or None; a list unless there is one set only.
+
+    Attributes:
+        label: (n,) of each eval set, as indices of the training rows' labels.
+
+    Raises:
+        ValueError: if a label is unknown, the sensitive values do not fit, or two sets with
+            sensitive values have the same labels.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        objective: BoostingObjective,
+        labels: Iterable[Any],
+        sensitive_features: Any,
+    ) -> None:
+        labels, groups = list(labels), objective.groups
+        try:
+            self.label: list[Ints] = [groups.label_index(y) for y in labels]
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
+        self._model, self._measure = model, objective.measure
+        self._rows: dict[bytes, GroupedRows] = {}
+        self._judged: dict[bytes, tuple[GroupedRows, Constraints]] = {}
+        if sensitive_features is None:
+            return
+        is_list = isinstance(sensitive_features, (list, tuple))
+        columns = sensitive_features if is_list else [sensitive_features]
+        if len(columns) != len(labels):
+            raise ValueError(
+                "eval_sensitive_features: expected a list with one entry per eval set "
+                f"({len(labels)}), got {len(columns)}."
+            )
+        for y, label, s in zip(labels, self.label, columns, strict=True):
+            if s is None:
+                continue
+            if _key(label) in self._rows:
+                raise ValueError(
+                    "eval_set: two sets have the same labels in the same order; a metric is told "
+                    "nothing else, so their sensitive values cannot be told apart."
+                )
+            named = sensitive_columns(s, len(label), "eval_sensitive_features", "its eval set")
+            self._rows[_key(label)] = group_rows(y, named, labels=groups.labels)
+
+    def __bool__(self) -> bool:
+        """Whether any set has sensitive values."""
+        return bool(self._rows)
+
+    def fairness(self, label: Ints, predicted: Ints, weight: Any) -> dict[str, float]:
+        """`FAIRNESS_METRICS` of the set with these labels; none if its groups are unknown.
+
+        Args:
+            label: (n,) indices of the labels.
+            predicted: (n,) indices of the predicted labels.
+            weight: (n,) weights of the rows, the same in every round, or None.
+        """
+        key = _key(label)
+        if key not in self._rows:
+            return {}
+        if key not in self._judged:
+            self._judged[key] = self._weigh(self._rows[key], weight)
+        rows, constraints = self._judged[key]
+        levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
+        beyond = np.maximum(levels.values - constraints.upper, constraints.lower - levels.values)
+        error = float(np.average(predicted != label, weights=rows.weight))
+        fair_error = error + float(unfairness(np.maximum(beyond, 0.0)))
+        return dict(zip(FAIRNESS_METRICS, (levels.unfairness, fair_error), strict=True))
+
+    def _weigh(self, rows: GroupedRows, weight: Any) -> tuple[GroupedRows, Constraints]:
+        """The rows with their weights, and the constraints with the frequencies these give."""
+        if weight is not None:
+            weighted = replace(rows, weight=np.asarray(weight, dtype=np.float64))
+            rows = weighted.take(slice(None))
+        model = self._model
+        constraints = constraints_of(
+            self._measure,
+            rows.groups,
+            epsilon=model.epsilon,
+            y_desirable=model.y_desirable,
+        )
+        return rows, constraints
+
+    def require(self, metrics: Iterable[str]) -> None:
+        """Refuses metrics that need sensitive values if no set has any."""
+        lacking = [name for name in metrics if name in FAIRNESS_METRICS]
+        if lacking and not self:
+            raise ValueError(f"eval_metric: {lacking[0]} needs eval_sensitive_features.")
+
+
+def _column_names(encoder: SensitiveEncoder) -> list[str]:
+    """Names of the encoded values in a data frame, without signs that the libraries refuse."""
+    names = [re.sub(r"[^\w=?. -]", "_", name) for name in encoder.names]
+    return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names)]
+
+
+def _as_table(X: Any) -> Any:
+    """Features that have a shape; lists become an array.
+
+    Raises:
+        ValueError: if they are no table.
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2 or X.shape[1] == 0:
+        raise ValueError(f"X: expected a table with a column or more, got shape {tuple(X.shape)}.")
+    return X
+
+
+def _fitted_features(encoder: SensitiveEncoder | None, X: Any, values: Any) -> Any:
+    """Features as the trees get them: with the encoded values, None for unknown, if aware."""
+    if encoder is None:
+        return X
+    X = _as_table(X)
+    return beside(X, encoder.encode(values, X.shape[0]), _column_names(encoder))
+
+
+def list_metrics(metric: Any) -> list[Any]:
+    """No metric, one or several, as a list."""
+    if metric is None:
+        return []
+    return list(metric) if isinstance(metric, (list, tuple, set)) else [metric]
+
+
+def _key(label: Any) -> bytes:
+    return np.asarray(label, dtype=np.float32).tobytes()
 
 
 NO_STATE = "expected the fairness state of a saved model, in JSON, as it was written"
@@ -399,8 +607,6 @@ def write_model(
     if model.set_aside_:
         shared["set_aside"] = model.set_aside_
     if model.sensitive_encoder_ is not None:
-        unknown = model.levels_unknown_
-        shared["levels_unknown"] = None if unknown is None else unknown.tolist()
         shared["sensitive"] = model.sensitive_encoder_.to_dict()
     shared["trees_sha256"] = hashlib.sha256(trees).hexdigest()
     write_whole(fairness_file(path), sealed_json({**shared, **notes}, indent=1, allow_nan=True))

@@ -1,4 +1,7 @@
-"""Scores of all rows -> gradients and hessians, weighted so that the levels become fair."""
+"""Scores of all rows -> gradients and hessians, weighted so that the levels become fair.
+
+Each round is one step of the method on all rows (`fairgrad.dual.step`).
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from fairgrad.boosting.rounds import Rounds
+from fairgrad import dual
 from fairgrad.checks import check_number
 from fairgrad.constraints import on_outcomes
-from fairgrad.groups import group_rows
+from fairgrad.groups import Groups, group_rows
 from fairgrad.measures import among_large, check_several_groups, constraints_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, GroupedRows, Ints
 
-FAIRNESS_RATE, PROPORTIONAL_RATE = 0.1, 0.5
-"""The default rates.
+RATE, HORIZON, PROPORTIONAL, GAIN, MOST = 0.1, 100.0, 0.1, 5.0, 10.0
+"""The automatic rate: its step in a round, the rounds after which it starts to decay, and the rest
+of `fairgrad.dual.AutoRate`. It counts rounds in place of rows: each round sees all of them.
 
-Scores follow the weights only after some rounds, so multipliers alone overshoot and come back.
-The proportional term falls with the level itself, before the multipliers turn: it damps.
+Scores follow the weights only after some rounds, so multipliers alone overshoot and come back. The
+proportional term falls with the level itself, before the multipliers turn: it damps. With more of
+it, trees that know small groups flip them from one side to the other in every round.
 """
 
 
@@ -33,29 +40,29 @@ class BoostingObjective:
     and gradients and hessians multiplied by the weights of the cells.
 
     Args:
-        y: (n,) labels of the training rows.
+        y: (n,) labels of the training rows; or `Groups`, and then no sensitive_features, if no
+            process has all rows.
         sensitive_features: (n,) sensitive values, or one column per attribute; missing values and
             -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`.
         epsilon: slack of the constraints; 0 is exact fairness.
         y_desirable: the desirable labels, for measures that look at them; by default the second
             of two labels in sorted order.
-        fairness_rate: step size of the multipliers.
-        proportional_rate: how strongly the weights react to the violations of the current round.
-        error_memory: share of earlier rounds kept in the error estimates.
-        negative_weights: whether weights may be negative; if not they are clipped at 0.
+        fairness_rate: step size of the multipliers in a round. "auto" lowers it for small groups,
+            decays, and damps swings; a number is the paper's constant rate.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake.
         min_group: groups with fewer rows are in no constraint; below 1 a share of all rows.
-        steady: whether the rates of constraints are lowered where groups are small or levels swing,
-            and the multipliers bounded so that none changes a weight by more than 10.
         sample_weight: (n,) non-negative weights.
 
     Attributes:
         groups: labels, groups and frequencies of the rows.
+        rows: labels and groups of the training rows; None without them.
         measure: the measure, among the groups of enough rows.
-        label: (n,) indices of the labels.
-        rounds: multipliers, weights and error estimates.
+        constraints: on the cells of the groups.
+        weights: (K,) of the cells, in the last round; (L * K,) of each label for measures of what
+            is predicted.
+        n_rounds: rounds so far.
 
     Raises:
         ValueError: if an argument is not allowed.
@@ -64,53 +71,52 @@ class BoostingObjective:
         >>> objective = BoostingObjective([0, 1, 0, 1], [0, 0, 1, 1], "accuracy_parity",
         ...                               fairness_rate=0.5)
         >>> gradient, hessian = objective.gradients(np.array([-1.0, 1.0, 1.0, 1.0]))
-        >>> objective.rounds.levels
+        >>> objective.levels
         array([ 0.25, -0.25])
-        >>> objective.rounds.weights
-        array([0.5, 1.5])
+        >>> objective.weights
+        array([0.75, 1.25])
     """
 
     def __init__(
         self,
         y: Any,
-        sensitive_features: Any,
+        sensitive_features: Any = None,
         fairness_measure: Any = "equalized_odds",
         *,
         epsilon: Any = 0.0,
         y_desirable: Any = None,
-        fairness_rate: float = FAIRNESS_RATE,
-        proportional_rate: float = PROPORTIONAL_RATE,
-        error_memory: float = 0.0,
-        negative_weights: bool = True,
+        fairness_rate: float | str = "auto",
         cost_matrix: Any = None,
         min_group: float = 0,
-        steady: bool = True,
         sample_weight: Any = None,
     ) -> None:
-        arguments = ("y", "sensitive_features", "sample_weight")
-        rows = group_rows(y, sensitive_features, sample_weight, arguments=arguments)
-        check_several_groups(fairness_measure, rows.groups, "sensitive_features")
-        self.measure: Any = among_large(fairness_measure, rows, min_group)
+        self.rows: GroupedRows | None = None
+        self.measure: Any = fairness_measure
+        argument = "groups" if isinstance(y, Groups) else "sensitive_features"
+        if not isinstance(y, Groups):
+            arguments = ("y", "sensitive_features", "sample_weight")
+            self.rows = group_rows(y, sensitive_features, sample_weight, arguments=arguments)
+            self.measure = among_large(fairness_measure, self.rows, min_group)
+        self.groups: Groups = y if self.rows is None else self.rows.groups
+        check_several_groups(fairness_measure, self.groups, argument)
         constraints = constraints_of(
-            self.measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable
+            self.measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
         ).drop_undefined()
         if cost_matrix is not None:
-            constraints = on_outcomes(constraints, rows.groups)
-        self.groups: Groups = rows.groups
-        self.label: Ints = rows.label
-        self.rounds = Rounds(
-            rows.groups,
-            constraints,
-            fairness_rate=check_number("fairness_rate", fairness_rate),
-            proportional_rate=check_number("proportional_rate", proportional_rate),
-            error_memory=check_number("error_memory", error_memory, below=1.0),
-            negative_weights=negative_weights,
-            cost_matrix=cost_matrix,
-            steady=steady,
+            constraints = on_outcomes(constraints, self.groups)
+        self.constraints = constraints
+        is_auto = dual.is_auto_rate(fairness_rate)
+        rate = 0.0 if is_auto else check_number("fairness_rate", fairness_rate)
+        self.constants = dual.make_constants(
+            constraints, self.groups, fairness_rate=rate, cost_matrix=cost_matrix
         )
-        self.rows = rows
-        self._weight = rows.weight
-        self._cell = rows.cell(constraints.by_label)
+        if is_auto:
+            n = float(self.groups.mass.sum())
+            auto = dual.AutoRate(RATE, n, n * HORIZON, n, PROPORTIONAL, GAIN, MOST)
+            self.constants = dual.with_auto_rate(self.constants, auto)
+        self._state = dual.start(self.constants, len(self.groups.labels))
+        self.weights: Floats = dual.net_weights(self.constants, np.zeros(len(constraints.c0)))
+        self.n_rounds = 0
         self._has_checked_labels = False
 
     def gradients(self, scores: Any, loss_weight: Any = None) -> tuple[Floats, Floats]:
@@ -127,11 +133,63 @@ class BoostingObjective:
         Raises:
             ValueError: if there are not as many scores as rows and classes.
         """
-        scores = self._check_scores(np.asarray(scores))
-        counts = self.rounds.count_scores(scores, self.label, self._cell, self._weight)
-        loss_weight = self._weight if loss_weight is None else loss_weight
-        weights, n_outcomes = self.rounds.take(counts), self.rounds.constants.n_outcomes
-        return weighted_gradients(scores, self.label, self._cell, weights, n_outcomes, loss_weight)
+        rows, scores = self.rows, np.asarray(scores)
+        assert rows is not None  # noqa: S101 - without rows, subclasses call what follows
+        n_labels = len(self.groups.labels)
+        shape = (len(rows),) if n_labels == 2 else (len(rows), n_labels)
+        if scores.shape != shape:
+            raise ValueError(
+                f"scores: expected shape {shape} for {len(rows)} rows of {n_labels} classes, got "
+                f"{scores.shape}; the rows must be those the objective was made for."
+            )
+        cell = rows.cell(self.constraints.by_label)
+        self.take(self.count(scores, rows.label, cell, rows.weight))
+        weight = rows.weight if loss_weight is None else loss_weight
+        return self.weighted(scores, rows.label, cell, weight)
+
+    def count(
+        self, scores: Floats, label: Ints, cell: Ints, sample_weight: Floats | None = None
+    ) -> Floats:
+        """(2, K) rows of each cell that scores predict rightly and wrongly.
+
+        For measures of what is predicted: (1 + L, K) rows of each predicted label, after none.
+
+        Args:
+            scores: (n,) margins of the second of two classes, or (n, L).
+            label: (n,) indices of the classes.
+            cell: (n,) the cell of each row.
+            sample_weight: (n,), or None for ones.
+        """
+        predicted, n_outcomes = predicted_labels(scores), self.constants.n_outcomes
+        outcome = predicted != label if n_outcomes == 1 else 1 + predicted
+        n_cells = len(self.constants.per_share)
+        place = cell + n_cells * outcome
+        counts = np.bincount(place, sample_weight, minlength=(1 + n_outcomes) * n_cells)
+        return counts.astype(np.float64).reshape(1 + n_outcomes, n_cells)
+
+    def take(self, counts: Floats) -> None:
+        """Takes one step with the counts of all rows before a round."""
+        self._state, self.weights = dual.step(self.constants, self._state, counts)
+        self.n_rounds += 1
+
+    def weighted(
+        self, scores: Floats, label: Ints, cell: Ints, loss_weight: Any
+    ) -> tuple[Floats, Floats]:
+        """Gradients and hessians of rows, multiplied by the weights of their cells.
+
+        Args:
+            scores: (n,) margins of the second of two classes, or (n, L).
+            label: (n,) indices of the classes.
+            cell: (n,) the cell of each row.
+            loss_weight: (n,) non-negative weights of the rows themselves, or None for ones.
+        """
+        weights = self.weights.astype(scores.dtype)
+        own_weight = 1.0 if loss_weight is None else loss_weight
+        if self.constants.n_outcomes > 1:
+            targets = weights.reshape(self.constants.n_outcomes, -1).T[cell]
+            return soft_gradients(scores, targets, own_weight)
+        is_opposed = weights[cell] < 0 if weights.min() < 0 else None
+        return weigh(*log_loss_gradients(scores, label, is_opposed), weights[cell], own_weight)
 
     def check_labels(self, label: Any) -> None:
         """Makes sure, once, that the library's data set has the labels this was made for.
@@ -142,52 +200,67 @@ class BoostingObjective:
         Raises:
             ValueError: if they differ.
         """
-        if self._has_checked_labels:
+        if self._has_checked_labels or self.rows is None:
             return
-        if not np.array_equal(label, self.label):
+        if not np.array_equal(np.asarray(label), self.rows.label):
             raise ValueError(
                 "y: expected the labels of the training data set, in its order and numbered from "
-                f"0 ({len(label)} rows); the objective was made for {len(self.label)} rows with "
+                f"0 ({len(label)} rows); the objective was made for {len(self.rows)} rows with "
                 f"labels {self.groups.labels.tolist()}."
             )
         self._has_checked_labels = True
 
-    def _check_scores(self, scores: Any) -> Any:
-        n_rows, n_labels = len(self.label), len(self.groups.labels)
-        shape = (n_rows,) if n_labels == 2 else (n_rows, n_labels)
-        if scores.shape != shape:
+    @property
+    def levels(self) -> Floats:
+        """(J,) the estimate of the levels of fairness before the last round."""
+        levels: Floats = dual.levels(self.constants, self._state.errors)
+        return levels
+
+    @property
+    def net_multipliers(self) -> Floats:
+        """(J,) one multiplier per constraint, lambda - delta."""
+        net: Floats = dual.net_multipliers(self.constants, self._state.multipliers)
+        return net
+
+    def state(self) -> dict[str, Any]:
+        """All that changes from round to round, as plain lists and numbers for JSON."""
+        return {
+            "rounds": self.n_rounds,
+            "constraints": list(self.constraints.names),
+            "multipliers": self._state.multipliers.ravel().tolist(),
+            "weights": self.weights.tolist(),
+            "remembered_rows": self._state.rows.tolist(),
+            "remembered_errors": self._state.errors.tolist(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Resumes from a state of the same problem.
+
+        Raises:
+            ValueError: if the state is of other constraints or cells.
+        """
+        ours = list(self.constraints.names)
+        if list(state["constraints"]) != ours:
             raise ValueError(
-                f"scores: expected shape {shape} for {n_rows} rows of {n_labels} classes, got "
-                f"{scores.shape}; the rows must be those the objective was made for."
+                f"state: expected multipliers of the constraints {ours}, got those of "
+                f"{list(state['constraints'])}."
             )
-        return scores
+        names = ("multipliers", "weights", "remembered_rows", "remembered_errors")
+        loaded = [np.asarray(state[name], dtype=np.float64) for name in names]
+        rows, errors, multipliers, _ = self._state
+        current = (multipliers.ravel(), self.weights, rows, errors)
+        for name, new, old in zip(names, loaded, current, strict=True):
+            if new.shape != old.shape:
+                raise ValueError(f"state: expected {name} of shape {old.shape}, got {new.shape}.")
+        self.n_rounds, self.weights = int(state["rounds"]), loaded[1]
+        seen = self.n_rounds * float(self.groups.mass.sum()) if self.constants.auto else 0.0
+        self._state = dual.State(loaded[2], loaded[3], loaded[0].reshape(multipliers.shape), seen)
 
 
-def weighted_gradients(
-    scores: Floats,
-    label: Ints,
-    cell: Ints,
-    cell_weights: Floats,
-    n_outcomes: int,
-    loss_weight: Any = None,
-) -> tuple[Floats, Floats]:
-    """Gradients and hessians of rows, multiplied by the weights of their cells.
-
-    Args:
-        scores: (n,) margins of the second of two classes, or (n, L).
-        label: (n,) indices of the classes.
-        cell: (n,) the cell of each row.
-        cell_weights: (K,), or (L * K,) of each label for measures of what is predicted.
-        n_outcomes: 1, or L for measures of what is predicted.
-        loss_weight: (n,) non-negative weights of the rows themselves, or None for ones.
-    """
-    cell_weights = cell_weights.astype(scores.dtype)
-    own_weight = 1.0 if loss_weight is None else loss_weight
-    if n_outcomes > 1:
-        return soft_gradients(scores, cell_weights.reshape(n_outcomes, -1).T[cell], own_weight)
-    weights = cell_weights[cell]
-    is_opposed = weights < 0 if cell_weights.min() < 0 else None
-    return weigh(*log_loss_gradients(scores, label, is_opposed), weights, own_weight)
+def predicted_labels(scores: Floats) -> Ints:
+    """(n,) the index of the class with the highest score."""
+    found: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+    return found
 
 
 def probabilities(scores: Floats) -> Floats:
