@@ -10,6 +10,7 @@ from importlib.metadata import version
 import click
 import numpy as np
 import pandas as pd
+from rich.console import Console
 
 from fairgrad.audit import FAIR
 from fairgrad.cli import terminal
@@ -148,6 +149,20 @@ def test_progress_is_for_people_at_a_terminal(here, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     terminal.progress("Reading")
     assert shown == ["Reading"]
+
+
+def test_a_bar_says_what_is_done_and_what_remains(capsys, monkeypatch):
+    with terminal.progress_bar(2) as tell:
+        tell("Reading", advance=1)
+    assert not capsys.readouterr().err  # nobody is looking
+    monkeypatch.setattr(terminal, "shows_progress", lambda: True)
+    monkeypatch.setattr(
+        terminal, "Console", lambda **_: Console(file=sys.stderr, force_terminal=True)
+    )
+    with terminal.progress_bar(2) as tell:
+        tell("Reading", advance=1)
+        tell("Training", advance=1)
+    assert "Training" in capsys.readouterr().err
 
 
 def test_a_program_that_calls_it_keeps_its_own_signals():

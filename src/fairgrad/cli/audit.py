@@ -231,16 +231,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
     if not further:
         refuse_idle(params, ["map"], "between models")
     further |= {"weight": request.weight} if request.weight else {}
-    labels = dict.fromkeys(label for model in known for label in model.labels)
-    people = read_people(
-        table,
-        _compared_columns(request, known),
-        further,
-        models=known,
-        labels=sorted(labels, key=lambda label: label == known[-1].labels[-1]) if known else None,
-        value_map=request.value_map,
-        reading=request.reading,
-    )
+    people = read_people(request, _compared_columns(request, known), further, known)
     predicted = [
         people.predictions(source, place)
         if model is None
@@ -312,7 +303,7 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
         table = ImpactTable.from_audit(subject.audit)
         return table, subject.people
     refuse_idle({"desirable": request.desirable}, ["desirable"], "with scores")
-    people = read_people(request.table, request.columns, {}, labels=[], reading=request.reading)
+    people = read_people(request, request.columns, {})
     score = people.numbers(str(request.score), "--score")
     how = {"min_group": request.min_group, "confidence": request.confidence}
     groups = people.columns.groups(people.frame)

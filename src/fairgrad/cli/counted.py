@@ -76,7 +76,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     table = request.table
     if request.counts:
         answer = read_counts(table, request.columns, request.further, request.reading)
-        return _gather(answer, request, table_name(table))
+        return _gather(answer, request)
     notes: list[str] = []
     # A search and clusters need the rows themselves.
     if is_scanned(table) and not request.search and not request.cluster:
@@ -89,14 +89,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     elif not has_duckdb() and sum(file.stat().st_size for file in all_files(table)) >= LARGE:
         hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
         notes = [f"{table_name(table)} is read into memory; {hint}."]
-    people = read_people(
-        table,
-        request.columns,
-        request.further,
-        more=request.search,
-        value_map=request.value_map,
-        reading=request.reading,
-    )
+    people = read_people(request, request.columns, request.further)
     people.notes += notes
     return people
 
@@ -132,23 +125,17 @@ def _count_people(request: AuditRequest) -> AuditedPeople:
     with open_scan(request.table, request.reading) as scan:
         check_columns(columns, further, scan.names)
         answer = scan.count(query, run_shown)
-    return _gather(answer, request, scan.name)
+    return _gather(answer, request)
 
 
-def _gather(answer: CountedAnswer, request: AuditRequest, name: str) -> AuditedPeople:
+def _gather(answer: CountedAnswer, request: AuditRequest) -> AuditedPeople:
     frame, weight, columns, further = answer.frame, None, request.columns, request.further
     if "weight" in further:
         weight = frame[further["weight"]].to_numpy(dtype=np.float64)
     wanted = [columns.target, *columns.sensitive, *further.values()]
-    return gathered(
-        frame,
-        columns,
-        further,
-        table=name,
-        value_map=request.value_map,
-        notes=ReadingReport.of(frame).sentences(wanted, "--", gaps=True),
-        counts=RowCounts(answer.times.astype(np.float64), weight, answer.squares),
-    )
+    notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
+    counts = RowCounts(answer.times.astype(np.float64), weight, answer.squares)
+    return gathered(frame, request, columns, further, notes=notes, counts=counts)
 
 
 def read_counts(
@@ -248,9 +235,8 @@ def predicted_people(
             rows = large_table(table, reading, Path(folder), **model.held_out).held_out(needed)
         else:
             rows = pieces(table, needed, texts=True, options=reading)
-        people = counted_people(
-            rows, [model], columns, further, reading, table_name(table), request.value_map
-        )
+        asked = replace(request, reading=reading)
+        people = counted_people(rows, [model], asked, columns, further)
     return people, people.frame[PREDICTED].to_numpy(dtype=object), None, False
 
 
@@ -278,17 +264,8 @@ def _held_people(
         own = zip(stored, ("prediction", *kept), strict=True)
         return rows.assign(**{new: judged[name].to_numpy() for new, name in own})
 
-    people = read_people(
-        request.table,
-        columns,
-        request.further,
-        models=[model],
-        more=request.search,
-        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
-        value_map=request.value_map,
-        reading=request.reading,
-        select=held_out if request.held_out else None,
-    )
+    select = held_out if request.held_out else None
+    people = read_people(request, columns, request.further, [model], select)
     if stored[0] in people.frame:  # by models that were not kept
         predicted = people.frame[stored[0]].to_numpy(dtype=object)
         return people, predicted, people.frame[stored[1:]].to_numpy(dtype=np.float64), True
@@ -299,46 +276,46 @@ def _held_people(
 def counted_people(
     rows: Iterable[pd.DataFrame],
     models: Sequence[SavedModel],
+    request: AuditRequest,
     columns: ColumnRoles,
     further: Mapping[str, str],
-    reading: ReadingOptions,
-    table: str,
-    value_map: Mapping[str, str] | None = None,
 ) -> AuditedPeople:
     """Rows counted by what they hold and what models predict for them.
 
     Args:
         rows: pieces of a table.
         models: one or two; their predictions are the columns `PREDICTED` and `BASELINE`.
+        request: which table, and how to read it.
         columns: the role of each column.
         further: columns of the table that are needed, by the option that names them.
-        reading: how the table is read.
-        table: what to call it.
-        value_map: what the user says of predicted values.
     """
-    model = models[0]
+    model, reading = models[0], request.reading
     keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
     predicted = [PREDICTED, BASELINE][: len(models)]
     cut = [TableFeature(name, "number", has_gaps=True) for name in columns.bins]
     odd, decimal = Oddities(), "."
     said: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
-    for piece in rows:
-        decimal = str(piece.attrs.get("decimal", "."))
-        said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
-        part = piece[keys].astype(object)
-        groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
-        part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
-        for name, one in zip(predicted, models, strict=True):
-            part[name], _, found = one.predict(piece, reading.missing)
-            odd.update(found if one is model else {})
-        waiting.append(
-            part.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
-        )
-        if len(waiting) == MOST_WAITING:
-            waiting = [_added(waiting, [*keys, *predicted])]
+    with terminal.progress_bar(None) as tell:
+        n_rows = 0
+        for piece in rows:
+            decimal = str(piece.attrs.get("decimal", "."))
+            said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
+            part = piece[keys].astype(object)
+            groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
+            part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
+            for name, one in zip(predicted, models, strict=True):
+                part[name], _, found = one.predict(piece, reading.missing)
+                odd.update(found if one is model else {})
+            waiting.append(
+                part.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
+            )
+            n_rows += len(piece)
+            tell(f"{n_rows:,} rows predicted")
+            if len(waiting) == MOST_WAITING:
+                waiting = [_added(waiting, [*keys, *predicted])]
     if not waiting:
-        raise ValueError(f"{table} has no rows to judge on")
+        raise ValueError(f"{table_name(request.table)} has no rows to judge on")
     counts = _added(waiting, [*keys, *predicted])
     times = counts[N_ROWS].to_numpy(dtype=np.int64)
     frame = read_counted(
@@ -354,16 +331,9 @@ def counted_people(
         frame[name] = pd.Categorical(counts[name], categories=names_of)
     for name in predicted:
         frame[name] = counts[name].to_numpy(dtype=object)
-    return gathered(
-        frame,
-        columns,
-        further,
-        table=table,
-        labels=sorted(model.labels, key=lambda label: label == model.labels[-1]),
-        value_map=value_map,
-        notes=[*report.sentences(keys, "--", gaps=True), *odd.sentences()],
-        counts=RowCounts(times.astype(np.float64)),
-    )
+    notes = [*report.sentences(keys, "--", gaps=True), *odd.sentences()]
+    held = RowCounts(times.astype(np.float64))
+    return gathered(frame, request, columns, further, [model], notes=notes, counts=held)
 
 
 def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:

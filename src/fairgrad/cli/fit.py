@@ -39,9 +39,6 @@ TRAINING = (
     "measure", "tolerance", "separate", "within", "cost", "use_sensitive", "model", "layers",
     "epochs", "seed", "train_rows", "min_group", "test", "test_size",
 )  # fmt: skip
-TREE_STEPS = 4
-"""Reading, training and auditing boosted trees; the bar is full at the end."""
-
 READING = ("bins", "drop", "keep", "categorical", "key", "map", "ignore_case")
 
 
@@ -199,8 +196,8 @@ def _trained(
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
     if request.grows_trees:
-        with terminal.progress_bar(TREE_STEPS) as update:
-            outcome = fit_table(request, lambda message: update(message, advance=1))
+        with terminal.progress_bar(None) as tell:
+            outcome = fit_table(request, tell)
     else:  # networks show a bar of their own, of epochs
         outcome = fit_table(request, terminal.progress)
     if request.folder is not None:

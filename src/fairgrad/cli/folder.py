@@ -86,7 +86,7 @@ class SavedModel:
     pipeline: Any
     columns: ColumnRoles
     labels: list[str]
-    settings: dict[str, Any]
+    settings: dict[str, Any] = field(default_factory=dict)
     groups: Sequence[TableFeature] = ()
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -269,16 +269,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     if grows_trees:
         pipeline = _with_trees(pipeline, library, path)
     check_columns(names, [*getattr(pipeline[0], "features_", ()), *groups])
-    model = SavedModel(
-        pipeline,
-        columns,
-        known["labels"],
-        known["settings"],
-        groups,
-        tuple(known["missing"]),
-        known["provenance"],
-        known["held_out"],
-    )
+    same = {name: known[name] for name in ("labels", "settings", "provenance", "held_out")}
+    missing = tuple(known["missing"])
+    model = SavedModel(pipeline, columns, groups=groups, missing=missing, **same)
     _check_works(model, folder)
     return model
 

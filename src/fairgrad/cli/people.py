@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
-    from fairgrad.tables.dialect import ReadingOptions
-    from fairgrad.tables.reading import TableSource
 
 PER_ROW = ("baseline", "y_score", "sample_weight", "cluster")
 """Options of an audit that have one value per row."""
@@ -207,32 +205,24 @@ def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notic
 
 
 def read_people(
-    table: TableSource,
+    request: AuditRequest,
     columns: ColumnRoles,
     further: Mapping[str, str],
-    *,
     models: Sequence[SavedModel] = (),
-    more: Sequence[str] = (),
-    labels: Sequence[str] | None = None,
-    value_map: Mapping[str, str] | None = None,
-    reading: ReadingOptions,
     select: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> AuditedPeople:
     """The rows of a table that have a target and all further columns, such as predictions.
 
     Args:
-        table: its files.
+        request: which table, and how to read it.
         columns: the role of each column.
         further: columns that are needed, by the option that names them.
         models: those that read the table; values of their features may be missing.
-        more: columns whose values may be missing.
-        labels: all labels, if they are known without the table.
-        value_map: what the user says of predicted values.
-        reading: what the user says of the files.
         select: takes some of the rows.
     """
+    table, more = request.table, request.search
     known = (text for model in models for text in model.missing)
-    reading = replace(reading, missing=(*reading.missing, *known))
+    reading = replace(request.reading, missing=(*request.reading.missing, *known))
     names = column_names(table, reading)
     check_columns(columns, further, names)
     check_named(more, names, "--search")
@@ -242,29 +232,21 @@ def read_people(
     frame = read_table(table, list(needed), options=reading, texts=dates)
     notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
     frame = frame if select is None else select(frame)
-    return gathered(
-        frame,
-        columns,
-        further,
-        table=table_name(table),
-        labels=labels,
-        value_map=value_map,
-        notes=notes,
-    )
+    return gathered(frame, request, columns, further, models, notes=notes)
 
 
 def gathered(
     frame: pd.DataFrame,
+    request: AuditRequest,
     columns: ColumnRoles,
     further: Mapping[str, str],
+    models: Sequence[SavedModel] = (),
     *,
-    table: str,
-    labels: Sequence[str] | None = None,
-    value_map: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
     """The rows of a frame that have a target and all further columns; the rest is said."""
+    table = table_name(request.table)
     times = np.ones(len(frame)) if counts is None else counts.times
     frame = columns.merged(frame, None if counts is None else times.astype(np.int64))
     keep, left_out = _complete(frame, {"target": columns.target, **further}, times)
@@ -272,14 +254,15 @@ def gathered(
         lacking = conjoined([columns.target, *further.values()])
         raise ValueError(f"{table} has no row with a value of {lacking}")
     people = AuditedPeople(
-        frame, columns, [], table, left_out, notes=list(notes), counts=counts
+        frame, columns, [], table, left_out, [], dict(request.value_map), list(notes), counts
     ).take(keep)
-    if labels is None:
+    if models:
+        labels = dict.fromkeys(label for model in models for label in model.labels)
+        people.labels = sorted(labels, key=lambda label: label == models[-1].labels[-1])
+    elif columns.target != request.score:  # scores alone have no labels
         columns.label(people.frame, people.times)  # refuses a target that cannot be one
         own = as_categories(people.frame[columns.target])
-        labels = [str(value) for value in own.cat.categories]
-    people.labels = list(labels)
-    people.value_map = dict(value_map or {})
+        people.labels = [str(value) for value in own.cat.categories]
     if left_out:
         parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
         n_rows, gone = int(times.sum()), sum(left_out.values())

@@ -18,7 +18,7 @@ import click
 from fairgrad.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -106,18 +106,21 @@ def predict(
     new = _new_columns(loaded, column, names)
     counts: Counter[str] = Counter()
     odd = Oddities()
-    predictor = PiecePredictor(loaded, new, counts, odd, reading)
     if target is None:
+        predictor = PiecePredictor(loaded, new, counts, odd, reading)
         if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
             sys.stdout.reconfigure(encoding="utf-8")
         with naming("the standard output"):
             _write_csv(predictor.pieces(table), sys.stdout, ",")
             sys.stdout.flush()
-    elif to_folder:
-        _write_folder(predictor, table, target)
     else:
-        with whole_file(target) as path:
-            _write(predictor.pieces(table), path)
+        with terminal.progress_bar(None) as tell:
+            predictor = PiecePredictor(loaded, new, counts, odd, reading, tell)
+            if to_folder:
+                _write_folder(predictor, table, target)
+            else:
+                with whole_file(target) as path:
+                    _write(predictor.pieces(table), path)
     if as_json:
         found = {
             "schema": SCHEMA,
@@ -147,6 +150,7 @@ class PiecePredictor:
         counts: how many rows were predicted, by label; counted on the way.
         odd: what was odd about the rows; found on the way.
         reading: what the user says about files.
+        tell: is told how far it is.
     """
 
     model: SavedModel
@@ -154,6 +158,7 @@ class PiecePredictor:
     counts: Counter[str]
     odd: Oddities
     reading: ReadingOptions
+    tell: Callable[[str], object] = lambda _: None
 
     def pieces(self, table: TableSource) -> Iterator[Piece]:
         """All rows of a table; those of Parquet files also as Arrow has them."""
@@ -191,6 +196,7 @@ class PiecePredictor:
         labels, scores, strange = self.model.predict(piece, self.reading.missing)
         self.odd.update(strange)
         self.counts.update(labels.tolist())
+        self.tell(f"{self.counts.total():,} rows predicted")
         values = {name: labels if i is None else scores[:, i] for name, i in self.new.items()}
         return piece, pd.DataFrame(values, index=piece.index), batch
 

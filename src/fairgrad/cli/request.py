@@ -346,12 +346,17 @@ class FitRequest:
         compared = [name for name in attributes if name not in self.within]
         joined = " and ".join(compared)
         several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
+        model = f"network with hidden layers {', '.join(map(str, self.layers))}"
+        if self.grows_trees:
+            model = f"boosted trees ({TREES[self.model]}) with fair decisions"
+        elif not self.layers:
+            model = "linear"
         words = {
             "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
             "Groups by": (several if len(compared) > 1 else joined)
             + (f", within {' and '.join(self.within)}" if self.within else ""),
             "Asked for": self._goal(),
-            "Model": self._model(),
+            "Model": model,
             "Random seed": str(self.seed),
         }
         if self.weight is not None:
@@ -361,12 +366,6 @@ class FitRequest:
             words["Costs (true value:predicted value)"] = f"{listed}; other mistakes 1"
         return words
 
-    def _model(self) -> str:
-        if self.grows_trees:
-            return f"boosted trees ({TREES[self.model]}) with fair decisions"
-        sizes = ", ".join(map(str, self.layers))
-        return f"network with hidden layers {sizes}" if self.layers else "linear"
-
     def _goal(self) -> str:
         best = "cheapest" if self.costs else "most accurate"
         if self.exact:
@@ -375,13 +374,10 @@ class FitRequest:
             return f"the {best} model with an unfairness of at most {self.max_unfairness:g}"
         if self.min_accuracy is not None:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
-        tolerance = (
-            f"{self.tolerance} of the highest selection rate"
-            if isinstance(self.tolerance, str)
-            else f"a tolerance of {self.tolerance:g}"
-        )
+        is_ratio = isinstance(self.tolerance, str)
+        within = f"{self.tolerance} of the highest selection rate" if is_ratio else self.tolerance
         judged = "certified" if self.certify else "judged"
-        return f"the {best} model that is likely to be {judged} fair within {tolerance}"
+        return f"the {best} model that is likely to be {judged} fair within {within}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -467,7 +463,15 @@ class AuditRequest:
         """
         known = {name: v for name, v in options.items() if name in cls.__dataclass_fields__}
         if "subject" in options:
-            known |= _subject(options["subject"], options["table"])
+            subject, path = options["subject"], Path(options["subject"])
+            is_model = options["table"] and not path.is_file() and subject != "-"
+            if not is_model and (path / MARK).is_file():
+                raise ValueError(
+                    f"{subject} is a folder; add the table to audit this model on: "
+                    f"fairgrad audit {subject} table.csv"
+                )
+            tables = {"table": (subject, *options["table"])}
+            known |= {"model": subject} if is_model else tables
         known |= changed
         outputs = {
             name: check_file(options[name], force=options["force"])
@@ -552,19 +556,6 @@ class AuditRequest:
             raise ValueError(NEEDS_COLUMNS.format("--target"))
         if self.threshold is not None and not self.score:
             raise ValueError("--threshold needs --score, the column it is a threshold of")
-
-
-def _subject(subject: str, table: Sequence[str]) -> dict[str, Any]:
-    """A model and a table, or a table whose first file comes first."""
-    path = Path(subject)
-    if table and not path.is_file() and subject != "-":
-        return {"model": subject}
-    if (path / MARK).is_file():
-        raise ValueError(
-            f"{subject} is a folder; add the table to audit this model on: "
-            f"fairgrad audit {subject} table.csv"
-        )
-    return {"table": (subject, *table)}
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:

@@ -26,7 +26,7 @@ from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
 from fairgrad.cli.folder import Provenance, SavedModel, same_data
 from fairgrad.cli.people import guessed_desirable, usual_measures
 from fairgrad.cli.prepared import read_prepared
-from fairgrad.cli.request import audit_tolerance
+from fairgrad.cli.request import AuditRequest, audit_tolerance
 from fairgrad.frontier import Frontier
 from fairgrad.frontier.frontier import epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
@@ -219,7 +219,13 @@ def fit_prepared(
         remarks=guessed_desirable(prepared.columns, prepared.labels),
         **further,
     )
-    model = _saved_with_audit(prepared, request, trained, audit, source)
+    model = _saved(
+        prepared,
+        trained.fair,
+        settings=_settings(prepared, request, trained, audit),
+        provenance=source.to_dict(),
+        held_out={} if prepared.sample is None else prepared.sample.table.hashes,
+    )
     return AuditedModel(model, trained, audit, prepared, request, judged, source)
 
 
@@ -229,8 +235,8 @@ def _held_out(prepared: PreparedTable, trained: TrainedModels) -> AuditedPeople:
     table, columns = prepared.sample.table, prepared.columns
     models = [_saved(prepared, one) for one in (trained.fair, trained.plain) if one is not None]
     needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
-    rows = table.held_out(list(needed))
-    return counted_people(rows, models, columns, {}, table.options, table.name)
+    request = AuditRequest(table=(table.name,), reading=table.options)
+    return counted_people(table.held_out(list(needed)), models, request, columns, {})
 
 
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:
@@ -253,26 +259,23 @@ def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.
     return pd.DataFrame(columns)
 
 
-def _saved(prepared: PreparedTable, classifier: Any) -> SavedModel:
-    """A classifier with the columns it was fitted to."""
+def _saved(prepared: PreparedTable, classifier: Any, **known: Any) -> SavedModel:
+    """A classifier with the columns it was fitted to, and what else is known of it."""
+    steps = [("features", prepared.encoder), ("classifier", classifier)]
     return SavedModel(
-        Pipeline([("features", prepared.encoder), ("classifier", classifier)]),
-        prepared.columns,
-        prepared.labels,
-        {},
-        prepared.groups,
-        prepared.missing,
+        pipeline=Pipeline(steps),
+        columns=prepared.columns,
+        labels=prepared.labels,
+        groups=prepared.groups,
+        missing=prepared.missing,
+        **known,
     )
 
 
-def _saved_with_audit(
-    prepared: PreparedTable,
-    request: FitRequest,
-    trained: TrainedModels,
-    audit: Audit,
-    source: Provenance,
-) -> SavedModel:
-    """The model to save, with what it was trained for."""
+def _settings(
+    prepared: PreparedTable, request: FitRequest, trained: TrainedModels, audit: Audit
+) -> dict[str, Any]:
+    """What a model was trained for, as plain values."""
     epsilon = float(trained.fair.epsilon)
     same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
     known = {
@@ -284,12 +287,7 @@ def _saved_with_audit(
     }
     if trained.candidacy is not None:
         known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
-    return replace(
-        _saved(prepared, trained.fair),
-        settings=known,
-        provenance=source.to_dict(),
-        held_out={} if prepared.sample is None else prepared.sample.table.hashes,
-    )
+    return known
 
 
 def train(
@@ -320,7 +318,11 @@ def train(
     return replace(
         trained,
         notes=tuple(dict.fromkeys(notes)),
-        faults=tuple(dict.fromkeys(by_options(fault) for fault in faults)),
+        # At once: "epsilon=" must not become "--tolerance ", and that "----tolerance ".
+        faults=tuple(
+            re.sub("|".join(FAULT_OPTIONS), lambda found: FAULT_OPTIONS[found[0]], fault)
+            for fault in dict.fromkeys(faults)
+        ),
     )
 
 
@@ -347,10 +349,8 @@ def _fit_frontier(
     prepared: PreparedTable, request: FitRequest, epsilons: NDArray[np.float64]
 ) -> Frontier:
     """Models for all epsilons: networks in one pass, decisions on the same boosted trees."""
-    make = _decisions if request.grows_trees else network
-    frontier = Frontier(
-        make(prepared, request), epsilons=epsilons, random_state=request.seed, n_jobs=-1
-    )
+    estimator = _estimator(prepared, request)
+    frontier = Frontier(estimator, epsilons=epsilons, random_state=request.seed, n_jobs=-1)
     rows = prepared.training
     # Only frontiers that are shown have figures of the test rows. Those for a certificate are
     # looked at once, for the one model that was chosen.
@@ -454,12 +454,6 @@ def audit_as_asked(
     )
 
 
-def by_options(sentence: str) -> str:
-    """What the library says of its arguments, in the words of the program."""
-    # At once: "epsilon=" must not become "--tolerance ", and that "----tolerance ".
-    return re.sub("|".join(FAULT_OPTIONS), lambda found: FAULT_OPTIONS[found[0]], sentence)
-
-
 def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
     """What the reader should know of a model that uses sensitive columns to predict."""
     if not columns.use_sensitive:
@@ -475,9 +469,9 @@ def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
     return [note]
 
 
-def _shared(prepared: PreparedTable, request: FitRequest) -> dict[str, Any]:
-    """Parameters that all fair classifiers have."""
-    return {
+def _estimator(prepared: PreparedTable, request: FitRequest) -> Any:
+    """An unfitted linear model or network, or unfitted fair decisions on boosted trees."""
+    shared = {
         "fairness_measure": request.measure_on(prepared.columns.sensitive),
         "y_desirable": prepared.desirable,
         "min_group": request.min_group,
@@ -485,21 +479,13 @@ def _shared(prepared: PreparedTable, request: FitRequest) -> dict[str, Any]:
         "cost_matrix": request.cost_matrix(sorted(prepared.labels)),
         "random_state": request.seed,
     }
-
-
-def network(prepared: PreparedTable, request: FitRequest) -> FairGradClassifier:
-    """An unfitted linear model or network."""
+    if request.grows_trees:
+        return FairDecisionClassifier(boosted_trees(request, prepared.n_training), **shared)
     further: dict[str, Any] = {} if request.epochs is None else {"max_iter": request.epochs}
     if request.layers:  # the paper's: without these, deep ones swing too much to be made fair
         further |= {"hidden_layer_sizes": request.layers, "dropout": 0.2}
     further["verbose"] = "auto" if terminal.shows_progress() else False
-    return FairGradClassifier(**_shared(prepared, request), **further)
-
-
-def _decisions(prepared: PreparedTable, request: FitRequest) -> FairDecisionClassifier:
-    """Unfitted fair decisions on boosted trees."""
-    trees = boosted_trees(request, prepared.n_training)
-    return FairDecisionClassifier(trees, **_shared(prepared, request))
+    return FairGradClassifier(**shared, **further)
 
 
 def boosted_trees(request: FitRequest, n_rows: int) -> Any:
