@@ -197,7 +197,6 @@ def test_impact_ratios_set_the_exit_code(here, tmp_path):
     ("command", "option"),
     [
         ("impact", ["--search", "age group"]),
-        ("impact", ["--report", "page.html"]),
         ("sql counts --dialect duckdb", ["--fail-on", "unfair"]),
         ("sql counts --dialect duckdb", ["-o", "query.sql"]),
         ("sql counts --dialect duckdb", ["--report", "page.html"]),

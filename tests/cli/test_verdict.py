@@ -83,6 +83,19 @@ def test_what_is_plainly_the_same_is_matched_and_said(here, exam, target, predic
     ]
 
 
+def test_spellings_of_one_value_are_merged_on_request(here, exam, tmp_path):
+    path, table = exam
+    odd = table.assign(
+        race=np.where(np.arange(len(table)) % 2, table["race"].str.upper(), table["race"])
+    )
+    odd.to_csv(tmp_path / "odd.csv", index=False)
+    named = asked(tmp_path / "odd.csv", "exam", "guess")
+    here(*named).refused("--ignore-case")
+    merged = here(*named, "--ignore-case", "--json").check().json["audit"]
+    plain = here(*asked(path, "exam", "guess", "--json")).check().json["audit"]
+    assert len(merged["groups"]) == len(plain["groups"])
+
+
 def test_a_label_that_the_target_lacks_is_named_on_purpose(here, exam):
     path, _ = exam
     here(*asked(path, "exam", "other")).refused("Withdrawn", "--map Withdrawn=Withdrawn")

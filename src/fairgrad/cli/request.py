@@ -399,6 +399,7 @@ class AuditRequest:
         weight: column of sample weights.
         cluster: column that says which rows belong together.
         value_map: what predicted values stand for.
+        ignore_case: values that differ in case, spaces or accents are one value.
         search: columns to search subgroups with.
         held_out: audit the rows that were held out when the model was trained.
         counts: each row of the table stands for as many rows as its column n_rows says.
@@ -431,6 +432,7 @@ class AuditRequest:
     weight: str | None = None
     cluster: str | None = None
     value_map: Mapping[str, str] = field(default_factory=dict)
+    ignore_case: bool = False
     search: tuple[str, ...] = ()
     held_out: bool = False
     counts: bool = False
@@ -529,6 +531,7 @@ class AuditRequest:
             sensitive=tuple(dict.fromkeys(self.sensitive)),
             bins=dict(self.bins),
             y_desirable=self.desirable,
+            ignore_case=self.ignore_case,
             prefix="--",
         )
 
