@@ -27,7 +27,7 @@ TRAINED_ON = (
 )
 NEXT = {
     "unfair": "`fairgrad fit` trains a fair model; add --report FILE to see who is affected.",
-    "undecided": "Audit more people, or a longer period, to settle the verdict.",
+    "undecided": "Audit more people to settle the verdict.",
     "fair within tolerance": "Audit again when the model or the people change.",
 }
 """What to do after an audit, by verdict."""
@@ -112,7 +112,7 @@ def audit(**params: Any) -> int:
         _say_written(request)
         if not request.explain:
             terminal.say("")
-            said = f"Next: {NEXT[result.verdict]} --explain shows all measures and methods."
+            said = f"Next: {NEXT[result.verdict]} --explain shows all details."
             terminal.say_paragraph(said, style="dim")
     return exit_code(result.verdict, request.fail_on)
 
