@@ -118,7 +118,7 @@ def test_fine_tuning():
     x = torch.from_numpy(X).float()
     result = finetune(
         network, x, y, s, fairness_measure="demographic_parity", learning_rate=0.05,
-        max_iter=10, random_state=0,
+        fairness_rate=0.05, max_iter=10, random_state=0,
     )  # fmt: skip
     with torch.no_grad():
         predicted = result.module(x).argmax(1).numpy()

@@ -47,9 +47,6 @@ __all__ = [
     "predict_logits",
 ]
 
-ERROR_MEMORY = 0.9
-"""Share of earlier batches in the error estimates, so that small cells pool over batches."""
-
 STATES = ("module", "optimizer", "criterion")
 """What a checkpoint holds the state of."""
 
@@ -89,7 +86,7 @@ def finetune(
     *,
     fairness_measure: Any = "equalized_odds",
     epsilon: Any = 0.05,
-    fairness_rate: float | str = 0.05,
+    fairness_rate: float | str = "auto",
     y_desirable: Any = None,
     cost_matrix: Any = None,
     head: str | None = None,
@@ -120,7 +117,8 @@ def finetune(
         fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
         epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
             exact fairness.
-        fairness_rate: step size of the multipliers; 0 is the plain loss.
+        fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`; 0 is the plain
+            loss.
         y_desirable: labels that some measures speak of; by default the second of two classes.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. A network with one output gets a head with
@@ -328,7 +326,7 @@ class _BatchLoss(nn.Module):
         kind = BCEWithLogitsLoss if single else CrossEntropyLoss
         self.single, self.label = single, torch.from_numpy(rows.label)
         self.s = torch.from_numpy(coded.ids[rows.group])
-        self.fair = kind(coded, None, measure, error_memory=ERROR_MEMORY, **settings)
+        self.fair = kind(coded, None, measure, **settings)
 
     def forward(self, logits: Tensor, rows: Tensor) -> Tensor:
         target, s = (own[rows].to(logits.device) for own in (self.label, self.s))

@@ -193,8 +193,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         if objective is not None:
             self._objective = "binary" if self._n_classes == 2 else "multiclass"
             self._Booster = _name_objective(self.booster_, self._n_classes)
-            is_whole = fit_options.get("init_score") is None  # it is no part of what trees predict
-            self._warn_of_fault(objective, parts.features if is_whole else None)
+            self._warn_of_fault(objective)
         return self
 
     def _process_params(self, stage: str) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class XGBoostObjective(BoostingObjective):
         group = _whole_numbers(matrix, "label_lower_bound", self.groups.n_groups, len(label))
         cell = label * self.groups.n_groups + group if self.constraints.by_label else group
         own = None if weight is None else weight.astype(np.float64)
-        counts = self.count(scores, label, cell, own)
+        counts = self.count(predicted_labels(scores), label, cell, own)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
         self.take(summed.reshape(counts.shape))
         return self.weighted(scores, label, cell, weight)
@@ -185,8 +185,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             super().fit(parts.features, y, **options)
         self._set_fitted(parts.objective, parts.encoder)
         if parts.objective is not None:
-            is_whole = fit_options.get("base_margin") is None  # no part of what trees predict
-            self._warn_of_fault(parts.objective, parts.features if is_whole else None)
+            self._warn_of_fault(parts.objective)
         return self
 
     def _wrapper_params(self) -> set[str]:

@@ -42,7 +42,7 @@ def test_a_convolutional_network_becomes_fairer():
     network, data = convolutional(), images(3000, seed=0)
     X, y, s = images(3000, seed=1)
     found = {}
-    for name, rate in {"plain": 0.0, "fair": 0.05}.items():
+    for name, rate in {"plain": 0.0, "fair": "auto"}.items():
         tuned = tune(network, data, epsilon=0.0, max_iter=6, fairness_rate=rate)
         predicted = predict_logits(tuned.module, X).argmax(1).numpy()
         found[name] = (fairness_levels(y, predicted, s, DP).unfairness, (predicted == y).mean())
@@ -62,7 +62,7 @@ def test_it_is_the_losss_own_loop(rows, make_network):
     )  # fmt: skip
     seed = int(np.random.RandomState(7).randint(np.iinfo(np.int32).max))
     own = copy.deepcopy(network).train()
-    criterion = CrossEntropyLoss(y, s, DP, fairness_rate=0.05, error_memory=0.9)
+    criterion = CrossEntropyLoss(y, s, DP)
     optimizer = torch.optim.SGD(own.parameters(), lr=0.1)
     X, y, s = (torch.from_numpy(part) for part in rows)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=24)

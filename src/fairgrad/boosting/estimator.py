@@ -21,7 +21,7 @@ from sklearn.utils.validation import column_or_1d
 from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
-from fairgrad.evaluate import cell_rates, levels_of, predicted_index, unfairness
+from fairgrad.evaluate import cell_rates, levels_of, unfairness
 from fairgrad.files import read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels
@@ -353,20 +353,15 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             }
         self._restore_fitted(notes, None if objective is None else objective.groups)
 
-    def _warn_of_fault(self, objective: BoostingObjective, features: Any) -> None:
+    def _warn_of_fault(self, objective: BoostingObjective) -> None:
         """Warns if the model is of no use, does not keep epsilon, or has memorized its rows.
 
-        Args:
-            objective: of the fit that has ended.
-            features: of the training rows, as the trees know them; None if the trees alone do not
-                make up the scores.
+        It is judged as it was before the last round.
         """
         warn_of_small(self.set_aside_)
-        if features is None:
+        rows, constraints, predicted = objective.rows, objective.constraints, objective.predicted
+        if rows is None or predicted is None:
             return
-        rows, constraints = objective.rows, objective.constraints
-        assert rows is not None  # noqa: S101 - estimators have them
-        predicted = predicted_index(rows, super().predict(features))  # type: ignore[misc]  # of the other base
         own = model_figures(constraints, rows, predicted, self.cost_matrix)
         accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
         if accuracy >= MEMORIZED and np.isfinite([constraints.lower, constraints.upper]).any():

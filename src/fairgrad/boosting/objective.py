@@ -63,6 +63,7 @@ class BoostingObjective:
         weights: (K,) of the cells, in the last round; (L * K,) of each label for measures of what
             is predicted.
         n_rounds: rounds so far.
+        predicted: (n,) the indices of the labels predicted before the last round.
 
     Raises:
         ValueError: if an argument is not allowed.
@@ -117,6 +118,8 @@ class BoostingObjective:
         self._state = dual.start(self.constants, len(self.groups.labels))
         self.weights: Floats = dual.net_weights(self.constants, np.zeros(len(constraints.c0)))
         self.n_rounds = 0
+        self.predicted: Ints | None = None
+        self._cell = None if self.rows is None else self.rows.cell(constraints.by_label)
         self._has_checked_labels = False
 
     def gradients(self, scores: Any, loss_weight: Any = None) -> tuple[Floats, Floats]:
@@ -133,8 +136,8 @@ class BoostingObjective:
         Raises:
             ValueError: if there are not as many scores as rows and classes.
         """
-        rows, scores = self.rows, np.asarray(scores)
-        assert rows is not None  # noqa: S101 - without rows, subclasses call what follows
+        rows, cell, scores = self.rows, self._cell, np.asarray(scores)
+        assert rows is not None and cell is not None  # noqa: S101, PT018 - else see subclasses
         n_labels = len(self.groups.labels)
         shape = (len(rows),) if n_labels == 2 else (len(rows), n_labels)
         if scores.shape != shape:
@@ -142,25 +145,25 @@ class BoostingObjective:
                 f"scores: expected shape {shape} for {len(rows)} rows of {n_labels} classes, got "
                 f"{scores.shape}; the rows must be those the objective was made for."
             )
-        cell = rows.cell(self.constraints.by_label)
-        self.take(self.count(scores, rows.label, cell, rows.weight))
+        self.predicted = predicted_labels(scores)
+        self.take(self.count(self.predicted, rows.label, cell, rows.weight))
         weight = rows.weight if loss_weight is None else loss_weight
         return self.weighted(scores, rows.label, cell, weight)
 
     def count(
-        self, scores: Floats, label: Ints, cell: Ints, sample_weight: Floats | None = None
+        self, predicted: Ints, label: Ints, cell: Ints, sample_weight: Floats | None = None
     ) -> Floats:
-        """(2, K) rows of each cell that scores predict rightly and wrongly.
+        """(2, K) rows of each cell that are predicted rightly and wrongly.
 
         For measures of what is predicted: (1 + L, K) rows of each predicted label, after none.
 
         Args:
-            scores: (n,) margins of the second of two classes, or (n, L).
+            predicted: (n,) indices of the classes.
             label: (n,) indices of the classes.
             cell: (n,) the cell of each row.
             sample_weight: (n,), or None for ones.
         """
-        predicted, n_outcomes = predicted_labels(scores), self.constants.n_outcomes
+        n_outcomes = self.constants.n_outcomes
         outcome = predicted != label if n_outcomes == 1 else 1 + predicted
         n_cells = len(self.constants.per_share)
         place = cell + n_cells * outcome
