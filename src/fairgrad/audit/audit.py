@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import frames, record, sections, words
+from fairgrad.audit import record, sections, words
 from fairgrad.audit.changes import Change, Moves
 from fairgrad.audit.comparisons import (
     DEFAULT_MEASURES,
@@ -31,8 +31,7 @@ from fairgrad.audit.counts import (
     read_counts,
     read_rows,
 )
-from fairgrad.audit.scores import ScoreFigures, check_scores
-from fairgrad.audit.thresholds import ThresholdSweep
+from fairgrad.audit.scores import ScoreFigures, ThresholdSweep, check_scores
 from fairgrad.audit.verdicts import UNFAIR, Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
@@ -672,9 +671,9 @@ class Audit(ShownAndWritten):
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.
         """
-        if kind not in frames.FRAMES:
-            raise ValueError(f"kind: expected one of {list(frames.FRAMES)}, got {kind!r}.")
-        return frames.FRAMES[kind](self)
+        if kind not in record.FRAMES:
+            raise ValueError(f"kind: expected one of {list(record.FRAMES)}, got {kind!r}.")
+        return record.FRAMES[kind](self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version; NaN becomes None."""

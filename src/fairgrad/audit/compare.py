@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import fairgrad
-from fairgrad.audit import frames, sections, words
+from fairgrad.audit import record, sections, words
 from fairgrad.audit.changes import accuracy_change
-from fairgrad.audit.record import plain_values
 from fairgrad.text import Section, ShownAndWritten
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class AuditComparison(ShownAndWritten):
         Raises:
             ValueError: if there is no such kind.
         """
-        known = {"changes": frames.changes_frame, "levels": _levels, "sides": frames.sides_frame}
+        known = {"changes": record.changes_frame, "levels": _levels, "sides": record.sides_frame}
         if kind not in known:
             raise ValueError(f"kind: expected one of {list(known)}, got {kind!r}.")
         return known[kind](self.audit)
@@ -124,20 +123,20 @@ class AuditComparison(ShownAndWritten):
                 kind: self.to_frame(kind).to_dict(orient="records")
                 for kind in ("changes", "levels", "sides")
             },
-            "first": frames.verdicts_frame(self.first).to_dict(orient="records"),
-            "second": frames.verdicts_frame(self.second).to_dict(orient="records"),
+            "first": record.verdicts_frame(self.first).to_dict(orient="records"),
+            "second": record.verdicts_frame(self.second).to_dict(orient="records"),
         }
-        plain: dict[str, Any] = plain_values(found)
+        plain: dict[str, Any] = record.plain_values(found)
         return plain
 
 
 def _levels(audit: Audit) -> pd.DataFrame:
     """The levels of every measure before and after, with the interval of their change."""
-    frames = []
+    parts: list[pd.DataFrame] = []
     for change in audit.changes:
         low, high = change.level_interval
         before, after = change.before, change.after
-        frames.append(
+        parts.append(
             pd.DataFrame(
                 {
                     "measure": after.measure,
@@ -151,4 +150,4 @@ def _levels(audit: Audit) -> pd.DataFrame:
                 }
             )
         )
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)

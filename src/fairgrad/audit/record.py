@@ -1,4 +1,4 @@
-"""An audit as plain values, and as a record for a file: what was asked, of which data, when.
+"""An audit as data frames, plain values and a record for a file: what was asked, of which data.
 
 The record is what `Audit.to_dict` gives, with its provenance. `audit.schema.json` beside this file
 says what it holds, in JSON Schema; fields may be added to it, and none of those it asks for goes
@@ -19,15 +19,25 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 import fairgrad
-from fairgrad.audit import frames, sections, words
+from fairgrad.audit import scores, sections, words
+from fairgrad.audit.changes import change_interval
+from fairgrad.audit.counts import OVERALL
+from fairgrad.audit.intervals import Proportion
+from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
+from fairgrad.groups import MIN_GROUP
 from fairgrad.text import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fairgrad.audit.audit import Audit
+    from fairgrad.audit.changes import Moves
+    from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.verdicts import Finding
+    from fairgrad.groups import Floats
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 2
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
@@ -102,10 +112,10 @@ def to_dict(audit: Audit) -> dict[str, Any]:
     ]
     found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     if audit.baseline is not None:
-        found["baseline_verdicts"] = frames.verdicts_frame(audit.baseline).to_dict(orient="records")
+        found["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
     if audit.subgroups is not None:
         found["subgroup_search"] = audit.subgroups.about
-    for kind, frame in frames.FRAMES.items():
+    for kind, frame in FRAMES.items():
         found[kind] = frame(audit).to_dict(orient="records")
     plain: dict[str, Any] = plain_values(found)
     return plain
@@ -206,3 +216,249 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
         escape(one) if not one.startswith("**") else f"**{escape(one[2:-2])}**" for one in said
     ]
     return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
+
+
+def verdicts_frame(audit: Audit) -> pd.DataFrame:
+    """One row per measure and attribute: unfairness, extremes, verdict."""
+    return pd.DataFrame([_verdict(audit, finding) for finding in audit.findings])
+
+
+def groups_frame(audit: Audit) -> pd.DataFrame:
+    """Who the groups are: rows, share, whether there are very few, whether they are judged."""
+    frames = []
+    for name, view in audit.views.items():
+        mass = view.mass.sum(axis=(1, 2))
+        columns = {
+            "attribute": name,
+            "group": view.groups.names,
+            "rows": view.size.astype(np.int64),
+            "share": mass / mass.sum(),
+            "tiny": view.size < MIN_GROUP,
+            "judged": audit.judged(name),
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def rates_frame(audit: Audit) -> pd.DataFrame:
+    """The rates of every group and overall, each with its own interval."""
+    frames = []
+    for name, view in audit.views.items():
+        frames += _rates(name, view, view.groups.names, audit)
+        frames += _rates(name, view.together(), [OVERALL], audit)
+    return pd.concat(frames, ignore_index=True)
+
+
+def levels_frame(audit: Audit) -> pd.DataFrame:
+    """The levels of every measure with their intervals, and whether they surely are beyond."""
+    return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
+
+
+def figures_frame(audit: Audit) -> pd.DataFrame:
+    """Differences and ratios by their known names, with intervals."""
+    rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
+    frame = pd.DataFrame(rows, columns=FIGURES)
+    labels = [audit.label_value(index) for index in frame["label"]]
+    # Labels as they are: pandas would turn integers beside None into floats.
+    frame["label"] = pd.Series(labels, dtype=object)
+    return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
+
+
+def changes_frame(audit: Audit) -> pd.DataFrame:
+    """Rates of every group under the baseline and now; no rows without a baseline.
+
+    `change` has its own interval from `low` to `high`; `up` and `down` are the rows that get and
+    lose what the rate counts, `net` their difference. The rows are the same, so the change is a
+    paired difference.
+    """
+    keys = ["attribute", "group", "label", "rate"]
+    figures = ["before", "after", "change", "low", "high", "up", "down", "net"]
+    if audit.baseline is None or audit.moves is None:
+        return pd.DataFrame(columns=[*keys, *figures])
+    before, after = rates_frame(audit.baseline), rates_frame(audit)
+    frame = after[keys].assign(before=before["value"], after=after["value"])
+    frame = frame.assign(change=frame["after"] - frame["before"])
+    moved = np.concatenate(list(_moved(audit, audit.moves)), axis=1)
+    frame = frame.assign(**dict(zip(("low", "high", "up", "down"), moved, strict=True)))
+    return frame.assign(net=frame["up"] - frame["down"])
+
+
+def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
+    """(4, groups) ends of the changes, and rows, in the order of `rates_frame`."""
+    for view in audit.views.values():
+        own = moves.view(*view.groups.attributes)
+        for table, part in ((view, own), (view.together(), own.together())):
+            for rate, proportions in table.rates.items():
+                for label in [-1] if rate == "accuracy" else audit.shown_labels:
+                    row = proportions.row(label)
+                    if rate in {"base_rate", "precision"}:
+                        # One is the data's own, the other is about other rows each time.
+                        yield np.full((4, len(row.total)), np.nan)
+                    else:
+                        ends = change_interval(part.of_rate(rate, label), row, audit.alpha)
+                        yield np.stack([*ends, *part.of_rate(rate, label, people=True)])
+
+
+def sides_frame(audit: Audit) -> pd.DataFrame:
+    """Who changes sides: rows by group, true label and both predictions, where the two differ."""
+    columns = ["group", "true", "from", "to"]
+    if audit.baseline is None:
+        return pd.DataFrame(columns=[*columns, "rows"])
+    names = np.asarray(audit.table.groups.names, dtype=object)
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    before, after = audit.baseline.predicted, audit.predicted
+    changed = before != after
+    label, group = audit.rows.label[changed], audit.rows.group[changed]
+    cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
+    frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    if not audit.has_labels:
+        frame["true"] = "not known"
+    frame["rows"] = audit.times[changed].astype(np.int64)
+    counted = frame.groupby(columns)["rows"].sum().reset_index()
+    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def confusion_frame(audit: Audit) -> pd.DataFrame:
+    """Rows of every group by true and predicted label, and their share of the true label's rows."""
+    frames = [pd.DataFrame(columns=["attribute", "group", "true", "predicted", "rows", "share"])]
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    for name, view in audit.views.items() if audit.has_labels else ():
+        parts = [(view, view.groups.names), (view.together(), (OVERALL,))]
+        for table, names in parts:
+            n_groups, n_labels = len(names), table.n_labels
+            truth = table.mass.sum(axis=2, keepdims=True)
+            share = table.mass / np.where(truth > 0, truth, np.nan)
+            columns = {
+                "attribute": name,
+                "group": np.repeat(np.asarray(names, dtype=object), n_labels**2),
+                "true": np.tile(np.repeat(labels, n_labels), n_groups),
+                "predicted": np.tile(labels, n_groups * n_labels),
+                "rows": table.rows.ravel().astype(np.int64),
+                "share": share.ravel(),
+            }
+            frames.append(pd.DataFrame(columns))
+    return pd.concat(frames[1:], ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _score_frame(kind: str) -> Callable[[Audit], pd.DataFrame]:
+    def frame(audit: Audit) -> pd.DataFrame:
+        parts = [figures.frames[kind] for figures in audit.scores]
+        if not any(len(part) for part in parts):
+            return pd.DataFrame(columns=scores.TABLES[kind])
+        found = pd.concat([part for part in parts if len(part)], ignore_index=True)
+        named = pd.Series([audit.label_value(index) for index in found["label"]], dtype=object)
+        return found.assign(label=named)
+
+    return frame
+
+
+def thresholds_frame(audit: Audit) -> pd.DataFrame:
+    """Every measure asked for at other thresholds; no rows without scores."""
+    sweep = audit.thresholds
+    return pd.DataFrame(columns=scores.SWEEP_COLUMNS) if sweep is None else sweep.frame
+
+
+def holding_frame(audit: Audit) -> pd.DataFrame:
+    """Stretches of thresholds at which a measure asked for holds; no rows without scores."""
+    sweep = audit.thresholds
+    return pd.DataFrame(columns=scores.HOLDING) if sweep is None else sweep.holding
+
+
+def subgroups_frame(audit: Audit) -> pd.DataFrame:
+    """Subgroups to look at; no rows if none were searched for."""
+    found = audit.subgroups
+    return pd.DataFrame(columns=SUBGROUP_COLUMNS) if found is None else found.frame
+
+
+FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
+    "verdicts": verdicts_frame,
+    "groups": groups_frame,
+    "rates": rates_frame,
+    "levels": levels_frame,
+    "figures": figures_frame,
+    "confusion": confusion_frame,
+    "changes": changes_frame,
+    "sides": sides_frame,
+    **{kind: _score_frame(kind) for kind in scores.TABLES},
+    "thresholds": thresholds_frame,
+    "holding": holding_frame,
+    "subgroups": subgroups_frame,
+}
+
+
+def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
+    judgement, unfairness = finding.judgement, finding.unfairness_interval
+    needed, unknown = finding.rows_needed, audit.if_unknown(finding)
+    (best, best_level), (worst, worst_level) = finding.best, finding.worst
+    return {
+        "measure": finding.measure,
+        "attribute": finding.attribute,
+        "asked": finding.is_asked,
+        "verdict": finding.verdict,
+        "unfairness": finding.unfairness,
+        "unfairness_low": float(unfairness.low),
+        "unfairness_high": float(unfairness.high),
+        "judged_by": finding.tolerance.kind,
+        "tolerance": finding.tolerance.value,
+        "judged": judgement.value,
+        "judged_low": judgement.low,
+        "judged_high": judgement.high,
+        "best": best,
+        "best_level": best_level,
+        "worst": worst,
+        "worst_level": worst_level,
+        "p_fair": finding.p_values[0],
+        "p_unfair": finding.p_values[1],
+        "unknown_worst_off": None if unknown is None else unknown[0],
+        "unknown_best_off": None if unknown is None else unknown[1],
+        "n_undefined": finding.n_undefined,
+        "more_rows": None if needed is None else needed.more,
+        "more_rows_low": None if needed is None else needed.low,
+        "more_rows_high": None if needed is None else needed.high,
+        "advice": words.advice(finding),
+    }
+
+
+def _rates(
+    attribute: str, view: CountTable, names: Sequence[str], audit: Audit
+) -> list[pd.DataFrame]:
+    frames = []
+    for rate, proportions in view.rates.items():
+        labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
+        own = Proportion(*(np.atleast_2d(part)[labels].ravel() for part in proportions))
+        low, high = own.exact_interval(audit.alpha)
+        shown = [audit.label_value(label) for label in labels for _ in names]
+        columns = {
+            "attribute": attribute,
+            "group": list(names) * len(labels),
+            "label": pd.Series(shown, dtype=object),
+            "rate": rate,
+            "value": own.value,
+            "low": low,
+            "high": high,
+            "trials": own.trials,
+        }
+        frames.append(pd.DataFrame(columns))
+    return frames
+
+
+def _levels(finding: Finding) -> pd.DataFrame:
+    comparison, (low, high) = finding.comparison, finding.level_intervals
+    names = np.asarray([*finding.table.groups.names, ""], dtype=object)
+    labels = np.asarray([*finding.table.groups.labels.tolist(), None], dtype=object)
+    return pd.DataFrame(
+        {
+            "measure": finding.measure,
+            "attribute": finding.attribute,
+            "name": list(comparison.names),
+            "group": names[comparison.group],
+            "label": pd.Series(labels[comparison.label], dtype=object),
+            "level": finding.levels,
+            "low": low,
+            "high": high,
+            "beyond": finding.beyond,
+        }
+    )

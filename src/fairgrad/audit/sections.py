@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.audit import scores, subgroups, thresholds, words
+from fairgrad.audit import scores, subgroups, words
 from fairgrad.audit.changes import accuracy_change
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import Interval, Proportion, impact_ratios
@@ -724,7 +724,7 @@ def _thresholds(audit: Audit) -> Block:
         rows.append([words.title(finding.measure), finding.attribute, now, *cells])
     at = "now" if sweep.present is None else f"now, at {sweep.present:.3g}"
     columns = ("measure", "groups by", at, "holds at", "with", "accuracy")
-    notes = (f"Accuracy now {percent(audit.accuracy)}.", thresholds.SAME_ROWS)
+    notes = (f"Accuracy now {percent(audit.accuracy)}.", scores.SAME_ROWS)
     title = "Thresholds: the most accurate at which a measure holds"
     return Block(title, columns, rows, notes, texts=2, chart="thresholds")
 

@@ -1,0 +1,93 @@
+"""Figures that the README and the page of limitations state, against results and code."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from fairgrad.audit import Audit
+from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
+
+FIGURES = ("accuracy", "mean_abs_fairness")
+ROOT = Path(__file__).parents[2]
+
+
+def page(name):
+    return " ".join((ROOT / name).read_text(encoding="utf-8").split())
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+def test_defaults_on_the_page_of_limitations():
+    text = page("docs/understand/limitations.md")
+    (epsilon,) = re.findall(r"The default epsilon of estimators, .*? is ([\d.]+)\.", text)
+    for estimator in (FairGradClassifier, FairDecisionClassifier):
+        assert default(estimator, "epsilon") == float(epsilon)
+    (tolerance,) = re.findall(r"an audit with a tolerance of ([\d.]+)\*\*", text)
+    assert float(tolerance) == DEFAULT_TOLERANCE
+    (threshold,) = re.findall(r"the threshold the model was trained at\*\*, ([\d.]+),", text)
+    assert default(Audit, "threshold") == float(threshold)
+
+
+def test_the_pareto_front_is_that_of_the_results():
+    limits, reproduction = page("docs/understand/limitations.md"), page("docs/reproduction.md")
+    (front,) = re.findall(r"on the Pareto front in (\d+ of \d+) comparisons", limits)
+    assert front in reproduction
+
+
+def test_the_readme_and_the_audit_have_one_confidence():
+    (points, confidence) = re.findall(
+        r"within (\d+) points of the overall rate with (\d+) % confidence", page("README.md")
+    )[0]
+    assert int(points) == 100 * DEFAULT_TOLERANCE
+    assert int(confidence) == 100 * default(Audit, "confidence")
+
+
+def test_the_readme_counts_the_results_of_the_paper():
+    text = page("README.md")
+    numbers = re.search(
+        r"Of (\d+) results .*? better in (\d+), reproduces (\d+), .*? trade-off in (\d+) and is "
+        r"worse in (\d+)",
+        text,
+    ).groups()
+    total, *parts = map(int, numbers)
+    assert sum(parts) == total
+    assert f"{total}" in page("docs/reproduction.md")
+
+
+def test_the_readme_shows_the_results_of_adult():
+    found = pd.read_csv(ROOT / "results" / "results.csv")
+    found = found[(found["dataset"] == "adult") & (found["model"] == "linear")]
+    names = {"unconstrained": "unconstrained", "fairret": "fairret"}
+    names |= {"Reduction (fairlearn)": "reduction", "FairGrad, the paper's settings": "fairgrad"}
+    measures = [
+        "equalized_odds",
+        "equality_of_opportunity",
+        "demographic_parity",
+        "accuracy_parity",
+    ]
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if name not in names:
+            continue
+        own = found[found["method"] == names.pop(name)].set_index("measure")
+        for measure, cell in zip(measures, cells, strict=True):
+            for shown, column in zip(cell.split(" / "), FIGURES, strict=True):
+                assert abs(float(shown) - own[column][measure]) < 0.0006, (name, measure)
+    assert not names
+
+
+def test_verdicts_keep_their_promises():
+    found = pd.read_csv(ROOT / "results" / "verdicts.csv").dropna(subset="goal")
+    for row in found.to_dict(orient="records"):
+        sign, _, goal = str(row["goal"]).rpartition(" ")
+        goal = float(goal)
+        noise = 2 * (max(goal * (1 - goal), 0) / row["draws"]) ** 0.5
+        low = goal - noise if sign != "<=" else 0.0
+        high = goal + noise if sign != ">=" else 1.0
+        assert low <= row["share"] <= high, row["case"]
