@@ -39,7 +39,7 @@ EASY = ("--tolerance", "1")
 
 USED = (
     "fairgrad.cli.training", "fairgrad.cli.counted", "fairgrad.cli.people",
-    "fairgrad.cli.card", "fairgrad.cli.terminal", "fairgrad.cli.predict", "fairgrad.report",
+    "fairgrad.cli.output", "fairgrad.cli.predict", "fairgrad.report",
     "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.roles", "duckdb",
     "skops.io", "vl_convert",
 )  # fmt: skip

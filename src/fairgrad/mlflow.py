@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.audit import Audit
 from fairgrad.report import Report
+from fairgrad.report.figure import unique
 from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import numbers_of
 
@@ -126,11 +126,10 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
 def _epochs(model: Any) -> Iterable[dict[str, float]]:
     """The numbers of every epoch; of boosted trees, which keep no history, none."""
     history = getattr(model, "history_", {})
-    names = {"level": "levels", "multiplier": "multipliers"}
     for epoch in range(len(history.get("accuracy", ()))):
         numbers = {name: float(history[name][epoch]) for name in CURVES}
-        for kind, key in names.items():
-            numbers |= _paired(kind, model.constraint_names_, history[key][epoch])
+        for kind in ("level", "multiplier"):
+            numbers |= _paired(kind, model.constraint_names_, history[f"{kind}s"][epoch])
         yield numbers
 
 
@@ -144,27 +143,18 @@ def _at_the_end(model: Any) -> dict[str, float]:
 
 def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
     """Numbers by name; the second and later ones of a name are numbered."""
-    seen: Counter[str] = Counter()
-    found = {}
-    for name, value in zip(names, values, strict=True):
-        seen[name] += 1
-        found[f"{kind}/{name}" + (f" ({seen[name]})" if seen[name] > 1 else "")] = float(value)
-    return found
+    names = unique(list(names))
+    return {f"{kind}/{name}": float(value) for name, value in zip(names, values, strict=True)}
 
 
 def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Finite numbers by names that MLflow takes, each of its own."""
-    found: dict[str, float] = {}
-    for name, number in numbers.items():
-        clean = re.sub(r"[^\w.\- /]", "", name.replace("=", "-"))
-        start = unique = f"{prefix}/{clean}" if prefix else clean
-        number_of_name = 1
-        while unique in found:
-            number_of_name += 1
-            unique = f"{start} {number_of_name}"
-        if np.isfinite(number):
-            found[unique] = float(number)
-    return found
+    """Finite numbers by names that MLflow takes, each different."""
+    clean = [re.sub(r"[^\w.\- /]", "", name.replace("=", "-")) for name in numbers]
+    names = [f"{prefix}/{name}" if prefix else name for name in clean]
+    # MLflow takes no brackets, which `unique` puts around the number of a repeated name.
+    names = [re.sub(r"[()]", "", name) for name in unique(names)]
+    pairs = zip(names, numbers.values(), strict=True)
+    return {name: float(number) for name, number in pairs if np.isfinite(number)}
 
 
 def _said(value: Any) -> str:

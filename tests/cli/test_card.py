@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from fairgrad.audit import Audit
-from fairgrad.cli.card import hub_header
+from fairgrad.cli.output import hub_header
 
 
 def test_the_hub_reads_the_card_of_a_model(fitted):

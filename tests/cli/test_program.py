@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console
 
 from fairgrad.audit import FAIR
-from fairgrad.cli import terminal
+from fairgrad.cli import output
 from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
 
@@ -143,23 +143,23 @@ def test_progress_is_for_people_at_a_terminal(here, monkeypatch, tmp_path):
     assert "Written" in here("audit", *asked, *out).check().err
     assert not here("--quiet", "audit", *asked, *out).check().err
     shown = []
-    monkeypatch.setattr(terminal, "inform", shown.append)
-    terminal.progress("Reading")
+    monkeypatch.setattr(output, "inform", shown.append)
+    output.progress("Reading")
     assert not shown
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    terminal.progress("Reading")
+    output.progress("Reading")
     assert shown == ["Reading"]
 
 
 def test_a_bar_says_what_is_done_and_what_remains(capsys, monkeypatch):
-    with terminal.progress_bar(2) as tell:
+    with output.progress_bar(2) as tell:
         tell("Reading", advance=1)
     assert not capsys.readouterr().err  # nobody is looking
-    monkeypatch.setattr(terminal, "shows_progress", lambda: True)
+    monkeypatch.setattr(output, "shows_progress", lambda: True)
     monkeypatch.setattr(
-        terminal, "Console", lambda **_: Console(file=sys.stderr, force_terminal=True)
+        output, "Console", lambda **_: Console(file=sys.stderr, force_terminal=True)
     )
-    with terminal.progress_bar(2) as tell:
+    with output.progress_bar(2) as tell:
         tell("Reading", advance=1)
         tell("Training", advance=1)
     assert "Training" in capsys.readouterr().err

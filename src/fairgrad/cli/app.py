@@ -87,7 +87,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> Non
 )
 @click.option("--verbose", is_flag=True, is_eager=True, help="With --version: for a bug report.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `terminal.is_quiet` reads it
+def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `output.is_quiet` reads it
     """Train classifiers that treat groups of people alike, and see how fair they are.
 
     \b

@@ -84,13 +84,13 @@ def audit(**params: Any) -> int:
     --fail-on are about the measures it was trained for, unless --measure names others. The other
     measures are shown as well.
     """  # noqa: D301 - click reads the character, not its spelling
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
 
     request = AuditRequest.from_options(params)
     subject = audit_subject(request)
     result, _, people, _ = subject
-    terminal.notes(people.notes)
+    output.notes(people.notes)
     if request.search:
         result.worst_subgroups(people.searchable(request.search))
     values = _written(subject, request) if request.outputs or request.as_json else {}
@@ -106,14 +106,14 @@ def audit(**params: Any) -> int:
             "notes": people.notes,
             "audit": values,
         }
-        terminal.show_json(shown)
+        output.show_json(shown)
     else:
-        terminal.show_audit(result, explain=request.explain)
+        output.show_audit(result, explain=request.explain)
         _say_written(request)
         if not request.explain:
-            terminal.say("")
+            output.say("")
             said = f"Next: {NEXT[result.verdict]} --explain shows all details."
-            terminal.say_paragraph(said, style="dim")
+            output.say_paragraph(said, style="dim")
     return exit_code(result.verdict, request.fail_on)
 
 
@@ -151,7 +151,7 @@ def impact(**params: Any) -> int:
     category. The four-fifths rule asks for at least 0.8. With --score, and neither --prediction nor
     --threshold, the table shows scoring rates: the share of scores above the median.
     """  # noqa: D301 - as above
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import Provenance  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
@@ -160,7 +160,7 @@ def impact(**params: Any) -> int:
     source = Provenance.of(request.table)
     table, people = _impact_table(request)
     remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
-    terminal.notes([*people.notes, *remarks])
+    output.notes([*people.notes, *remarks])
     values = {
         "schema": IMPACT,
         "schema_version": IMPACT_VERSION,
@@ -178,9 +178,9 @@ def impact(**params: Any) -> int:
         else:
             write_whole(path, _as_json(values))
     if request.as_json:
-        terminal.show_json(values)
+        output.show_json(values)
     else:
-        terminal.screen().print(table)
+        output.screen().print(table)
         _say_written(request)
     return exit_code(table.verdict, request.fail_on)
 
@@ -207,7 +207,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
     whose prediction changes. With models, the target and the sensitive columns are those of B (or
     of A, if only A is a model), unless --sensitive names others.
     """  # noqa: D301 - as above
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.people import model_predictions, read_people  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, refuse_idle  # noqa: PLC0415 - as above
@@ -242,7 +242,7 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
         dict.fromkeys(name for model in known[::-1] for name in model.measures)
     )
     weight = people.numbers(request.weight, "--weight") if request.weight else None
-    terminal.notes(people.notes)
+    output.notes(people.notes)
     # Without the way to the folders, where the names tell them apart.
     short = (Path(first).name, Path(second).name)
     audit = people.audit(predicted[0], request, judged, sample_weight=weight)
@@ -257,9 +257,9 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
         Report(found, asked=asked, title=f"{two} against {one}").save(request.outputs["report"])
     if request.as_json:
         shown = {"left_out": people.left_out, "notes": people.notes}
-        terminal.show_json({**found.to_dict(), **shown})
+        output.show_json({**found.to_dict(), **shown})
         return 0
-    terminal.screen().print(found)
+    output.screen().print(found)
     _say_written(request)
     return 0
 
@@ -396,10 +396,10 @@ def _as_json(values: Mapping[str, Any]) -> str:
 
 
 def _say_written(request: AuditRequest) -> None:
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
 
     for path in request.outputs.values():
-        terminal.inform(f"Written: {path}")
+        output.inform(f"Written: {path}")
 
 
 def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
-from fairgrad.cli import terminal
+from fairgrad.cli import output
 from fairgrad.cli.folder import all_files, held_out_rows, same_data
 from fairgrad.cli.people import (
     AuditedPeople,
@@ -296,7 +296,7 @@ def counted_people(
     odd, decimal = Oddities(), "."
     said: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
-    with terminal.progress_bar(None) as tell:
+    with output.progress_bar(None) as tell:
         n_rows = 0
         for piece in rows:
             decimal = str(piece.attrs.get("decimal", "."))
@@ -350,7 +350,7 @@ def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
 
 def run_shown(connection: Any, sql: str) -> Any:
     """A query with a progress bar, where there is a terminal and it takes a while."""
-    with terminal.progress_bar(100) as update:
+    with output.progress_bar(100) as update:
         return run_watched(
             connection, sql, lambda done: update("Counting rows", completed=max(done, 0.0))
         )

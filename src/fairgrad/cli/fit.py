@@ -123,18 +123,18 @@ def frontier(**params: Any) -> int:
     The chosen model is the one that `fairgrad fit` chooses: the most accurate one that is likely to
     be judged fair within --tolerance. --max-unfairness or --min-accuracy choose by another bound.
     """  # noqa: D301 - as above
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
 
     outcome = _trained(params, opening="trade-off")
     request = outcome.settings
     if request.as_json:
-        terminal.show_json(_points_json(outcome))
+        output.show_json(_points_json(outcome))
         return 0
     doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
-    terminal.notes((*outcome.notes, *doubts))
-    terminal.say(terminal.desirable_line(outcome))
-    terminal.screen().print(terminal.points_table(outcome.points, outcome.trained.chosen))
-    terminal.say_paragraph(HOW_TO_READ)
+    output.notes((*outcome.notes, *doubts))
+    output.say(output.desirable_line(outcome))
+    output.screen().print(output.points_table(outcome.points, outcome.trained.chosen))
+    output.say_paragraph(HOW_TO_READ)
     _say_report(request)
     return 0
 
@@ -150,9 +150,9 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     Needs no network and less than a minute. An earlier demo in the same folder is replaced.
     """
     from fairgrad import datasets  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
-    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - as above
+    from fairgrad.cli import output  # noqa: PLC0415 - as above
     from fairgrad.cli.folder import REPORT, SAMPLE, Provenance, check_folder  # noqa: PLC0415 - as above
+    from fairgrad.cli.output import write_outcome  # noqa: PLC0415 - as above
     from fairgrad.cli.prepared import prepare  # noqa: PLC0415 - as above
     from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
     from fairgrad.cli.training import fit_prepared  # noqa: PLC0415 - as above
@@ -164,21 +164,21 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     folder = check_folder(out, force=force or is_earlier_demo)
     roles = ColumnRoles("income", ("sex",))
     request = FitRequest(columns=roles, measures=(DEMO_MEASURE,), points=DEMO_POINTS)
-    terminal.progress("Adult (US census of 1994): who earns more than 50,000 dollars?")
+    output.progress("Adult (US census of 1994): who earns more than 50,000 dollars?")
     data = datasets.load("adult")
     table = data.frame.assign(sex=data.sensitive["sex"], income=data.label)
     prepared = prepare(table, request)
-    outcome = fit_prepared(prepared, request, terminal.progress, Provenance.of(()))
+    outcome = fit_prepared(prepared, request, output.progress, Provenance.of(()))
     with whole_folder(folder) as beside:
         write_outcome(outcome, beside, "adult", DEMO_TITLE)
         table.iloc[prepared.test_rows].to_csv(beside / SAMPLE, index=False)
         files = sorted(file.name for file in beside.iterdir())
     if as_json:
-        terminal.show_json(terminal.outcome_json(outcome, out, files))
+        output.show_json(output.outcome_json(outcome, out, files))
     else:
-        terminal.show_outcome(outcome)
+        output.show_outcome(outcome)
         names = {"folder": place, "report": place / REPORT, "sample": place / SAMPLE}
-        terminal.say(DEMO_NEXT.format(**names))
+        output.say(DEMO_NEXT.format(**names))
     return 0
 
 
@@ -186,20 +186,20 @@ def _trained(
     params: dict[str, Any], *, certify: bool = False, opening: str = "summary"
 ) -> AuditedModel:
     """Trains and audits, and writes the result into its folder, if there is one."""
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.request import FitRequest  # noqa: PLC0415 - as above
 
     request = FitRequest.from_options(params, certify=certify)
-    from fairgrad.cli.card import write_outcome  # noqa: PLC0415 - PyTorch, after all quick checks
+    from fairgrad.cli.output import write_outcome  # noqa: PLC0415 - PyTorch, after all quick checks
     from fairgrad.cli.training import fit_table  # noqa: PLC0415 - as above
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
     if request.grows_trees:
-        with terminal.progress_bar(None) as tell:
+        with output.progress_bar(None) as tell:
             outcome = fit_table(request, tell)
     else:  # networks show a bar of their own, of epochs
-        outcome = fit_table(request, terminal.progress)
+        outcome = fit_table(request, output.progress)
     if request.folder is not None:
         with whole_folder(request.folder) as folder:
             write_outcome(outcome, folder, table_name(request.table), opening=opening)
@@ -208,25 +208,25 @@ def _trained(
 
 def _show(outcome: AuditedModel) -> None:
     """What `fit` and `certify` print."""
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
 
     request = outcome.settings
     assert request.folder is not None  # noqa: S101 - required
     files = sorted(file.name for file in request.folder.iterdir())
     if request.as_json:
-        terminal.show_json(terminal.outcome_json(outcome, str(request.out), files))
+        output.show_json(output.outcome_json(outcome, str(request.out), files))
         return
-    terminal.show_outcome(outcome)
-    terminal.say(f"\nWritten to {request.out}: {', '.join(files)}")
+    output.show_outcome(outcome)
+    output.say(f"\nWritten to {request.out}: {', '.join(files)}")
     _say_report(request)
 
 
 def _say_report(request: FitRequest) -> None:
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import REPORT  # noqa: PLC0415 - as above
 
     if request.out is not None:
-        terminal.say(f"Open {Path(request.out) / REPORT} in a browser.")
+        output.say(f"Open {Path(request.out) / REPORT} in a browser.")
 
 
 def _points_json(outcome: AuditedModel) -> dict[str, Any]:

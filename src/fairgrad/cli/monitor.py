@@ -40,7 +40,7 @@ def monitor(**params: Any) -> int:
     add them later by another call with the same batch and --target.
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.audit import Monitor  # noqa: PLC0415 - keeps --help quick
-    from fairgrad.cli import terminal  # noqa: PLC0415 - as above
+    from fairgrad.cli import output  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
     from fairgrad.report import Report  # noqa: PLC0415 - as above
 
@@ -63,18 +63,18 @@ def monitor(**params: Any) -> int:
     )
     with opened as watched:
         add_batches(watched, subject, request)
-    terminal.notes(subject.people.notes)
+    output.notes(subject.people.notes)
     if "out" in request.outputs:
         watched.to_json(request.outputs["out"])
     if "report" in request.outputs:
         title = f"Fairness of predicting {subject.people.columns.target} over time"
         Report(watched, asked=subject.asked, title=title).save(request.outputs["report"])
     if request.as_json:
-        terminal.show_json({"verdict": watched.verdict, **watched.to_dict()})
+        output.show_json({"verdict": watched.verdict, **watched.to_dict()})
     else:
-        terminal.screen().print(watched)
+        output.screen().print(watched)
         for path in request.outputs.values():
-            terminal.inform(f"Written: {path}")
+            output.inform(f"Written: {path}")
     return exit_code(watched.verdict, request.fail_on)
 
 

@@ -76,7 +76,7 @@ def predict(
     training did not have counts as none of the known ones, and so does a missing category, unless
     training had some. A missing number is replaced by the median.
     """  # noqa: D301 - click reads the character, not its spelling
-    from fairgrad.cli import terminal  # noqa: PLC0415 - keeps --help quick
+    from fairgrad.cli import output  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import check_file, check_folder, load_model  # noqa: PLC0415 - as above
     from fairgrad.cli.request import read_options  # noqa: PLC0415 - as above
     from fairgrad.files import naming, whole_file  # noqa: PLC0415 - as above
@@ -114,7 +114,7 @@ def predict(
             _write_csv(predictor.pieces(table), sys.stdout, ",")
             sys.stdout.flush()
     else:
-        with terminal.progress_bar(None) as tell:
+        with output.progress_bar(None) as tell:
             predictor = PiecePredictor(loaded, new, counts, odd, reading, tell)
             if to_folder:
                 _write_folder(predictor, table, target)
@@ -130,13 +130,13 @@ def predict(
             "predicted": dict(sorted(counts.items())),
             "notes": odd.sentences(),
         }
-        terminal.show_json(found)
+        output.show_json(found)
         return 0
-    terminal.notes(odd.sentences())
+    output.notes(odd.sentences())
     if out is not None:
         listed = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items()))
         shown = f" ({listed})" if listed else ""
-        terminal.inform(f"{counts.total():,} rows predicted{shown}; written to {out}")
+        output.inform(f"{counts.total():,} rows predicted{shown}; written to {out}")
     return 0
 
 

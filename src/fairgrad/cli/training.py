@@ -21,7 +21,7 @@ from fairgrad.audit.certificate import LIKELY
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
-from fairgrad.cli import terminal
+from fairgrad.cli import output
 from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
 from fairgrad.cli.folder import Provenance, SavedModel, same_data
 from fairgrad.cli.people import guessed_desirable, usual_measures
@@ -484,7 +484,7 @@ def _estimator(prepared: PreparedTable, request: FitRequest) -> Any:
     further: dict[str, Any] = {} if request.epochs is None else {"max_iter": request.epochs}
     if request.layers:  # the paper's: without these, deep ones swing too much to be made fair
         further |= {"hidden_layer_sizes": request.layers, "dropout": 0.2}
-    further["verbose"] = "auto" if terminal.shows_progress() else False
+    further["verbose"] = "auto" if output.shows_progress() else False
     return FairGradClassifier(**shared, **further)
 
 

@@ -284,7 +284,7 @@ def _levels(finding: Finding) -> Records:
 
 
 def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
-    """ROC, calibration and distribution of the scores of the largest groups."""
+    """ROC curves and calibration of the scores of the largest groups."""
     figures, names, counted = [], _names(audit, view), audit.views[view]
     lines = [names[counted.groups.names[g]] for g in counted.largest(MOST_LINES)]
     some = f"The {len(lines)} largest of {len(names)} groups." if len(names) > len(lines) else ""
@@ -293,7 +293,7 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
         key = f"{list(audit.views).index(view)}-{scored.label}"
         of = f" of {label}" if len(audit.scores) > 1 else ""
         tables = {}
-        for kind in ("scores", "roc", "calibration", "score_histogram"):
+        for kind in ("scores", "roc", "calibration"):
             frame = audit.to_frame(kind)
             rows = frame[(frame["attribute"] == view) & (frame["label"] == label)]
             records = rows.to_dict(orient="records")
@@ -306,7 +306,7 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
                 for row in tables["scores"]
                 if row["group"] in lines
             )
-            for field in ("auc", "calibration_gap", "median")
+            for field in ("auc", "calibration_gap")
         }
         more = {"note": some, "by": view}
         figures.append(_roc(key, of, lines, tables["roc"], told["auc"], more))
@@ -314,7 +314,6 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
             figures.append(
                 _calibration(key, of, lines, tables["calibration"], told["calibration_gap"], more)
             )
-        figures.append(_histogram(key, of, lines, tables, told["median"], more))
     return figures
 
 
@@ -372,32 +371,6 @@ def _calibration(
     return _figure(
         f"calibration-{key}", title, chart, records, table, said, 260, note=note, by=more["by"]
     )
-
-
-def _histogram(
-    key: str, of: str, lines: list[str], tables: dict[str, Records], told: str, more: dict[str, str]
-) -> ReportFigure:
-    drawn = [
-        {"group": row["group"], "score": end, "share": row["share"]}
-        for row in tables["score_histogram"]
-        for end in (row["from"], row["to"])
-        if row["group"] in lines
-    ]
-    x = alt.X("score:Q", title="score", scale=alt.Scale(zero=False, nice=False))
-
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="share of the group", axis=SHARE)
-
-    layers = _line_chart(drawn, {}, x, y, "share", "group", lines, dots=False)
-    quartiles = ("lower_quartile", "median", "upper_quartile", "mean_score")
-    table: Table = {
-        "group": (more["by"], str), "rows": ("rows", "{:,}".format),
-        **{field: (field.replace("_", " "), three_digits) for field in quartiles},
-    }  # fmt: skip
-    title = f"Distribution of scores{of}"
-    said = f"{title} by {more['by']}; medians: {told}."
-    chart = alt.layer(*layers)
-    return _figure(f"scores-{key}", title, chart, tables["scores"], table, said, 220, **more)
 
 
 def threshold_figures(audit: Audit) -> list[ReportFigure]:
