@@ -186,7 +186,8 @@ class GraphWriter:
     def _encoded(self, encoder: TableEncoder, dtype: np.dtype[Any]) -> str:
         """The matrix of a table, whose columns are inputs of their own."""
         found = []
-        for feature, kind, names in encoder.blocks():
+        for block in encoder.blocks():
+            feature, kind = block
             if feature.date is not None:
                 raise ValueError(
                     f"model: the column {feature.column!r} holds dates, which a graph cannot read; "
@@ -196,9 +197,9 @@ class GraphWriter:
             known = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
             self.columns[feature.name] = known
             if is_text:
-                value = self._texts(feature, len(names))
+                value = self._texts(feature, len(block.names))
             elif kind == "category":
-                value = self._codes(feature, len(names))
+                value = self._codes(feature, len(block.names))
             else:
                 value = self._numbers(feature, kind, encoder.scaling(feature))
             found.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))

@@ -119,13 +119,6 @@ def test_several_sensitive_columns_and_bins(people):
     assert "zip" not in data.frame
 
 
-def test_bins_of_equal_size(people):
-    data = from_table(people, target="hired", sensitive="age", bins={"age": 4})
-    counts = np.bincount(data.s)
-    assert len(counts) == 4
-    assert counts.min() > 70
-
-
 def test_many_values_are_merged_into_one():
     places = [f"place {number % 80 if number < 160 else number % 7}" for number in range(2000)]
     table = pd.DataFrame({"place": places, "g": list("uv") * 1000, "y": [0, 1, 1, 0] * 500})

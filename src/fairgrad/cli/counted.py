@@ -108,7 +108,7 @@ def count_query(request: AuditRequest) -> CountQuery:
     keys += [further[name] for name in ("prediction", "baseline") if name in further]
     query = CountQuery(
         tuple(dict.fromkeys(keys)),
-        bins={name: list(edges) for name, edges in columns.bins.items()},  # type: ignore[arg-type] # the program takes edges
+        bins={name: list(edges) for name, edges in columns.bins.items()},
         score=None if score is None else (score, float(request.threshold or 0)),
         weight=further.get("weight"),
         over=(request.time, request.period) if request.time else None,
@@ -327,7 +327,7 @@ def counted_people(
     )
     report = ReadingReport.of(frame)
     for name, edges in columns.bins.items():
-        names_of = pd.Index(cut_names(list(edges)))  # type: ignore[arg-type] # the program takes edges
+        names_of = pd.Index(cut_names(list(edges)))
         frame[name] = pd.Categorical(counts[name], categories=names_of)
     for name in predicted:
         frame[name] = counts[name].to_numpy(dtype=object)

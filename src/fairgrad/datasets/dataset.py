@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sklearn.compose import ColumnTransformer
 
     from fairgrad.tables.reading import TableSource
-    from fairgrad.tables.roles import Bins
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
@@ -263,7 +262,7 @@ def from_table(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     keep: Sequence[str] = (),
-    bins: Mapping[str, Bins] | None = None,
+    bins: Mapping[str, Sequence[float]] | None = None,
     y_desirable: object = None,
     ignore_case: bool = False,
     **reading: Any,
@@ -284,8 +283,7 @@ def from_table(
         categorical: Columns of numbers that are mere codes, to be treated as categories.
         keep: Columns to use although they look like identifiers or have one value.
         bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
-            "under 25", "25 to under 60" and "60 and over"; ``{"age": 4}`` gives four groups of
-            about equal size.
+            "under 25", "25 to under 60" and "60 and over".
         y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
             more than two classes); by default the second of two in natural order.
         ignore_case: Merge values of the target and the sensitive columns that differ only in case,

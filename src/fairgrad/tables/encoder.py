@@ -209,16 +209,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
 
     def blocks(self) -> list[FeatureBlock]:
         """Which columns of the matrix belong to which feature, in their order."""
-        categories = [f for f in self.features_ if f.kind == "category"]
-        numbers = [f for f in self.features_ if f.kind != "category"]
-        gappy = [f for f in numbers if f.has_gaps]
-        return [
-            *(FeatureBlock.of(f, "category") for f in categories if not f.has_gaps),
-            *(FeatureBlock.of(f, "category") for f in categories if f.has_gaps),
-            *(FeatureBlock.of(f, "number") for f in numbers if not f.has_gaps),
-            *(FeatureBlock.of(f, "number") for f in gappy),
-            *(FeatureBlock.of(f, "missing") for f in gappy),
+        order = [("category", False), ("category", True), ("number", False), ("number", True)]
+        parts = [
+            (f, kind)
+            for kind, gaps in order
+            for f in self.features_
+            if (f.kind, f.has_gaps) == (kind, gaps)
         ]
+        gappy = [(f, "missing") for f, kind in parts if kind == "number" and f.has_gaps]
+        return [FeatureBlock(feature, kind) for feature, kind in (*parts, *gappy)]
 
     @staticmethod
     def scaling(feature: TableFeature) -> tuple[float, float]:
@@ -254,23 +253,18 @@ class FeatureBlock(NamedTuple):
     Attributes:
         feature: the feature.
         kind: "category" for its values, "number", or "missing" for the mark of missing numbers.
-        names: of the columns.
     """
 
     feature: TableFeature
     kind: str
-    names: list[str]
 
-    @classmethod
-    def of(cls, feature: TableFeature, kind: str) -> FeatureBlock:
-        """The columns of a feature."""
-        name, gap = feature.name, [MISSING] if feature.has_gaps else []
-        names = {
-            "category": [f"{name}_{value}" for value in (*feature.values, *gap)],
-            "number": [name],
-            "missing": [f"missingindicator_{name}"],
-        }
-        return cls(feature, kind, names[kind])
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        name, gap = self.feature.name, [MISSING] if self.feature.has_gaps else []
+        if self.kind == "category":
+            return [f"{name}_{value}" for value in (*self.feature.values, *gap)]
+        return [name if self.kind == "number" else f"missingindicator_{name}"]
 
     def encode(self, column: pd.Series) -> NDArray[Any]:
         """(n, columns) of the feature's values."""

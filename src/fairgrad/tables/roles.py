@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -33,15 +32,12 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.reading import Times
-
-#: How to cut a numeric column: edges between the groups, or a number of groups.
-Bins = Sequence[float] | int
 
 _MOST_SHOWN = 8
 COPIES_SHARE = 0.05
@@ -152,7 +148,7 @@ class ColumnRoles:
     sensitive: tuple[str, ...]
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    bins: Mapping[str, Bins] = field(default_factory=dict)
+    bins: Mapping[str, Sequence[float]] = field(default_factory=dict)
     y_desirable: str | None = None
     use_sensitive: bool = False
     keep: tuple[str, ...] = ()
@@ -479,38 +475,23 @@ def _copies_hint(n_copies: int, n_rows: int, *, are_copies: bool) -> list[str]:
     return [f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"]
 
 
-def _binned(column: pd.Series, bins: Bins, argument: str) -> pd.Series:
+def _binned(column: pd.Series, bins: Sequence[float], argument: str) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over.
 
     A column that a query has cut already (`tables/sql.py`) holds their names.
     """
-    if not isinstance(bins, int) and _is_cut(column, edges := _edges(column, bins, argument)):
-        grouped = pd.Categorical(column, categories=pd.Index(cut_names(edges)))
-    else:
-        values = number_column(column.to_frame(), str(column.name), argument)
-        grouped = cut_numbers(values, _edges(column, bins, argument))
-    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
-        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
-    return pd.Series(grouped, index=column.index, name=column.name)
-
-
-def _is_cut(column: pd.Series, edges: Sequence[float]) -> bool:
-    is_text = column_kind(column) == "category"
-    return is_text and set(map(str, column.dropna().unique())) <= set(cut_names(edges))
-
-
-def _edges(column: pd.Series, bins: Bins, argument: str) -> list[float]:
-    if isinstance(bins, int):
-        if bins < 2:
-            raise ValueError(
-                f"{argument} asks for {bins} groups of {column.name!r}; two are the least"
-            )
-        quantiles = column.dropna().quantile(np.arange(1, bins) / bins)
-        return list(dict.fromkeys(short_number(edge) for edge in quantiles))
     edges = [short_number(edge) for edge in bins]
     if not edges or edges != sorted(set(edges)):
         raise ValueError(f"{argument} of {column.name!r} is {list(bins)}; rising edges are needed")
-    return edges
+    names, is_text = cut_names(edges), column_kind(column) == "category"
+    if is_text and set(map(str, column.dropna().unique())) <= set(names):
+        grouped = pd.Categorical(column, categories=pd.Index(names))
+    else:
+        values = number_column(column.to_frame(), str(column.name), argument)
+        grouped = cut_numbers(values, edges)
+    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
+        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
+    return pd.Series(grouped, index=column.index, name=column.name)
 
 
 def match_labels(

@@ -245,7 +245,7 @@ def _cell_keys(columns: Sequence[pd.Series]) -> pd.Series:
 def cell_query(columns: ColumnRoles) -> CountQuery:
     """What the cells of a table are: its label and sensitive values."""
     keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
-    bins = {name: list(edges) for name, edges in columns.bins.items()}  # type: ignore[arg-type] # the program takes edges
+    bins = {name: list(edges) for name, edges in columns.bins.items()}
     return CountQuery(tuple(dict.fromkeys(keys)), bins=bins)
 
 
