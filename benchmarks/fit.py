@@ -35,12 +35,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from stranger_tables import law
-from training_speed import PAPER, PAPER_SEEDS, pooled_adult
+from training_speed import paper_grid, pooled_adult
 
 from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairGradClassifier
-from fairgrad.training import Member, TrainingPlan, train
 from fairgrad.usefulness import FairnessWarning
 from fairgrad_bench.datasets import load
 
@@ -140,15 +139,10 @@ def measured(table: FitTable, repeats: int) -> dict[str, Any]:
 
 def grid() -> float:
     """Processor seconds of 5 seeds x 3 decays x 2 batch sizes, equalized odds, 50 epochs each."""
-    table, rows, validation = pooled_adult()
-    members = [
-        Member(rows=rows[i], validation=validation[i], seed=seed, weight_decay=decay, **PAPER)
-        for i, seed in enumerate(PAPER_SEEDS)
-        for decay in (0.0, 0.001, 0.01)
-    ]
+    pooled = pooled_adult()
     started = time.process_time()
     for batch_size in (512, 64):
-        train(table, members, TrainingPlan(epochs=50, batch_size=batch_size))
+        paper_grid(*pooled, batch_size)
     return time.process_time() - started
 
 

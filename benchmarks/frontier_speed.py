@@ -33,8 +33,7 @@ from sklearn.linear_model import LogisticRegression
 from fairgrad import fairness_levels
 from fairgrad.datasets import Split, load
 from fairgrad.files import write_whole
-from fairgrad.frontier import Frontier, hypervolume, non_dominated
-from fairgrad.frontier.frontier import epsilon_grid
+from fairgrad.frontier import Frontier, epsilon_grid, non_dominated
 from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
@@ -43,6 +42,24 @@ if TYPE_CHECKING:
 MODELS = 32
 WORST_UNFAIRNESS = 0.1
 MOMENTS = {"equalized_odds": EqualizedOdds, "demographic_parity": DemographicParity}
+
+
+def hypervolume(accuracy: Any, unfairness: Any, reference: tuple[float, float]) -> float:
+    """The area of what the points are at least as good as, up to a reference point.
+
+    ``area of the union over i of [u_i, u_ref] x [a_ref, a_i]``: larger is better. Two frontiers
+    compare only with the same reference.
+
+    Example:
+        >>> round(hypervolume([0.8, 0.9], [0.0, 0.1], reference=(0.5, 0.2)), 4)
+        0.07
+    """
+    worst_accuracy, worst_unfairness = reference
+    order = np.argsort(unfairness)
+    u = np.asarray(unfairness, dtype=np.float64)[order].clip(max=worst_unfairness)
+    best = np.maximum.accumulate(np.asarray(accuracy, dtype=np.float64)[order])
+    widths = np.diff(np.append(u, worst_unfairness))
+    return float(widths @ (best - worst_accuracy).clip(min=0.0))
 
 
 def seconds(task: Callable[[], Any]) -> float:

@@ -21,13 +21,13 @@ import pandas as pd
 from fairgrad.datasets import PAPER_SEEDS, Split
 from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
-from fairgrad.training import fairest_of_accurate
 from fairgrad_bench.comparison import verdict
 from fairgrad_bench.datasets.catalogue.gaussian import draw
 from fairgrad_bench.methods import MethodTask, methods
 from fairgrad_bench.paper import MEASURES, paper_results
 from fairgrad_bench.plan import load_splits
 from fairgrad_bench.running import one_thread
+from fairgrad_bench.selection import fairest_of_accurate
 
 MEASURED = ("accuracy_parity", "equalized_odds", "equality_of_opportunity")
 CHANGES: dict[str, dict[str, Any]] = {

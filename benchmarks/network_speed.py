@@ -43,12 +43,13 @@ def seconds() -> list[float]:
     table = TrainingTable.from_data(X, y, s)
     found = []
     for n_members, batch_size in CASES:
-        members = [
-            Member(epsilon=e, clip_norm=0.05, fairness_measure="equalized_odds")
-            for e in np.linspace(0, 0.1, n_members)
-        ]
+        members = [Member(epsilon=e, clip_norm=0.05) for e in np.linspace(0, 0.1, n_members)]
         plan = TrainingPlan(
-            hidden=(128, 64, 32), batch_norm=True, dropout=0.2, batch_size=batch_size, epochs=1
+            hidden=(128, 64, 32),
+            dropout=0.2,
+            batch_size=batch_size,
+            epochs=1,
+            fairness_measure="equalized_odds",
         )
         taken = []
         for _ in range(3):

@@ -62,7 +62,7 @@ class TestDesirableLabel:
         trees.fit(X, y, sensitive_features=SEX)
         assert trees.desirable_ == (names[1],)
         rows = TrainingTable.from_data(X, y, SEX)
-        trained = train(rows, [Member(fairness_measure=MEASURE)], TrainingPlan(epochs=1))
+        trained = train(rows, [Member()], TrainingPlan(epochs=1, fairness_measure=MEASURE))
         assert trained.history.unfairness.shape == (1, 1)
 
     def test_boosting_takes_it_for_its_constraints(self, y, expected):

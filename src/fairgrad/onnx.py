@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from fairgrad.sklearn.cell_models import FoldMean
 from fairgrad.tables.encoder import TableEncoder
 from fairgrad.tables.features import TableFeature
 from fairgrad.tables.values import OTHER
-from fairgrad.training.layers import EPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -360,32 +360,22 @@ class GraphWriter:
 
 def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
     """A linear model or perceptron: scaling, then layer after layer."""
-    shape = model.shape_
-    if shape is None:
+    if model.module is not None:
         raise ValueError(
             "model: a network given as module= is not exported here; use torch.onnx.export of "
             "model.module_."
         )
     flat = np.asarray(model.state_["network.parameters"])[0]
-    dtype = flat.dtype
-    parts = np.split(flat, np.cumsum(shape.sizes)[:-1])
-    pieces = {
-        name: part.reshape(size)
-        for (name, size), part in zip(shape.pieces.items(), parts, strict=True)
-    }
-    scaling = [graph.constant(part.astype(dtype)) for part in (model.offset_, model.scale_)]
+    scaling = [graph.constant(part.astype(flat.dtype)) for part in (model.offset_, model.scale_)]
     value = graph.add("Div", graph.add("Sub", x, scaling[0]), scaling[1])
-    for layer in range(len(shape.hidden) + 1):
-        linear = [graph.constant(pieces[f"{name}{layer}"]) for name in ("weight", "bias")]
+    n_classes = len(model.classes_)
+    sizes = (len(model.scale_), *model.hidden_, 1 if n_classes == 2 else n_classes)
+    for layer, (inputs, units) in enumerate(pairwise(sizes)):
+        weight, bias, flat = np.split(flat, [units * inputs, units * inputs + units])
+        if layer:
+            value = graph.add("Relu", value)
+        linear = [graph.constant(part) for part in (weight.reshape(units, inputs), bias)]
         value = graph.add("Gemm", value, *linear, transB=1)
-        if layer == len(shape.hidden):
-            break
-        if shape.batch_norm:
-            running = [model.state_[f"buffers.{name}{layer}"][0] for name in ("mean", "variance")]
-            learnt = [pieces[f"{name}{layer}"] for name in ("scale", "shift")]
-            constants = [graph.constant(part) for part in (*learnt, *running)]
-            value = graph.add("BatchNormalization", value, *constants, epsilon=EPS)
-        value = graph.add("Relu", value)
     return value
 
 

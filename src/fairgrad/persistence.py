@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
-FORMAT, FORMAT_VERSION = "fairgrad.model", 3
+FORMAT, FORMAT_VERSION = "fairgrad.model", 4
 """What stands in a file's header. The version grows when models hold something else: files of other
 versions are refused."""
 
@@ -51,7 +51,6 @@ TYPES = {
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.FoldMean": "fairgrad.sklearn.cell_models.FoldMean",
     "fairgrad.Groups": "fairgrad.groups.Groups",
-    "fairgrad.NetworkShape": "fairgrad.training.plan.Shape",
     "fairgrad.On": "fairgrad.measures.On",
     "fairgrad.SensitiveEncoder": "fairgrad.aware.SensitiveEncoder",
     "fairgrad.TableEncoder": "fairgrad.tables.encoder.TableEncoder",

@@ -34,12 +34,11 @@ def frontier(hiring, strangers):
 
 
 def test_each_point_is_the_model_that_its_parameters_give(hiring, strangers):
-    own = Frontier(QUICK, "demographic_parity", EPSILONS, n_seeds=2, random_state=0)
+    own = Frontier(QUICK, "demographic_parity", EPSILONS, random_state=0)
     held_out = (strangers.X, strangers.y, strangers.sex)
     own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, validation=held_out)
-    assert len(own.points_) == 10
-    assert own.points_["seed"].nunique() == 2
-    for model in own.estimators_[::3]:
+    assert len(own.points_) == 5
+    for model in own.estimators_:
         alone = clone(model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FairnessWarning)  # eight epochs end where they end
@@ -108,7 +107,6 @@ def test_slack_buys_accuracy(frontier):
     points = frontier.points_
     assert points["validation_unfairness"].iloc[0] < 0.05 < points["validation_unfairness"].iloc[-1]
     assert points["validation_accuracy"].iloc[-1] > points["validation_accuracy"].iloc[0]
-    assert points["on_frontier"].iloc[0]
     assert frontier.hypervolume() > 0
     assert frontier.hypervolume("test", (0.5, 1.0)) > 0.5 * points["test_accuracy"].max() - 0.25
 
@@ -249,8 +247,6 @@ def test_bad_arguments(hiring):
         Frontier(QUICK).fit(X, y)
     with pytest.raises(ValueError, match="fairness_measure: the estimator's is None"):
         Frontier(FairGradClassifier(None)).fit(X, y, sensitive_features=sex)
-    with pytest.raises(ValueError, match="n_seeds"):
-        Frontier(QUICK, n_seeds=0).fit(X, y, sensitive_features=sex)
     with pytest.raises(ValueError, match="test: expected"):
         Frontier(QUICK).fit(X, y, sensitive_features=sex, test=(X, y))
     with pytest.raises(ValueError, match="parameter 'epsilon'"):

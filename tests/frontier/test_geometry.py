@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.frontier import hypervolume, non_dominated
-from fairgrad.frontier.frontier import choose, epsilon_grid
+from fairgrad.frontier import choose, epsilon_grid, non_dominated
 
 shares = st.integers(0, 20).map(lambda i: i / 20)
 points = st.lists(st.tuples(shares, shares), min_size=1, max_size=12)
@@ -20,26 +19,6 @@ def test_non_dominated_by_definition(pairs):
         not any((b >= a and v <= u) and (b > a or v < u) for b, v in pairs) for a, u in pairs
     ]
     assert non_dominated(accuracy, unfairness).tolist() == expected
-
-
-@given(points)
-def test_hypervolume_counts_the_cells_of_a_fine_grid(pairs):
-    accuracy, unfairness = np.array(pairs).T
-    # Points lie on a grid of 1/20, so that the centres of its cells decide exactly.
-    centres = (np.arange(20) + 0.5) / 20
-    a, u = np.meshgrid(centres[centres > 0.5], centres[centres < 0.75])
-    covered = ((accuracy >= a[..., None]) & (unfairness <= u[..., None])).any(-1)
-    area = hypervolume(accuracy, unfairness, reference=(0.5, 0.75))
-    assert area == pytest.approx(covered.sum() / 400)
-
-
-@given(points)
-def test_dominated_points_add_no_volume(pairs):
-    accuracy, unfairness = np.array(pairs).T
-    best = non_dominated(accuracy, unfairness)
-    assert hypervolume(accuracy[best], unfairness[best], (0.0, 1.0)) == pytest.approx(
-        hypervolume(accuracy, unfairness, (0.0, 1.0))
-    )
 
 
 @given(points, shares)

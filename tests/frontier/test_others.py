@@ -74,9 +74,3 @@ class _WithClasses(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.base.predict(X, random_state=0)
-
-
-def test_several_seeds_need_a_random_state(hiring):
-    y = (hiring.y == "hired").astype(int)
-    with pytest.raises(ValueError, match="n_seeds: Reduction has no random_state"):
-        Frontier(Reduction(), n_seeds=2).fit(hiring.X, y, sensitive_features=hiring.sex)

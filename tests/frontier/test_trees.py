@@ -45,15 +45,13 @@ def test_each_model_is_the_one_that_a_fit_by_itself_gives(hiring):
         alone = FairGradLGBMClassifier(
             "equalized_odds",
             epsilon=point["epsilon"],
-            **{**TREES, "random_state": int(point["seed"])},
+            **{**TREES, "random_state": frontier.seed_},
         )
         alone.fit(hiring.X[~held], hiring.y[~held], sensitive_features=hiring.sex[~held])
         np.testing.assert_array_equal(model.predict(rows[0]), alone.predict(rows[0]))
         levels = fairness_levels(rows[1], alone.predict(rows[0]), rows[2], "equalized_odds")
         assert point["validation_unfairness"] == pytest.approx(levels.unfairness)
-    plain = LGBMClassifier(
-        boost_from_average=False, **{**TREES, "random_state": int(point["seed"])}
-    )
+    plain = LGBMClassifier(boost_from_average=False, **{**TREES, "random_state": frontier.seed_})
     plain.fit(hiring.X[~held], hiring.y[~held])
     assert (frontier.estimators_[-1].predict(rows[0]) == plain.predict(rows[0])).mean() > 0.99
 

@@ -22,7 +22,7 @@ from fairgrad.sklearn import FairGradClassifier
 FILES = Path(__file__).parent / "files_of_0_x"
 KNOWN = json.loads((FILES / "predictions.json").read_text(encoding="utf-8"))
 NUMBERS = pd.DataFrame(KNOWN["table"]).drop(columns="town")
-SHAPE = "fairgrad.NetworkShape"
+GROUPS = "fairgrad.Groups"
 
 
 def types_in(path):
@@ -42,8 +42,9 @@ def types_in(path):
 
 @pytest.fixture
 def model():
-    return FairGradClassifier(None, hidden_layer_sizes=(3,), max_iter=1).fit(
-        NUMBERS, np.arange(len(NUMBERS)) % 2
+    rows = np.arange(len(NUMBERS))
+    return FairGradClassifier(fairness_rate=0.1, max_iter=1, min_group=0).fit(
+        NUMBERS, rows % 2, sensitive_features=rows // 2 % 2
     )
 
 
@@ -64,16 +65,16 @@ def test_boosted_files_of_0_x_predict_as_they_did():
 def test_a_class_that_moved_is_found_by_its_tag(model, monkeypatch, tmp_path):
     path = save(model, tmp_path / "tagged.skops")
     assert types_in(path) <= set(persistence.TYPES)
-    place = persistence.TYPES[SHAPE]
-    made = type("Shape", (pkgutil.resolve_name(place),), {})
+    place = persistence.TYPES[GROUPS]
+    made = type("Groups", (pkgutil.resolve_name(place),), {})
     home = types.ModuleType("fairgrad_elsewhere")
     made.__module__, made.__name__ = home.__name__, "Renamed"
     home.Renamed = made
     monkeypatch.setitem(sys.modules, home.__name__, home)
-    monkeypatch.setitem(persistence.TYPES, SHAPE, "fairgrad_elsewhere.Renamed")
+    monkeypatch.setitem(persistence.TYPES, GROUPS, "fairgrad_elsewhere.Renamed")
     monkeypatch.delattr(place)
     again = load(path)
-    assert type(again.shape_) is made
+    assert type(again.groups_) is made
     np.testing.assert_array_equal(again.predict(NUMBERS), model.predict(NUMBERS))
     assert types_in(path) == types_in(save(again, tmp_path / "later.skops"))
 
@@ -81,7 +82,7 @@ def test_a_class_that_moved_is_found_by_its_tag(model, monkeypatch, tmp_path):
 def test_only_the_table_is_trusted(model, monkeypatch, tmp_path):
     """A path that is in no table is refused, though it names a class of this library."""
     path = save(model, tmp_path / "tagged.skops")
-    monkeypatch.delitem(persistence.TYPES, SHAPE)
+    monkeypatch.delitem(persistence.TYPES, GROUPS)
     with pytest.raises(ValueError, match="refused before anything of it was loaded"):
         load(path)
     with pytest.raises(TypeError, match="model: holds fairgrad"):

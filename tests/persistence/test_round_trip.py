@@ -51,7 +51,7 @@ def test_everything_comes_back(model, hiring, tmp_path):
     for name in ("levels_", "multipliers_", "cell_weights_", "classes_", "feature_names_in_"):
         np.testing.assert_array_equal(getattr(same, name), getattr(model, name))
     assert same.cell_names_ == model.cell_names_
-    assert same.shape_ == model.shape_
+    assert same.hidden_ == model.hidden_
     if model.groups_ is not None:
         assert same.groups_.names == model.groups_.names
         np.testing.assert_array_equal(same.groups_.mass, model.groups_.mass)

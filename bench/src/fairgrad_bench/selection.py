@@ -11,7 +11,6 @@ import pandas as pd
 
 from fairgrad.evaluate import unfairness
 from fairgrad.measures import constraints_of
-from fairgrad.training import fairest_of_accurate
 from fairgrad_bench.methods.interface import DESIRABLE
 from fairgrad_bench.paper import UNCONSTRAINED_CELEBA_LINEAR, paper_batch_sizes, place
 from fairgrad_bench.plan import MEASURES
@@ -38,6 +37,17 @@ OF_ERRORS = ("accuracy_parity", "equalized_odds", "equality_of_opportunity")
 
 BATCH_SIZE, EPSILON, FAIRNESS_RATE = "batch_size", "epsilon", "fairness_rate"
 PAPER_CASE = {"dataset": "celeba", "model": "linear"}
+
+
+def fairest_of_accurate(accuracy: Floats, unfairness: Floats, slack: float = 0.03) -> int:
+    """The paper's rule: the fairest of those within `slack` of the best accuracy.
+
+    Of equally fair ones it is the most accurate, then the first. Without a measure, unfairness is
+    NaN and all are alike.
+    """
+    unfairness = np.where(np.isnan(unfairness), 0.0, unfairness)
+    key = np.where(accuracy >= np.nanmax(accuracy) - slack, unfairness, np.inf)
+    return int(np.lexsort((np.where(np.isnan(accuracy), np.inf, -accuracy), key))[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fairgrad.training import Member, RowBatch, TrainingPlan, TrainingTable, train
+from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 from fairgrad_bench.methods.adversarial import (
     LAMBDAS,
     METHOD,
@@ -24,15 +24,15 @@ def test_adversarys_accuracy_falls(make_task):
     settings = [{"adversary_weight": weight} for weight in (0.0, 1.0)]
     training = train(
         TrainingTable.from_data(X, y, s),
-        [Member(seed=1, learning_rate=0.1, clip_norm=0.5)] * 2,
-        TrainingPlan(epochs=15, batch_size=64),
+        [Member(learning_rate=0.1, clip_norm=0.5)] * 2,
+        TrainingPlan(epochs=15, batch_size=64, seed=1),
         parts=parts_for(shape)(settings),
     )
     state = training.kept[14]
     buffers = {name[8:]: part for name, part in state.items() if name.startswith("buffers.")}
-    network = TwoHeadsStack(shape, [0], state["network.parameters"], buffers)
+    network = TwoHeadsStack(shape, 0, state["network.parameters"], buffers)
     test = task.splits[1].test
-    rows = torch.from_numpy(test.X)[None]
+    rows = torch.from_numpy(test.X)
     told = (network.group_scores(rows)[:, 0] > 0).numpy() == (test.s == 1)
     seen, hidden = told.mean(axis=1)
     chance = max(np.mean(test.s), 1 - np.mean(test.s))
@@ -48,17 +48,18 @@ def test_gradient_is_that_of_both_losses_with_the_encoders_reversed(make_task):
     def gradients(strength):
         """Of each head's loss by the parameters, and of both by `Duel`."""
         parameters, buffers = shape.initial(3)[None].clone(), shape.initial_buffers(1)
-        network = TwoHeadsStack(shape, [5], parameters, buffers, torch.tensor([strength]))
-        scores, pull = network.forward(x[None], None)
-        found = []
+        network = TwoHeadsStack(shape, 5, parameters, buffers, torch.tensor([strength]))
+        weights = parameters.clone().requires_grad_()
+        outputs = network.scores_with(weights, x)
+        scores, found = outputs.detach(), []
         for head, truth in enumerate(truths):
             leaf = scores.clone().requires_grad_()
             loss = functional.binary_cross_entropy_with_logits(leaf[0, head], truth)
             found.append(torch.autograd.grad(loss, leaf)[0])
         stack = SimpleNamespace(table=TrainingTable.from_data(X, y, s))
-        duel = Duel(stack, 1)(scores[None], RowBatch(torch.arange(len(y))[None], None))[0]
+        duel = Duel(stack, 1)(scores, torch.arange(len(y)))
         assert torch.allclose(duel, found[0] + found[1], atol=1e-7)
-        return pull(duel)[0]
+        return torch.autograd.grad(outputs, weights, duel)[0][0]
 
     n_encoder = sum(shape.sizes[:8])
     none, reversed_, straight = (gradients(strength) for strength in (0.0, 0.7, -1.0))

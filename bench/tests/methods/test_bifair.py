@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairgrad.training import Shape, build
+from fairgrad.training import Perceptrons
 from fairgrad_bench.methods.bifair import METHOD, Bilevel, Moments, adam
 
 
@@ -21,7 +21,7 @@ def _settings(fairness_weight=4.0, inner_steps=5, batch_size=128):
 
 def _problem(task, settings, dtype=torch.float32):
     train = task.splits[1].train
-    network = build(Shape(4, (), 1), 1, [1] * len(settings), dtype)
+    network = Perceptrons((4, 1), len(settings), 1, dtype=dtype)
     return Bilevel(network, train, 1, settings, (0, 1))
 
 

@@ -11,40 +11,32 @@ from fairgrad_bench.methods import methods
 from fairgrad_bench.methods.fairbatch import FairBatches, apportion, direction, draw, shifted
 
 
-def _stack(task, n_members=1):
+def _stack(task):
     X, y, s = task.splits[1].train
-    members = [Member(seed=1, weight_decay=0.1 * m) for m in range(n_members)]
-    return Stack(
-        TrainingTable.from_data(X, y, s), members, TrainingPlan(), parts=StackParts(batches=_plain)
-    )
-
-
-def _plain(stack):
-    return stack.streams
+    return Stack(TrainingTable.from_data(X, y, s), [Member()], TrainingPlan(seed=1))
 
 
 def test_totals_are_the_sums_of_the_losses_of_each_cell(make_task):
     task = make_task("equalized_odds", rows=3000)
-    stack = _stack(task, n_members=2)
-    batches = FairBatches(stack, task, 64)
+    stack = _stack(task)
+    found = FairBatches(stack, task, 64).losses.totals()
     X, y, s = task.splits[1].train
-    for member, found in enumerate(batches.losses.totals()):
-        weights = stack.network.parameters[member].double().numpy()
-        margin = X @ weights[:-1] + weights[-1]
-        losses = np.logaddexp(0, np.where(y == 1, -margin, margin))
-        for label in (0, 1):
-            for group in (0, 1):
-                expected = losses[(y == label) & (s == group)].sum()
-                assert found[label, group].item() == pytest.approx(expected, rel=1e-4)
+    weights = stack.network.parameters[0].double().numpy()
+    margin = X @ weights[:-1] + weights[-1]
+    losses = np.logaddexp(0, np.where(y == 1, -margin, margin))
+    for label in (0, 1):
+        for group in (0, 1):
+            expected = losses[(y == label) & (s == group)].sum()
+            assert found[label, group].item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_batches_have_the_shares_asked_for(make_task):
     task = make_task("equalized_odds")
     batches = FairBatches(_stack(task), task, 100)
-    batches.shares[0, 1] = torch.tensor([0.8, 0.2])
+    batches.shares[1] = torch.tensor([0.8, 0.2])
     _, y, s = task.splits[1].train
     for batch in batches.epoch():
-        rows = batch.row[0].numpy()
+        rows = batch.numpy()
         positive = rows[y[rows] == 1]
         assert abs(len(positive) - 100 * y.mean()) < 1
         assert abs((s[positive] == 0).sum() - 0.8 * len(positive)) < 1
@@ -63,15 +55,15 @@ def test_shares_move_towards_the_group_with_the_higher_loss(make_task):
 
     train(
         TrainingTable.from_data(X, y, s),
-        [Member(seed=1)],
-        TrainingPlan(epochs=10),
+        [Member()],
+        TrainingPlan(epochs=10, seed=1),
         parts=StackParts(batches=batches),
     )
-    _, positive = kept[0].shares[0]
+    _, positive = kept[0].shares
     at_first = np.mean(s[y == 1] == 0)
     # A plain model overlooks group 0 among the positives, by how the data were made.
     assert positive[0].item() == pytest.approx(at_first + 9 * 0.005, abs=1e-5)
-    assert kept[0].shares[0, 0, 0].item() == pytest.approx(np.mean(s[y == 0] == 0), abs=1e-5)
+    assert kept[0].shares[0, 0].item() == pytest.approx(np.mean(s[y == 0] == 0), abs=1e-5)
 
 
 def test_only_the_label_with_the_larger_gap_moves_for_equalized_odds():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairgrad.training import Member, RowBatch, Stack, TrainingPlan, TrainingTable
+from fairgrad.training import Member, Stack, TrainingPlan, TrainingTable
 from fairgrad_bench.methods import methods
 from fairgrad_bench.methods.fairret import Penalised
 
@@ -26,7 +26,7 @@ SMALL_BATCHES = ({"batch_size": 128, "strength": 1.0},)
 
 def _penalised(task, measure, strengths):
     X, y, s = task.splits[1].train
-    members = [Member(seed=seed) for seed in (1, 2)[: len(strengths)]]
+    members = [Member()] * len(strengths)
     return Penalised(
         Stack(TrainingTable.from_data(X, y, s), members, TrainingPlan()), measure, strengths
     )
@@ -52,8 +52,7 @@ def test_penalty_is_the_sum_of_relative_differences(make_task):
         overall = probability[y == label].mean()
         for group in (0, 1):
             expected += abs(probability[(y == label) & (s == group)].mean() / overall - 1)
-    batch = RowBatch(torch.arange(80)[None], None)
-    found = _penalised(task, "equalized_odds", [1.0]).penalties(margin[None, None], batch)
+    found = _penalised(task, "equalized_odds", [1.0]).penalties(margin[None], torch.arange(80))
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -67,28 +66,28 @@ def test_gradient_is_that_of_the_library_and_the_cross_entropy(measure, unknown,
         task = replace(task, splits={1: task.splits[1]._replace(train=train)})
     penalised = _penalised(task, measure, [0.5, 2.0])
     source = torch.Generator().manual_seed(2)
-    rows = torch.stack([torch.randperm(60, generator=source)[:40] for _ in range(2)])
-    scores = torch.randn(2, 1, 1, 40, generator=source)
+    rows = torch.randperm(60, generator=source)[:40]
+    scores = torch.randn(2, 1, 40, generator=source)
     leaf = scores.clone().requires_grad_()
     total = 0.0
     for model, strength in enumerate((0.5, 2.0)):
-        label = penalised.label[rows[model]].float()
-        margin = leaf[model, 0, 0]
+        label = penalised.label[rows].float()
+        margin = leaf[model, 0]
         total += torch.nn.functional.binary_cross_entropy_with_logits(margin, label)
-        total += strength * _of_library(penalised, measure, margin, rows[model])
+        total += strength * _of_library(penalised, measure, margin, rows)
     (expected,) = torch.autograd.grad(total, leaf)
-    assert torch.allclose(penalised(scores, RowBatch(rows, None)), expected, atol=1e-6)
+    assert torch.allclose(penalised(scores, rows), expected, atol=1e-6)
 
 
-def test_models_of_one_stream_have_penalties_of_their_own(make_task):
+def test_models_have_penalties_of_their_own(make_task):
     penalised = _penalised(make_task(rows=60), "equalized_odds", [1.0, 3.0])
-    batch = RowBatch(torch.arange(30)[None], None)
-    scores = torch.randn(1, 2, 1, 30, generator=torch.Generator().manual_seed(4))
+    batch = torch.arange(30)
+    scores = torch.randn(2, 1, 30, generator=torch.Generator().manual_seed(4))
     together = penalised.of_penalty(scores, batch)
     for model, strength in enumerate((1.0, 3.0)):
         penalised.strengths = torch.tensor([strength])
         assert torch.allclose(
-            penalised.of_penalty(scores[:, model : model + 1], batch)[:, 0], together[:, model]
+            penalised.of_penalty(scores[model : model + 1], batch)[0], together[model]
         )
 
 
@@ -99,19 +98,9 @@ def test_batches_without_a_rate_are_not_penalised(missing, make_task):
     _, y, s = task.splits[1].train
     chosen = {"positives": y == 0, "probability": y >= 0, "a group": (s == 0) & (y == 1)}[missing]
     rows = torch.from_numpy(np.flatnonzero(chosen))
-    scores = torch.full((1, 1, 1, len(rows)), -200.0 if missing == "probability" else 0.5)
-    gradient = penalised.of_penalty(scores, RowBatch(rows[None], None))
+    scores = torch.full((1, 1, len(rows)), -200.0 if missing == "probability" else 0.5)
+    gradient = penalised.of_penalty(scores, rows)
     assert torch.allclose(gradient, torch.tensor(0.0), atol=1e-7)
-
-
-def test_entries_that_are_no_rows_have_no_gradient(make_task):
-    penalised = _penalised(make_task(rows=60), "equalized_odds", [1.0])
-    rows, scores = torch.arange(20)[None], torch.randn(1, 1, 1, 20)
-    valid = (torch.arange(20) < 15)[None]
-    found = penalised(scores, RowBatch(rows, valid))
-    shorter = penalised(scores[..., :15], RowBatch(rows[:, :15], None))
-    assert torch.allclose(found[..., :15], shorter, atol=1e-7)
-    assert (found[..., 15:] == 0).all()
 
 
 @pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])

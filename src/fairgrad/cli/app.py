@@ -49,7 +49,6 @@ OPTIONS = {
     "y_pred": "--prediction",
     "y_true": "--target",
     "min_group": "--min-group",
-    "reference": "--reference",
     "cost_matrix": "--cost",
 }
 """What the library's arguments are called here."""

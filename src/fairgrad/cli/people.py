@@ -171,7 +171,6 @@ class AuditedPeople:
             y_desirable=self.desirable,
             labels=self.labels,
             min_group=request.min_group,
-            reference=request.reference_of(self.columns.sensitive),
             remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
             **options,
         )
@@ -288,17 +287,13 @@ def _complete(
     return keep, left_out
 
 
-def model_columns(
-    model: SavedModel, sensitive: Sequence[str], *, ignore_case: bool = False
-) -> ColumnRoles:
+def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
     """The role of each column of a table that a model is audited on."""
     own = model.columns
     wanted = tuple(sensitive) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in wanted}
     desirable = model.settings["desirable"]
-    return ColumnRoles(
-        own.target, wanted, bins=bins, y_desirable=desirable, ignore_case=ignore_case, prefix="--"
-    )
+    return ColumnRoles(own.target, wanted, bins=bins, y_desirable=desirable, prefix="--")
 
 
 def model_predictions(

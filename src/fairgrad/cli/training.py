@@ -27,8 +27,7 @@ from fairgrad.cli.folder import Provenance, SavedModel, same_data
 from fairgrad.cli.people import guessed_desirable, usual_measures
 from fairgrad.cli.prepared import read_prepared
 from fairgrad.cli.request import AuditRequest, audit_tolerance
-from fairgrad.frontier import Frontier
-from fairgrad.frontier.frontier import epsilon_grid
+from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables.reading import table_name
 from fairgrad.usefulness import FairnessWarning

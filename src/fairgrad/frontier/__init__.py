@@ -1,6 +1,458 @@
-"""The trade-off between accuracy and fairness: many models in one pass, and the choice of one."""
+"""The accuracy-fairness frontier: models for many epsilons, judged, and the choice of one."""
 
-from fairgrad.frontier.frontier import Frontier
-from fairgrad.frontier.judging import hypervolume, non_dominated
+from __future__ import annotations
 
-__all__ = ["Frontier", "hypervolume", "non_dominated"]
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fairgrad.checks import check_count, check_number
+from fairgrad.dual import check_costs
+from fairgrad.frontier.models import (
+    EstimatorTemplate,
+    FrontierJudge,
+    ModelAudits,
+    best_of_kind,
+    non_dominated,
+    point_merit,
+    report_data,
+)
+from fairgrad.groups import MIN_GROUP, group_rows
+from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.splitting import hold_out, unpack_rows
+from fairgrad.text import Section, as_html
+from fairgrad.usefulness import (
+    LEAST_GAIN,
+    TOLERATED_LOSS,
+    FairnessWarning,
+    ShownInNotebooks,
+    Suggestions,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairgrad.frontier.models import FittedModels, FrontierRows
+    from fairgrad.groups import Floats
+    from fairgrad.report import FrontierData
+
+__all__ = ["Frontier", "non_dominated"]
+
+DEFAULT_MEASURE = "equalized_odds"
+
+PART = "validation"
+"""The rows that models are chosen by; those of a test stay out of it."""
+
+SMALLEST, LARGEST = 0.002, 0.3
+"""Below the one, slack is lost in the noise of most tables; beyond the other, few bounds bite."""
+
+
+class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untyped base
+    """The trade-off between accuracy and fairness: one model for every epsilon.
+
+    The library's own classifier is trained for all epsilons in one pass, at a small multiple of
+    the time of one model; each model is the one that its own `fit` gives. Any other estimator with
+    an epsilon is fitted once for each. Models are judged, and chosen, on rows they were not trained
+    on.
+
+    Args:
+        estimator: a `FairGradClassifier` (the default), a Pipeline that ends in one, or any other
+            classifier with a parameter `epsilon` whose fit takes `sensitive_features`.
+        fairness_measure: as in `FairGradClassifier`; by default the estimator's own, or
+            "equalized_odds".
+        epsilons: how many models, from exact fairness to the plain model; or a list of epsilons,
+            in which infinity is the plain model.
+        use_sensitive: whether models may look at the sensitive values to predict; "both" trains
+            blind and aware models for every epsilon and shows them beside each other: what
+            blindness costs. None is what the estimator says itself.
+        validation_fraction: share of the rows held out to judge on, the same of every label of
+            every group, unless `fit` gets validation rows.
+        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+            default the estimator's own, or the second of two classes.
+        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
+            of the rows. None is what the estimator says itself, or 30 rows.
+        confidence: of each interval.
+        parameter: the name of the estimator's epsilon, if it is called otherwise.
+        n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
+        random_state: of the split and the training.
+
+    Attributes:
+        points_: one row per model: epsilon, use_sensitive, and accuracy and unfairness (mean
+            of |F|) on the validation rows and, if given, the test rows, with the ends of their
+            intervals (`_low`, `_high`: Clopper and Pearson's for the accuracy; for the unfairness
+            those of `fairgrad.audit.Finding`); `on_frontier` says whether no other
+            model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
+            fair, on the validation rows. If the estimator has a `cost_matrix`, the mean cost of
+            predictions (`_cost`) stands beside, and takes the place of the accuracy wherever
+            models are compared.
+        useful_: (points,) which models are better than one label for everybody on the validation
+            rows: more accurate, or, where one label is not fair, fairer. No other one is chosen if
+            there is one of these.
+        estimators_: the fitted models, in the order of the points.
+        audits_: by "validation" and "test", the audit of each model, a sequence.
+        fairness_measure_: the measure in use.
+        desirable_: the labels taken as desirable; none if the measure does not look at them.
+        classes_: the class labels.
+        seed_: the random state of every model.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 2000)
+        >>> X = rng.normal(size=(2000, 3)) + np.outer(sex == "M", [1.0, 0.0, 0.0])
+        >>> y = (X.sum(1) + rng.normal(size=2000) > 0.5).astype(int)
+        >>> frontier = Frontier(fairness_measure="demographic_parity", epsilons=8, random_state=0)
+        >>> frontier = frontier.fit(X, y, sensitive_features=sex)
+        >>> frontier.points_[["epsilon", "validation_accuracy"]].shape
+        (8, 2)
+        >>> model = frontier.select(max_unfairness=0.1)
+        >>> model.predict([[3.0, 3.0, 3.0], [-3.0, -3.0, -3.0]])
+        array([1, 0])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        fairness_measure: Any = None,
+        epsilons: Any = 32,
+        *,
+        use_sensitive: bool | str | None = None,
+        validation_fraction: float = 0.2,
+        y_desirable: Any = None,
+        min_group: float | None = None,
+        confidence: float = 0.95,
+        parameter: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.fairness_measure = fairness_measure
+        self.epsilons = epsilons
+        self.use_sensitive = use_sensitive
+        self.validation_fraction = validation_fraction
+        self.y_desirable = y_desirable
+        self.min_group = min_group
+        self.confidence = confidence
+        self.parameter = parameter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        validation: Any = None,
+        test: Any = None,
+    ) -> Frontier:
+        """Trains and judges all models.
+
+        Args:
+            X: (n, features) as the estimator takes them.
+            y: (n,) labels.
+            sensitive_features: (n,) sensitive values, or a table with one column per attribute.
+            sample_weight: (n,) non-negative weights.
+            validation: (X, y, sensitive_features) to judge and choose on, in place of a part of
+                the rows held out.
+            test: (X, y, sensitive_features) to judge on besides; models are never chosen by it.
+
+        Raises:
+            ValueError: if an argument is missing or not allowed.
+        """
+        template = EstimatorTemplate.of(self.estimator, self.parameter)
+        if self.min_group is not None:
+            template = template.with_setting("min_group", self.min_group)
+        epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)
+        measure = self._measure(template)
+        kinds = template.kinds(self.use_sensitive)
+        everything = template.read(X, y, sensitive_features, sample_weight)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        training, parts = self._split(template, everything, validation, test, seed)
+        fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
+        judge = self._judge(template, measure, fitted[0])
+        self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
+        self.seed_ = seed
+        self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
+        self.audits_ = {
+            name: ModelAudits(judge, part, [p for one in fitted for p in one.predict(part)])
+            for name, part in parts.items()
+        }
+        points = {
+            "epsilon": np.tile(epsilons, len(kinds)),
+            "use_sensitive": np.repeat(list(kinds), len(epsilons)),
+        }
+        self.points_ = _with_figures(points, self.audits_)
+        self.useful_ = _useful(self.points_, self.audits_[PART])
+        self._template = template
+        return self
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted models, in the order of the points."""
+        check_is_fitted(self, "points_")
+        return [self._estimator(i) for i in range(len(self.points_))]
+
+    def _estimator(self, position: int) -> Any:
+        of_kind = len(self.points_) // len(self._fitted)
+        return self._fitted[position // of_kind].estimator(position % of_kind)
+
+    def choose(
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        use_sensitive: bool = False,
+    ) -> int:
+        """The position in `points_` of the model that `select` gives."""
+        points = self._of_kind(use_sensitive)
+        useful = self.useful_[points.index]
+        chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy, useful)
+        if not useful[chosen]:
+            accuracy, unfair = points.iloc[chosen][[f"{PART}_accuracy", f"{PART}_unfairness"]]
+            warnings.warn(
+                f"The model is of no use: one label for everybody is as accurate ({accuracy:.4f}) "
+                f"and as fair (mean |F| {unfair:.4f}) on the {PART} rows, and no better model is "
+                "within the bound. Allow more unfairness, or use_sensitive=True if the law allows "
+                "it.",
+                FairnessWarning,
+                stacklevel=2,
+            )
+        elif max_unfairness is not None:  # who names an accuracy knows the price
+            self.warn_of_fault(
+                int(points.index[chosen]), "max_unfairness", max_unfairness, stacklevel=3
+            )
+        return int(points.index[chosen])
+
+    def warn_of_fault(
+        self, position: int, bound: str, asked: float | None = None, *, stacklevel: int = 2
+    ) -> None:
+        """A ``FairnessWarning`` if nobody would want a model, by the validation rows.
+
+        That is if everybody gets one label, if the plain model is fairer, or if more than 5 points
+        of accuracy are lost against it. It says what to try.
+
+        Args:
+            position: of the model in `points_`.
+            bound: the name of what the model was chosen by, which could be larger.
+            asked: its value, if it is known.
+            stacklevel: as in ``warnings.warn``.
+        """
+        points, epsilon = self.points_, self.points_["epsilon"].to_numpy()
+        merit, unfairness = point_merit(points, f"{PART}_"), points[f"{PART}_unfairness"]
+        aware = points["use_sensitive"]
+        same = aware == aware[position]
+        plain = int(np.where(same, epsilon, -1.0).argmax())
+        has_plain, enough = bool(np.isinf(epsilon[plain])), None
+        if has_plain and bound == "max_unfairness" and f"{PART}_cost" not in points:
+            enough = float(unfairness[same & (merit >= merit[plain] - TOLERATED_LOSS)].min())
+        can_be_aware = "use_sensitive" in self._template.settings and not aware[position]
+        suggestions = Suggestions(
+            name=bound,
+            asked=asked,
+            aware="use_sensitive=True" if can_be_aware else "",
+            enough=enough,
+        )
+        fault = self.audits_[PART].fault(position, plain if has_plain else None, suggestions)
+        if fault:
+            warnings.warn(fault, FairnessWarning, stacklevel=stacklevel)
+
+    def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
+        """The points of aware models, or of the others, where there are both kinds."""
+        check_is_fitted(self, "points_")
+        if len(self._fitted) == 1:
+            return self.points_
+        return self.points_[self.points_["use_sensitive"] == bool(use_sensitive)]
+
+    def select(
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        use_sensitive: bool = False,
+    ) -> Any:
+        """A fitted classifier, chosen by its figures on the validation rows.
+
+        Args:
+            max_unfairness: takes the most accurate model that is at most so unfair; with costs the
+                cheapest.
+            min_accuracy: takes the fairest model that is at least so accurate.
+            use_sensitive: whether to take an aware model, where there are both kinds.
+
+        Raises:
+            ValueError: if no model qualifies; the message names the best there is.
+        """
+        position = self.choose(
+            max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
+        )
+        return self._estimator(position)
+
+    def report_data(self, on: str = PART, chosen: int | None = None) -> FrontierData:
+        """The frontier for ``fairgrad.report.Report(frontier=...)``.
+
+        Args:
+            on: "validation" or "test".
+            chosen: position of the model that was chosen (see `choose`).
+        """
+        self._check_part(on)
+        return report_data(self, on, chosen)
+
+    def plot(self, on: str = PART, chosen: int | None = None) -> Any:
+        """Accuracy against unfairness of all models, an Altair chart.
+
+        Args:
+            on: "validation" or "test".
+            chosen: position of a model to mark (see `choose`).
+        """
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - charts are loaded where one is drawn
+
+        return frontier_figures(self.report_data(on, chosen))[0].standalone()
+
+    def _notebook_html(self) -> str:
+        """What the models cost, in a sentence and a chart; empty before they are trained."""
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - as above
+
+        if not hasattr(self, "points_"):
+            return ""
+        data = self.report_data()
+        section = Section("trade-off", "What fairness costs", (data.sentence,))
+        return as_html(section, frontier_figures(data)[0].svg())
+
+    def _measure(self, template: EstimatorTemplate) -> Any:
+        own = template.settings.get("fairness_measure")
+        found = own if self.fairness_measure is None else self.fairness_measure
+        if found is not None:
+            return found
+        if "fairness_measure" in template.settings:
+            raise ValueError(
+                "fairness_measure: the estimator's is None, a plain model; name one to judge by."
+            )
+        return DEFAULT_MEASURE
+
+    def _split(
+        self,
+        template: EstimatorTemplate,
+        everything: FrontierRows,
+        validation: Any,
+        test: Any,
+        seed: int,
+    ) -> tuple[FrontierRows, dict[str, FrontierRows]]:
+        """The rows to train on, and those to judge on by name."""
+        training, parts = everything, {}
+        if validation is None:
+            fraction = check_number(
+                "validation_fraction", self.validation_fraction, above=0.0, below=1.0
+            )
+            cell = group_rows(everything.y, everything.s).cell()
+            rows, held = hold_out(cell, fraction, seed)
+            training, parts[PART] = everything.take(rows), everything.take(held)
+        for name, given in {PART: validation, "test": test}.items():
+            if given is not None:
+                parts[name] = template.read(*unpack_rows(given, name))
+        return training, parts
+
+    def _judge(
+        self, template: EstimatorTemplate, measure: Any, fitted: FittedModels
+    ) -> FrontierJudge:
+        classes = np.asarray(fitted.models[0].classes_)
+        asked = self.y_desirable
+        if asked is None:
+            asked = template.settings.get("y_desirable")
+        desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
+        least = self.min_group
+        if least is None:
+            least = template.settings.get("min_group", MIN_GROUP)
+        costs = template.settings.get("cost_matrix")
+        costs = None if costs is None else check_costs(costs, len(classes))
+        return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
+
+    def _check_part(self, on: str) -> None:
+        check_is_fitted(self, "points_")
+        if on not in self.audits_:
+            raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
+
+
+def _with_figures(points: dict[str, Any], audits: dict[str, ModelAudits]) -> pd.DataFrame:
+    """The points, with what the audits of each part say and which of them nothing dominates."""
+    for name, found in audits.items():
+        figures = {f"{name}_{own}": values for own, values in found.figures().items()}
+        points = points | figures
+    return pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
+
+
+def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
+    """The epsilons in increasing order: those given, or so many of them.
+
+    A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, with
+    `with_plain`, infinity: the plain model.
+    """
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        ends = [0.0, np.inf] if with_plain else [0.0]
+        check_count("epsilons", given, least=len(ends))
+        between = np.geomspace(SMALLEST, LARGEST, int(given) - len(ends))
+        return np.sort(np.concatenate([ends, between]))
+    found = None if isinstance(given, (str, bool)) else np.asarray(given, dtype=np.float64)
+    if found is None or found.ndim != 1 or len(found) == 0 or not (found >= 0).all():
+        raise ValueError(
+            "epsilons: expected a number of models, or a list of values of at least 0, got "
+            f"{given!r}."
+        )
+    return np.unique(found)
+
+
+def _useful(points: pd.DataFrame, audits: ModelAudits) -> NDArray[np.bool_]:
+    """(n,) which models are better than each label for everybody, in one figure at least.
+
+    With costs it is the mean cost in place of the accuracy.
+    """
+    constants = audits.figures_of_labels()
+    merit, sign = ("cost", -1.0) if "cost" in constants else ("accuracy", 1.0)
+    useful = np.ones(len(points), dtype=bool)
+    for value, unfairness in zip(constants[merit], constants["unfairness"], strict=True):
+        is_fairer = points[f"{PART}_unfairness"].to_numpy() < unfairness
+        gain = sign * (points[f"{PART}_{merit}"].to_numpy() - value)
+        useful &= is_fairer | (gain > LEAST_GAIN)
+    return useful
+
+
+def choose(
+    points: pd.DataFrame,
+    max_unfairness: float | None,
+    min_accuracy: float | None,
+    useful: NDArray[np.bool_] | None = None,
+) -> int:
+    """The position of the most accurate model that is fair enough, or the fairest accurate one.
+
+    Models that are of no use, if it is said which those are, come last.
+
+    With costs it is the cheapest model that is fair enough.
+    """
+    if (max_unfairness is None) == (min_accuracy is None):
+        raise ValueError(
+            "max_unfairness, min_accuracy: expected exactly one of them, got "
+            f"{max_unfairness!r} and {min_accuracy!r}."
+        )
+    accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]
+    merit = point_merit(points, f"{PART}_")
+    by_merit, by_accuracy = (np.lexsort((unfairness, -part)) for part in (merit, accuracy))
+    by_fairness = np.lexsort((-merit, unfairness))
+    if max_unfairness is not None:
+        check_number("max_unfairness", max_unfairness)
+        fits, order, best = unfairness <= max_unfairness, by_merit, by_fairness[0]
+        wanted = f"max_unfairness: no model has an unfairness of at most {max_unfairness:g}"
+    else:
+        check_number("min_accuracy", min_accuracy)
+        fits, order, best = accuracy >= min_accuracy, by_fairness, by_accuracy[0]
+        wanted = f"min_accuracy: no model has an accuracy of at least {min_accuracy:g}"
+    if not fits.any():
+        raise ValueError(
+            f"{wanted} on the {PART} rows; the best is epsilon {points['epsilon'][best]:.4g} with "
+            f"accuracy {accuracy[best]:.4f} and unfairness {unfairness[best]:.4f}."
+        )
+    fitting = order[fits.to_numpy()[order]]
+    return int(fitting[0 if useful is None else np.argmax(useful[fitting])])

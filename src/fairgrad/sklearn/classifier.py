@@ -1,8 +1,9 @@
 """A scikit-learn classifier that treats groups alike: linear models and small networks.
 
-`fit` trains several models side by side as one stack: the same network at different rates of the
+`fit` trains several models side by side as one stack: the same network at two rates of the
 multipliers, and a plain one. It then takes the most accurate that keeps epsilon, after the last
-layer was moved on the labelled rows (`fairgrad.sklearn.last_layer`).
+layer was moved on the labelled rows (`fairgrad.sklearn.last_layer`). `fit_variants` does this for
+many epsilons at once.
 """
 # ruff: noqa: SLF001 - functions of this module fit several of its classifiers at once
 
@@ -23,14 +24,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairgrad.aware import AwareRouting, with_values
 from fairgrad.checks import is_number, naming_rows
 from fairgrad.columns import as_pandas
-from fairgrad.decisions import JudgedCells, JudgedDecisions
-from fairgrad.dual import check_costs
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
 from fairgrad.sklearn.last_layer import LayerInputs, keep_bounds
 from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows
-from fairgrad.training import Member, Shape, TrainingPlan
 from fairgrad.usefulness import (
     FEWER,
     LEAST_GAIN,
@@ -56,25 +54,22 @@ if TYPE_CHECKING:
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
     from fairgrad.sklearn.rows import FittingRows
-    from fairgrad.training import Choice, Training
+    from fairgrad.training import Member, Training
 
 EPSILON = 0.05
 """The default slack: the tolerance that an audit accepts."""
+
+RATES = ((0.05, 2.0), (0.01, 0.5))
+"""Fairness and proportional rates of the models trained for one epsilon. The first reaches exact
+fairness; on ten tables a third and a fourth changed neither figure on validation rows."""
 
 ERROR_MEMORY, AVERAGED_SHARE = 0.9, 0.3
 """Share of earlier batches in the error estimates; share of the training, at its end, over which
 the weights are averaged."""
 
-FAIRNESS_RATE, PROPORTIONAL_RATE = 0.05, 2.0
-"""Rates that reach exact fairness; the second one also goes with a rate that the user gives."""
-
 STEADY_SHARE = 0.01
 """Constraints on cells with less than a hundredth of the rows move their weights no faster than
 others: large weights of few rows are what makes training of many groups diverge."""
-
-FEW_CELLS = 4
-"""Two labels of two groups. Linear models then need one rate less: on eight such tables epsilon was
-kept without it in all 192 fits, with equal figures on validation rows."""
 
 
 class Schedule(NamedTuple):
@@ -100,32 +95,11 @@ LEAST_EPOCHS = 5
 """Of linear models, and of networks and modules. On CelebA, 120,000 rows, 13 epochs of a linear
 model end where 30 do. Small tables overfit with more steps of a network."""
 
-LEAST_ROOM, MOST_ROOM = 0.001, 0.004
-"""How far from 0 a level may be if exact fairness is requested: rows are whole, so it is one row of
-the smallest cell, within these limits. The larger is less than `usefulness.REACHED`, so that
-rounding of predictions does not matter."""
-
 EPOCH_PENALTY = 1e3
 """Penalty of unfairness when an epoch is chosen."""
 
 PIECE = 16_384
 """Rows scored at a time."""
-
-
-class Candidate(NamedTuple):
-    """One of the models that a fit trains side by side.
-
-    Attributes:
-        epsilon: its slack.
-        fairness_rate: 0 for the plain model.
-        proportional_rate: as in `fairgrad.training.Member`, like the last one.
-        steady_share: 0 for the rates of the paper.
-    """
-
-    epsilon: Any
-    fairness_rate: float
-    proportional_rate: float
-    steady_share: float = STEADY_SHARE
 
 
 class ConstrainedRows(NamedTuple):
@@ -159,9 +133,10 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             model misses this by more than 0.005, a ``FairnessWarning`` tells you. The level of a
             small group may be one standard error away, if that is more than epsilon. 0 is the
             paper's exact fairness for all groups, which costs more accuracy.
-        fairness_rate: step size of the multipliers. "auto" trains several rates and a plain model
+        fairness_rate: step size of the multipliers. "auto" trains two rates and a plain model
             side by side, moves the last layer until the levels are within their bounds, and keeps
-            the most accurate model. With a number it trains one model at this rate.
+            the most accurate model. With a number it trains one model at this constant rate, as
+            the paper does.
         y_desirable: the desirable labels, for equality of opportunity and the four-fifths rule; by
             default the second of two classes in sorted order.
         min_group: the smallest group to constrain, in rows, or below 1 as a share of all rows. A
@@ -212,7 +187,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         cell_names_: (K,) names of the cells.
         groups_: groups and frequencies of the training rows; None for a plain model.
         plain_accuracy_: accuracy of the plain model trained beside; None if there was none.
-        fairness_rate_: the fairness rate of the model chosen.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
         group_rows_: (G,) how many rows each group has, if some are set aside; else None.
         n_iter_: epochs trained.
@@ -300,19 +274,15 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         """
         goes_on = self.warm_start and hasattr(self, "state_")
         rows = read_rows(self, X, y, sensitive_features, sample_weight, validation, fitted=goes_on)
-        start, candidates = None, [self._single_candidate()]
+        start = None
         if not goes_on:
             self._set_up(rows)
-            candidates = self._candidates(rows)
         elif self.measure_ == self._measure_key():
             start = self.state_
         else:  # the multipliers of another measure are of no use
             start = {k: v for k, v in self.state_.items() if not k.startswith("fairness.")}
-        members, training = _train_side_by_side([(self, one) for one in candidates], rows, start)
-        if rows.is_plain:
-            self._take_over(rows, members[0], training, _best_epoch(training, members[0], 0))
-            return self
-        return self._choose(rows, members, training)
+        _fit_together([self], rows, start)
+        return self
 
     def partial_fit(
         self,
@@ -352,16 +322,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             self._set_up(rows)
         elif groups is not None and self.groups_ is not None:
             groups = replace(groups, mass=groups.mass + self.groups_.mass)
-        (member,), training = _train_side_by_side(
-            [(self, self._single_candidate())],
+        training = self._train(
             rows,
+            self._members(rows)[:1],
             self.state_ if goes_on else None,
-            groups,
             epochs=1,
             schedule="constant",
             average_last=0.0,
+            frequencies=groups,
         )
-        self._take_over(rows, member, training, _best_epoch(training, member, 0), groups)
+        self._take_over(rows, training, 0, training.last_epoch, groups)
         return self
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -419,130 +389,142 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.calls_ = 0
         n_features = rows.X.shape[1]
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
-        self.shape_ = None
-        if self.module is None:
-            self.shape_ = Shape.of(self._plan(len(rows)), n_features, len(rows.classes))
-            if self.standardize:
-                self.offset_, self.scale_ = rows.scaling
+        hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int))
+        self.hidden_ = tuple(hidden.tolist())
+        if self.module is None and self.standardize:
+            self.offset_, self.scale_ = rows.scaling
 
-    def _single_candidate(self) -> Candidate:
-        """The model of a rate that was given, or of the rate that reaches exact fairness."""
-        rate = FAIRNESS_RATE if self.fairness_rate == "auto" else self.fairness_rate
-        if not is_number(rate):
-            raise ValueError(f"fairness_rate: expected a number or 'auto', got {rate!r}.")
-        return Candidate(self.epsilon, float(rate), PROPORTIONAL_RATE, steady_share=0.0)
+    @property
+    def _is_linear(self) -> bool:
+        return self.module is None and not self.hidden_
 
-    def _candidates(self, rows: FittingRows) -> list[Candidate]:
-        """The models to train side by side; the last one is plain."""
-        single = self._single_candidate()
-        if rows.is_plain:
-            return [single]
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Inputs, units and outputs of the network; two classes have one output, the margin."""
+        n_classes = len(self.classes_)
+        return len(self.scale_), *self.hidden_, 1 if n_classes == 2 else n_classes
+
+    def _members(self, rows: FittingRows) -> list[Member]:
+        """The models to train for this epsilon: one for each rate, or at the rate given."""
+        from fairgrad.training import Member  # noqa: PLC0415 - linear models predict without PyTorch
+
+        usual = LINEAR if self._is_linear else NETWORK
+        rate = usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
+        common: dict[str, Any] = {"learning_rate": rate, "weight_decay": self.weight_decay}
+        if not rows.is_plain:
+            people = rows.people(None)
+            exact = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
+            common["epsilon"] = exact.slacken_for(people, self.epsilon).slack
         if self.fairness_rate != "auto":
-            return [single, Candidate(self.epsilon, 0.0, 0.0, steady_share=0.0)]
-        epsilon, half = self.epsilon, (0.5 * np.asarray(self.epsilon, dtype=np.float64)).tolist()
-        found = [Candidate(epsilon, *rates) for rates in ((0.05, 2.0), (0.01, 0.5), (0.002, 0.2))]
-        groups = rows.groups()
-        is_linear = self.shape_ is not None and not self.shape_.hidden
-        if not (is_linear and groups is not None and groups.mass.size <= FEW_CELLS):
-            has_slack = np.any(np.asarray(epsilon) > 0)
-            found.append(Candidate(half, 0.05, 2.0) if has_slack else Candidate(epsilon, 0.02, 1.0))
-        return [*found, Candidate(epsilon, 0.0, 0.0)]
+            if not is_number(self.fairness_rate):
+                raise ValueError(
+                    f"fairness_rate: expected a number or 'auto', got {self.fairness_rate!r}."
+                )
+            return [Member(**common, fairness_rate=float(self.fairness_rate))]
+        steady: dict[str, Any] = {"error_memory": ERROR_MEMORY, "steady_share": STEADY_SHARE}
+        rates = RATES[:1] if rows.is_plain or np.isinf(self.epsilon).any() else RATES
+        return [
+            Member(**common, **steady, fairness_rate=own, proportional_rate=proportional)
+            for own, proportional in rates
+        ]
 
-    def _schedule(self) -> Schedule:
-        is_linear = self.module is None and not np.size(self.hidden_layer_sizes)
-        return LINEAR if is_linear else NETWORK
+    def _train(
+        self,
+        rows: FittingRows,
+        members: Sequence[Member],
+        start: Mapping[str, Any] | None = None,
+        **changed: Any,
+    ) -> Training:
+        """Trains models as one stack.
 
-    def _plan(self, n_rows: int, **changed: Any) -> TrainingPlan:
-        """What models must have in common to be trained as one stack."""
-        hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int)).tolist()
-        usual, epochs = self._schedule(), self.max_iter
+        Args:
+            rows: the rows.
+            members: the models.
+            start: the state of a stack of one to start from; None for new weights.
+            **changed: settings of the plan that differ from the usual ones.
+        """
+        from fairgrad.training import TrainingPlan, train  # noqa: PLC0415 - as above
+
+        usual, epochs = LINEAR if self._is_linear else NETWORK, self.max_iter
         if epochs == "auto":
-            steps = math.ceil(n_rows / self.batch_size)
+            steps = math.ceil(len(rows) / self.batch_size)
             most = max(LEAST_EPOCHS, math.ceil(usual.most_steps / steps))
             epochs = min(max(usual.epochs, math.ceil(usual.least_steps / steps)), most)
         elif isinstance(epochs, str):
             raise ValueError(f"max_iter: expected a whole number or 'auto', got {epochs!r}.")
         settings: dict[str, Any] = {
-            "hidden": tuple(hidden),
+            "hidden": self.hidden_,
             "dropout": self.dropout,
             "epochs": epochs,
             "batch_size": self.batch_size,
             "solver": usual.solver,
             "schedule": "cosine",
             "average_last": AVERAGED_SHARE,
-        }
-        return TrainingPlan(**settings | changed)
-
-    def _member(
-        self, rows: FittingRows, candidate: Candidate, frequencies: Groups | None = None
-    ) -> Member:
-        """One model of the stack."""
-        training, validation = rows.split(self.validation_fraction, self.seed_)
-        rate = self.learning_rate
-        if rate == "auto":
-            rate = self._schedule().learning_rate
-        plain: dict[str, Any] = {
-            "rows": training,
-            "validation": validation,
             "seed": (self.seed_ + self.calls_) % 2**31,
-            "learning_rate": rate,
-            "weight_decay": self.weight_decay,
+            "fairness_measure": None if rows.is_plain else rows.measure,
+            "y_desirable": self.y_desirable,
             "cost_matrix": self.cost_matrix,
         }
-        if rows.is_plain:
-            return Member(**plain)
-        return Member(
-            **plain,
-            **candidate._asdict(),
-            fairness_measure=rows.measure,
-            y_desirable=self.y_desirable,
-            error_memory=ERROR_MEMORY,
-            frequencies=frequencies,
+        dtype = None if self.module is None else next(self.module.parameters()).dtype
+        training, validation = rows.split(self.validation_fraction, self.seed_)
+        found = train(
+            rows.table(Scaling(self.offset_, self.scale_), dtype),
+            members,
+            TrainingPlan(**settings | changed),
+            rows=training,
+            validation=validation,
+            module=self.module,
+            start=start and {name: np.repeat(v, len(members), axis=0) for name, v in start.items()},
+            progress=None if self.verbose == "auto" else bool(self.verbose),
         )
+        if found.interrupted:
+            n = len(found.history)
+            warnings.warn(f"Training was interrupted after {n} epochs.", stacklevel=5)
+        return found
 
     def _take_over(
         self,
         rows: FittingRows,
-        member: Member,
         training: Training,
-        choice: Choice,
+        member: int,
+        epoch: int,
         frequencies: Groups | None = None,
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-        self.groups_ = frequencies or rows.groups(member.rows)
-        self.state_ = {name: tensor.numpy() for name, tensor in training.state(choice).items()}
+        own, held = rows.split(self.validation_fraction, self.seed_)
+        self.groups_ = frequencies or rows.groups(own)
+        self.state_ = {name: part.numpy() for name, part in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             parameters, flat = self.state_["network.parameters"].copy(), layer[:, :-1].ravel()
             flat = np.append(flat, layer[:, -1])
             parameters[0, -len(flat) :] = flat
             self.state_ = {**self.state_, "network.parameters": parameters}
         history = training.history
-        self.history_ = {name: part[:, choice.member] for name, part in vars(history).items()}
+        self.history_ = {name: part[:, member] for name, part in vars(history).items()}
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.plain_accuracy_: float | None = None
-        self.cell_weights_, self.desirable_, self.fairness_rate_ = np.ones(0), (), 0.0
+        self.cell_weights_, self.desirable_ = np.ones(0), ()
         if self.groups_ is not None:
-            constraints = training.constraints[choice.member]
+            constraints = training.constraints[member]
             assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
             self.cell_names_ = constraints.weight_names(self.groups_)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
-            self.fairness_rate_ = float(member.fairness_rate)
             if uses_desirable(self.fairness_measure):
                 labels = self.classes_.tolist()
                 taken = desirable_labels(labels, self.y_desirable)
                 self.desirable_ = tuple(labels[i] for i in taken)
         for name in ("levels", "multipliers"):
             self.history_[name] = self.history_[name][:, : len(self.constraint_names_)]
-        self.levels_ = self.history_["levels"][choice.epoch]
-        self.multipliers_ = self.history_["multipliers"][choice.epoch]
+        self.levels_ = self.history_["levels"][epoch]
+        self.multipliers_ = self.history_["multipliers"][epoch]
         self.n_iter_ = len(history)
         self.measure_ = self._measure_key()
         self.calls_ += 1
         if self.module is not None:
-            from fairgrad.training.trainer import trained_module  # noqa: PLC0415 - as in _scores
+            from fairgrad.training.networks import trained_module  # noqa: PLC0415 - needs PyTorch
 
             self.module_ = trained_module(self.module, self.state_)
         self.set_aside_: dict[str, int] = {}
@@ -552,7 +534,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.levels_unknown_: Floats | None = None
         if self.groups_ is None or (layer is None and self.sensitive_encoder_ is None):
             return
-        held = member.rows if member.validation is None else member.validation
+        held = own if held is None else held
         judged = self._judged(rows, held, "")
         if layer is not None:
             self.levels_ = self._levels(judged.X, judged)
@@ -573,107 +555,104 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return ConstrainedRows(rows.features(index), people, constraints, kind)
 
     def _choose(
-        self, rows: FittingRows, members: Sequence[Member], training: Training
-    ) -> FairGradClassifier:
-        """Becomes the best of the models trained, and warns if it is not what was requested.
+        self, rows: FittingRows, training: Training, places: Sequence[int], plain: int | None
+    ) -> None:
+        """Becomes the best of some models trained, and warns if it is not what was requested.
 
         A linear model knows its training rows hardly better than others, so it must keep epsilon
         on these and on the validation rows: the more rows, the less is left to chance.
+
+        Args:
+            rows: the rows.
+            training: the training.
+            places: of this model's members in the stack.
+            plain: the place of the plain model, if there is one.
         """
-        first = members[0]
-        index, kind = first.rows, "training"
-        if first.validation is not None:
-            index, kind = first.validation, "validation"
-            if self.shape_ is not None and not self.shape_.hidden:
-                assert first.rows is not None  # noqa: S101 - for type checkers
-                index, kind = np.concatenate([first.rows, index]), "training and validation"
+        own, held = rows.split(self.validation_fraction, self.seed_)
+        index, kind = own, "training"
+        if held is not None and own is not None:
+            index, kind = held, "validation"
+            if self._is_linear:
+                index, kind = np.concatenate([own, held]), "training and validation"
         people = self._judged(rows, index, kind)
+        by_epoch = held is not None or training.interrupted
         options = [
-            _best_epoch(training, member, place, people.constraints)
-            for place, member in enumerate(members)
+            (place, _best_epoch(training, place, people.constraints, by_epoch))
+            for place in (*places, *([] if plain is None else [plain]))
         ]
         chosen, layer, of_plain = options[0], None, None
-        if self.fairness_rate == "auto" and self.shape_ is None:
+        if self.fairness_rate == "auto" and self.module is not None:
             chosen = min(options, key=lambda option: self._rank(training, option, people))
         elif self.fairness_rate == "auto":
             chosen, layer, of_plain = self._move_last_layer(training, options, people)
-        self._take_over(rows, members[chosen.member], training, chosen, layer=layer)
+        self._take_over(rows, training, *chosen, layer=layer)
         if training.interrupted:
-            return self
-        warn_of_small(self.set_aside_)
-        plain: ModelFigures | None = None
-        if len(members) > 1:
-            last = training.candidates(len(members) - 1, [chosen.epoch])[0]
-            plain = self._figures(training, last, people.constraints)
-            self.plain_accuracy_ = last.accuracy
-        if of_plain is not None:
-            plain = model_figures(people.constraints, people.rows, of_plain, self.cost_matrix)
+            return
+        warn_of_small(self.set_aside_, stacklevel=5)
+        plain_figures: ModelFigures | None = None
+        if of_plain is not None and plain is not None:
+            plain_figures = model_figures(
+                people.constraints, people.rows, of_plain, self.cost_matrix
+            )
             is_right = of_plain == people.rows.label
             self.plain_accuracy_ = float(np.average(is_right, weights=people.rows.weight))
-        self._warn_of_fault(training, people, plain)
-        return self
+        elif plain is not None:
+            plain_figures = self._figures(training, (plain, chosen[1]), people.constraints)
+            self.plain_accuracy_ = float(training.history.accuracy[chosen[1], plain])
+        tried = [own for own, _ in options]
+        self._warn_of_fault(training, tried, people, plain_figures)
 
     def _figures(
-        self, training: Training, choice: Choice, constraints: Constraints
+        self, training: Training, option: tuple[int, int], constraints: Constraints
     ) -> ModelFigures:
         """How good a model was after an epoch, by its history."""
-        levels = training.history.levels[choice.epoch, choice.member, : len(constraints.c0)]
+        member, epoch = option
+        levels = training.history.levels[epoch, member, : len(constraints.c0)]
+        merit = float(training.history.merit[epoch, member])
         by_costs = self.cost_matrix is not None
-        return ModelFigures(choice.merit, *worst_of(constraints, levels), by_costs=by_costs)
+        return ModelFigures(merit, *worst_of(constraints, levels), by_costs=by_costs)
 
     def _rank(
-        self, training: Training, choice: Choice, people: ConstrainedRows
+        self, training: Training, option: tuple[int, int], people: ConstrainedRows
     ) -> tuple[bool, float, float]:
         """Models that are better than a constant come first, then fair ones, then accurate ones."""
-        own = self._figures(training, choice, people.constraints)
+        own = self._figures(training, option, people.constraints)
         constants = constant_figures(people.constraints, people.rows, self.cost_matrix)
         useful = all(own.accuracy > c.accuracy for c in constants if c.beyond <= 0)
         return not useful, max(own.beyond, REACHED), -own.accuracy
 
     def _move_last_layer(
-        self, training: Training, options: Sequence[Choice], people: ConstrainedRows
-    ) -> tuple[Choice, Floats | None, Ints | None]:
+        self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
+    ) -> tuple[tuple[int, int], Floats | None, Ints]:
         """The most accurate model that keeps epsilon after its last layer was moved.
 
         Returns:
             What it was trained as; its last layer, or None if that was not moved; and the label
-            indices that the plain model predicts, if there is one.
+            indices that the last of the models predicts, the plain one.
         """
-        shape = self.shape_
-        assert shape is not None  # noqa: S101 - the last layer of a module is not known
-        states = [training.state(choice) for choice in options]
-        layers, number = [], len(shape.hidden)
+        states = [training.state(*option) for option in options]
+        *_, inputs, outputs = self._sizes
+        layers = []
         for state in states:
-            pieces = shape.views(state["network.parameters"])
-            weight, bias = (pieces[f"{name}{number}"][0].numpy() for name in ("weight", "bias"))
-            layers.append(np.column_stack([weight, bias]).astype(np.float64))
-        if shape.hidden:
-            from fairgrad.training.trainer import last_inputs  # noqa: PLC0415 - needs PyTorch
+            flat = state["network.parameters"][0].double().numpy()[-outputs * (inputs + 1) :]
+            layers.append(np.column_stack([flat[:-outputs].reshape(outputs, -1), flat[-outputs:]]))
+        if self.hidden_:
+            from fairgrad.training.networks import last_inputs  # noqa: PLC0415 - needs PyTorch
 
             X = self._scaled(people.X)
-            inputs = [LayerInputs(last_inputs(shape, state, X)) for state in states]
+            seen = [LayerInputs(last_inputs(self._sizes, state, X)) for state in states]
         else:
-            encoder = self.sensitive_encoder_
-            n_shifts = 0 if encoder is None else len(encoder.names)
-            inputs = [LayerInputs(people.X, self.offset_, self.scale_, n_shifts)] * len(layers)
-        rows, costs = people.rows, self.cost_matrix
-        defined = people.constraints.select(people.constraints.is_defined)
-        cells = np.unique(defined.coefficients.cell % defined.n_cells)
-        counts = np.bincount(rows.cell(defined.by_label), minlength=defined.n_cells)[cells]
-        smallest = counts[counts > 0].min(initial=len(rows))
-        room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
-        problem = JudgedDecisions(
-            rows.label,
-            rows.weight,
-            [JudgedCells(defined, rows, room)],
-            None if costs is None else check_costs(costs, len(rows.groups.labels)),
-        )
-        found, judged = keep_bounds(problem, inputs, layers)
+            seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
+        found, judged = keep_bounds(people.rows, people.constraints, seen, layers, self.cost_matrix)
         layer = None if found is judged[found.start] else found.layer
-        return options[found.start], layer, judged[-1].decided if len(options) > 1 else None
+        return options[found.start], layer, judged[-1].decided
 
     def _warn_of_fault(
-        self, training: Training, people: ConstrainedRows, plain: ModelFigures | None
+        self,
+        training: Training,
+        tried: Sequence[int],
+        people: ConstrainedRows,
+        plain: ModelFigures | None,
     ) -> None:
         """Compares the fitted model with constants and with the plain model."""
         constraints, rows = people.constraints, people.rows
@@ -686,11 +665,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         elif plain is not None:
             useful = [constant.accuracy + LEAST_GAIN for constant in constants]
             least = max([plain.accuracy - TOLERATED_LOSS, *useful])
-            trained = [
-                self._figures(training, choice, constraints)
-                for place in range(len(training.constraints))
-                for choice in training.candidates(place, [training.last_epoch])
-            ]
+            last = training.last_epoch
+            trained = [self._figures(training, (place, last), constraints) for place in tried]
             enough = min((own.worst for own in trained if own.accuracy >= least), default=None)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -701,7 +677,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         )
         fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, people.kind)
         if fault:
-            warnings.warn(fault, FairnessWarning, stacklevel=4)
+            warnings.warn(fault, FairnessWarning, stacklevel=5)
 
     def _measure_key(self) -> str:
         return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
@@ -731,15 +707,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return margin
 
     def _scores(self, X: Any) -> Floats:
-        if self.shape_ is None:
+        if self.module is not None:
             from fairgrad.training.networks import module_scores  # noqa: PLC0415 - needs PyTorch
 
             return module_scores(self.module_, X.toarray() if hasattr(X, "tocsr") else X)
         dense = self._scaled(X)
-        if self.shape_.hidden:
-            from fairgrad.training.trainer import network_scores  # noqa: PLC0415 - as above
+        if self.hidden_:
+            from fairgrad.training.networks import network_scores  # noqa: PLC0415 - as above
 
-            return network_scores(self.shape_, self.state_, dense).astype(dense.dtype, copy=False)
+            found: Floats = network_scores(self._sizes, self.state_, dense)
+            return found.astype(dense.dtype, copy=False)
         weight, bias = self._layer()
         linear: Floats = dense @ weight.T + bias
         return linear
@@ -751,7 +728,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
     def _linear(self) -> tuple[Floats, Floats]:
         check_is_fitted(self, "state_")
-        if self.shape_ is None or self.shape_.hidden:
+        if not self._is_linear:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
         weight, bias = (part.astype(np.float64) for part in self._layer())
         weight = weight / self.scale_
@@ -759,9 +736,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
     def _layer(self) -> tuple[Floats, Floats]:
         """Weights and biases of a linear model, for scaled features."""
-        assert self.shape_ is not None  # noqa: S101 - for type checkers
-        n_weights, flat = self.shape_.sizes[0], self.state_["network.parameters"][0]
-        return flat[:n_weights].reshape(self.shape_.pieces["weight0"]), flat[n_weights:]
+        flat, (n_features, n_outputs) = self.state_["network.parameters"][0], self._sizes
+        return flat[:-n_outputs].reshape(n_outputs, n_features), flat[-n_outputs:]
 
 
 def fit_variants(
@@ -772,11 +748,9 @@ def fit_variants(
     sensitive_features: Any = None,
     sample_weight: Any = None,
 ) -> list[FairGradClassifier]:
-    """Fits variants of one classifier to the same rows, as one stack.
+    """Fits variants of one classifier, which differ in their epsilon alone, as one stack.
 
-    Variants may differ in epsilon, fairness rate, learning rate, weight decay and random state; all
-    else must be the same. Each is trained as by itself, but without a plain model beside, and
-    without the last step. A fairness rate of "auto" is the one that reaches exact fairness.
+    Each becomes what its own `fit` gives.
 
     Args:
         models: not fitted.
@@ -807,12 +781,43 @@ def fit_variants(
     for model in models:
         model.__dict__ |= of_features
         model._set_up(rows)
-    pairs = [(model, model._single_candidate()) for model in models]
-    members, training = _train_side_by_side(pairs, rows, None)
-    for place, (model, member) in enumerate(zip(models, members, strict=True)):
-        model._take_over(rows, member, training, _best_epoch(training, member, place))
-    warn_of_small(first.set_aside_)
+    _fit_together(models, rows)
     return list(models)
+
+
+def _fit_together(
+    models: Sequence[FairGradClassifier],
+    rows: FittingRows,
+    start: Mapping[str, Any] | None = None,
+) -> None:
+    """Trains the candidates of some models as one stack, with a plain one, and chooses of each.
+
+    Args:
+        models: set up for these rows; they differ in epsilon alone.
+        rows: the rows.
+        start: the state of a model to start from; then only this one is trained.
+    """
+    first = models[0]
+    if rows.is_plain:
+        training = first._train(rows, first._members(rows)[:1], start)
+        held = rows.split(first.validation_fraction, first.seed_)[1]
+        best = _best_epoch(training, 0, None, held is not None or training.interrupted)
+        for model in models:
+            model._take_over(rows, training, 0, best)
+        return
+    members: list[Member] = []
+    places = []
+    for model in models:
+        added = model._members(rows)[: None if start is None else 1]
+        places.append(range(len(members), len(members) + len(added)))
+        members += added
+    plain = None
+    if start is None:
+        plain = len(members)
+        members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))
+    training = first._train(rows, members, start)
+    for model, own in zip(models, places, strict=True):
+        model._choose(rows, training, own, plain)
 
 
 def predict_variants(
@@ -821,7 +826,7 @@ def predict_variants(
     """What each of some models of `fit_variants` predicts; features are read once."""
     first = models[0]
     X = first._read(X, sensitive_features)
-    if first.shape_ is None or first.shape_.hidden:
+    if not first._is_linear:
         return [model._labels(model._margins(X)) for model in models]
     layers = [model._layer() for model in models]
     weight, bias = (np.concatenate(part) for part in zip(*layers, strict=True))
@@ -834,63 +839,21 @@ def predict_variants(
     return labels
 
 
-def _train_side_by_side(
-    pairs: Sequence[tuple[FairGradClassifier, Candidate]],
-    rows: FittingRows,
-    start: Mapping[str, Any] | None,
-    frequencies: Groups | None = None,
-    **changed: Any,
-) -> tuple[list[Member], Training]:
-    """Trains the candidates of one or several classifiers, set up for these rows, as one stack.
-
-    Args:
-        pairs: each candidate with its classifier.
-        rows: the rows.
-        start: the state of a stack of one to start from; None for new weights.
-        frequencies: the groups whose frequencies count, if not those of the rows.
-        **changed: settings of the plan that differ from the first classifier's.
-    """
-    from fairgrad.training import train  # noqa: PLC0415 - linear models predict without PyTorch
-
-    first = pairs[0][0]
-    if not rows.is_plain:
-        people = rows.people(None)
-        exact = constraints_of(rows.measure, people.groups, y_desirable=first.y_desirable)
-        pairs = [
-            (model, own._replace(epsilon=exact.slacken_for(people, own.epsilon).slack))
-            for model, own in pairs
-        ]
-    dtype = None if first.module is None else next(first.module.parameters()).dtype
-    members = [model._member(rows, candidate, frequencies) for model, candidate in pairs]
-    training = train(
-        rows.table(Scaling(first.offset_, first.scale_), dtype),
-        members,
-        first._plan(len(rows), **changed),
-        module=first.module,
-        start=start and {name: np.repeat(v, len(pairs), axis=0) for name, v in start.items()},
-        progress=None if first.verbose == "auto" else bool(first.verbose),
-    )
-    if training.interrupted:
-        n = len(training.history)
-        warnings.warn(f"Training was interrupted after {n} epochs.", stacklevel=4)
-    return members, training
-
-
 def _best_epoch(
-    training: Training, member: Member, place: int, constraints: Constraints | None = None
-) -> Choice:
+    training: Training, member: int, constraints: Constraints | None, by_epoch: bool
+) -> int:
     """The best epoch of a model by its validation rows; without such rows, the last one.
 
     It is the most accurate, with a penalty for levels beyond their bounds.
     """
-    judged = member.validation is not None or training.interrupted
-    choices = training.candidates(place, None if judged else [training.last_epoch])
-    constraints = training.constraints[place] if constraints is None else constraints
+    if not by_epoch:
+        return training.last_epoch
 
-    def value(choice: Choice) -> float:
+    def value(epoch: int) -> float:
+        merit = float(training.history.merit[epoch, member])
         if constraints is None:
-            return -choice.merit
-        levels = training.history.levels[choice.epoch, place, : len(constraints.c0)]
-        return EPOCH_PENALTY * worst_of(constraints, levels)[1] ** 2 - choice.merit
+            return -merit
+        levels = training.history.levels[epoch, member, : len(constraints.c0)]
+        return EPOCH_PENALTY * worst_of(constraints, levels)[1] ** 2 - merit
 
-    return min(reversed(choices), key=value)
+    return min(sorted(training.kept, reverse=True), key=value)

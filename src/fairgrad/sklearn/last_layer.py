@@ -6,9 +6,7 @@ have slopes by the parameters of the last layer, which say in which direction th
 to their bounds; along a line of parameters decisions change only where a row changes its label, so
 every line is searched exactly (`fairgrad.decisions.lines`). Models that share their inputs, as
 linear ones do, are also searched along the lines between them: from one that is fair towards one
-that is accurate. A linear model that knows the sensitive values can also shift the scores of each
-group by themselves: the most accurate model is tried with such shifts alone. What comes out is a
-model of the same kind as what was trained.
+that is accurate. What comes out is a model of the same kind as what was trained.
 """
 
 from __future__ import annotations
@@ -20,32 +18,37 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
-from fairgrad.decisions import DecisionLine
-from fairgrad.training.plan import can_fold
+from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions
+from fairgrad.dual import check_costs
 from fairgrad.usefulness import LEAST_GAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from fairgrad.decisions import JudgedDecisions
+    from fairgrad.constraints import Constraints
     from fairgrad.decisions.problem import Figures
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats, GroupedRows, Ints
+
+LEAST_ROOM, MOST_ROOM = 0.001, 0.004
+"""How far from 0 a level may be if exact fairness is requested: rows are whole, so it is one row of
+the smallest cell, within these limits. The larger is less than `usefulness.REACHED`, so that
+rounding of predictions does not matter."""
+
+LARGEST_OFFSET = {"float32": 10.0, "float64": 1e4}
+"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
 
 PIECE = 8192
 """Rows scored at a time."""
 
-START_PENALTIES = (1e4, 300.0, 30.0)
-"""Penalties of unfairness; the best model by each of them is a start, from fair to accurate."""
-
 PENALTY = 1e4
-"""Of unfairness, along the lines."""
+"""Of unfairness: the best model by it is where to start, and lines are searched by it."""
 
 TEMPERATURES = (0.3, 0.15, 0.08)
 """Of softened decisions, in parts of the median margin; each for one step."""
 
-DAMPING = (0.1, 0.01)
+DAMPING = 0.03
 """How much a step holds back where levels hardly move, in parts of where they move most."""
 
 STEPS = 6
@@ -60,18 +63,6 @@ STEP, BETWEEN = (-1.0, 3.0), (-0.5, 1.5)
 ROUNDS = 2
 """Of lines between models."""
 
-MOST_BIASES = 20
-"""Biases that are moved by themselves: of many labels, those that are decided most often. With more
-groups than that, scores of groups are not shifted."""
-
-SHIFT_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
-"""Penalties of unfairness, one after the other, as scores of groups are shifted. By a large one
-alone the first shift would give everybody one label."""
-
-NEARLY = 0.001
-"""Levels this close beyond the bounds are no reason to start from further models: bounds, with the
-room that exact fairness needs, are still kept as promised."""
-
 ENOUGH, FEW = 1e-12, 1e-3
 
 MOST_DENSE = 64
@@ -85,20 +76,14 @@ class LayerInputs:
         X: (n, d) array or CSR matrix, never copied.
         offset: (d,).
         scale: (d,).
-        n_shifts: how many columns, the last ones, tell the group of a row.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        offset: Floats | None = None,
-        scale: Floats | None = None,
-        n_shifts: int = 0,
-    ) -> None:
-        self.X, self.n_shifts = X, n_shifts
+    def __init__(self, X: Any, offset: Floats | None = None, scale: Floats | None = None) -> None:
+        self.X = X
         self.scale = np.ones(X.shape[1]) if scale is None else scale
         self.offset = np.zeros(X.shape[1]) if offset is None else offset
-        self.is_exact = isinstance(X, np.ndarray) and can_fold(self.offset, self.scale, X.dtype)
+        largest = LARGEST_OFFSET.get(str(X.dtype), 0.0) * self.scale
+        self.is_exact = isinstance(X, np.ndarray) and bool((np.abs(self.offset) <= largest).all())
 
     def scores(self, layers: Sequence[Floats]) -> list[Floats]:
         """(L, n) scores of the labels by each layer (outputs, d + 1), its last column the bias.
@@ -173,20 +158,34 @@ class MovedLayer(NamedTuple):
 
 
 def keep_bounds(
-    problem: JudgedDecisions, inputs: Sequence[LayerInputs], layers: Sequence[Floats]
+    rows: GroupedRows,
+    constraints: Constraints,
+    inputs: Sequence[LayerInputs],
+    layers: Sequence[Floats],
+    cost_matrix: Any = None,
 ) -> tuple[MovedLayer, list[MovedLayer]]:
     """The most accurate last layer that was found to keep the bounds; else the fairest of use.
 
     If the most accurate of the models keeps them, that is the answer.
 
     Args:
-        problem: labelled rows and constraints.
+        rows: labels, groups and weights.
+        constraints: on their cells, with slack.
         inputs: of the layer of each model; the same object for models that share them.
         layers: (outputs, d + 1) of each model.
+        cost_matrix: what mistakes cost; None if all cost the same.
 
     Returns:
         It, and the models as they were given, judged.
     """
+    defined = constraints.select(constraints.is_defined)
+    cells = np.unique(defined.coefficients.cell % defined.n_cells)
+    counts = np.bincount(rows.cell(defined.by_label), minlength=defined.n_cells)[cells]
+    smallest = counts[counts > 0].min(initial=len(rows))
+    room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
+    costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
+    parts = [JudgedCells(defined, rows, room)]
+    problem = JudgedDecisions(rows.label, rows.weight, parts, costs)
     limit = _limit(problem, 2 if len(layers[0]) == 1 else len(layers[0]))
     given: list[MovedLayer] = []
     for own, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
@@ -196,36 +195,14 @@ def keep_bounds(
     accurate = min(given, key=lambda own: (own.error, own.worst))
     if accurate.worst <= 0 and accurate.error <= limit:
         return accurate, given
-    first = list(dict.fromkeys(_start(given, penalty) for penalty in START_PENALTIES))
     searches = {id(own): _Search(problem, own, limit) for own in inputs}
     for own, model in zip(inputs, given, strict=True):
         searches[id(own)].take(model)
-    for start in first:
-        searches[id(inputs[start])].repair(given[start])
-    for search in searches.values():
+    for search in searches.values():  # one for linear models, one for each network
+        search.repair(min(search.given, key=lambda own: own.penalised(PENALTY)))
         search.connect()
-    shifted: list[_Search] = []
-    own = inputs[accurate.start]
-    if 0 < own.n_shifts * len(accurate.layer) <= MOST_BIASES:  # by itself, so as to change no other
-        search = _Search(problem, own, limit)
-        search.take(accurate)
-        search.shift_groups(accurate)
-        shifted.append(search)
-    found = _best([*searches.values(), *shifted], limit)
-    if found.worst > NEARLY:  # then from all others, too
-        for start in sorted(set(range(len(given))) - set(first)):
-            searches[id(inputs[start])].repair(given[start])
-            searches[id(inputs[start])].connect()
-        found = _best([*searches.values(), *shifted], limit)
-    return found, given
-
-
-def _start(given: Sequence[MovedLayer], penalty: float) -> int:
-    return min(given, key=lambda own: own.penalised(penalty)).start
-
-
-def _best(searches: Iterable[_Search], limit: float) -> MovedLayer:
-    return min((own.best for own in searches), key=lambda found: _rank(found, limit))
+    best = min((search.best for search in searches.values()), key=lambda own: _rank(own, limit))
+    return best, given
 
 
 def _rank(found: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
@@ -277,7 +254,6 @@ class _Search:
     def __init__(self, problem: JudgedDecisions, inputs: LayerInputs, limit: float) -> None:
         self.problem, self.inputs, self.limit = problem, inputs, limit
         self.given: list[MovedLayer] = []
-        self._tried: tuple[MovedLayer | None, set[int]] = (None, set())
         self.lower = np.concatenate([part.lower for part in problem.parts])
         self.upper = np.concatenate([part.upper for part in problem.parts])
 
@@ -300,19 +276,14 @@ class _Search:
         return own[1] < best[1] - ENOUGH or (is_as_fair and own[2] < best[2] - ENOUGH)
 
     def line(
-        self,
-        model: MovedLayer,
-        step: Floats,
-        slopes: Floats,
-        window: tuple[float, float],
-        penalty: float = PENALTY,
+        self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
     ) -> tuple[float, Figures] | None:
         """Looks along a line; if the fairest or the cheapest there is better, it is the new best.
 
         Returns:
             How far to go for the least penalised error, and its figures; None if there is nothing.
         """
-        found = DecisionLine(self.problem, model.scores, slopes, window).best(penalty, self.limit)
+        found = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
         for t, figures in found:
             if self._is_better(figures):
                 self._found = _moved(model, step, slopes, t, figures)
@@ -335,83 +306,28 @@ class _Search:
             temperature = size * TEMPERATURES[min(number, len(TEMPERATURES) - 1)]
             slopes = self._slopes(model.scores, temperature)[is_near]
             left, stretch, right = np.linalg.svd(slopes, full_matrices=False)
-            along, best = left.T @ change[is_near], model
-            steps = []
-            for damping in DAMPING:
-                shrunk = stretch / (stretch**2 + (damping * max(stretch[0], ENOUGH)) ** 2)
-                steps.append((right.T @ (shrunk * along)).reshape(model.layer.shape))
-            for step, slopes in zip(steps, self.inputs.scores(steps), strict=True):
-                found = self.line(model, step, slopes, STEP)
-                if found and found[1].penalised(PENALTY) < best.penalised(PENALTY) - ENOUGH:
-                    best = _moved(model, step, slopes, *found)
-            if best is model:
+            shrunk = stretch / (stretch**2 + (DAMPING * max(stretch[0], ENOUGH)) ** 2)
+            step = right.T @ (shrunk * (left.T @ change[is_near]))
+            step = step.reshape(model.layer.shape)
+            (slopes,) = self.inputs.scores([step])
+            found = self.line(model, step, slopes, STEP)
+            if not found or found[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
                 return
-            model = best
-
-    def shift_groups(self, model: MovedLayer) -> None:
-        """Lines of the weights of the columns that tell groups, and of the bias, one at a time.
-
-        Few numbers are chosen so, which hold for new rows better than many.
-        """
-        n_columns = model.layer.shape[1]
-        steps = []
-        for output in range(len(model.layer)):
-            for column in range(n_columns - 1 - self.inputs.n_shifts, n_columns):
-                step = np.zeros_like(model.layer)
-                step[output, -1] = 1.0
-                if column < n_columns - 1:  # so that only the rows of that group move
-                    step[output, column] = self.inputs.scale[column]
-                    step[output, -1] = self.inputs.offset[column]
-                steps.append(step)
-        far = 2.0 * float(np.abs(model.scores).max())
-        pairs = [
-            (step, slopes, far / float(np.abs(slopes).max()))
-            for step, slopes in zip(steps, self.inputs.scores(steps), strict=True)
-            if slopes.any()
-        ]
-        for penalty in SHIFT_PENALTIES:
-            for step, slopes, end in pairs:
-                found = self.line(model, step, slopes, (-end, end), penalty)
-                if found and found[1].penalised(penalty) < model.penalised(penalty) - ENOUGH:
-                    model = _moved(model, step, slopes, *found)
-        if model.worst > 0:
-            self.repair(model)
+            model = _moved(model, step, slopes, *found)
 
     def connect(self) -> None:
-        """Lines from the best to all models given, and of its bias alone."""
+        """Lines from the best to the other models given."""
         for _ in range(ROUNDS):
             before = self._found
-            for place, other in enumerate(self.given):
+            for other in self.given:
                 best = self._found
-                is_better = other.worst < best.worst or other.error < best.error
-                if is_better and self._is_new(best, place):
+                if other is not best and (other.worst < best.worst or other.error < best.error):
                     slopes = other.scores - best.scores
                     self.line(best, other.layer - best.layer, slopes, BETWEEN)
-            best = self._found
-            outputs = list(range(len(best.layer)))
-            if len(outputs) > MOST_BIASES:  # each of them is compared with all others
-                often = np.bincount(best.decided, minlength=len(outputs))
-                outputs = np.argsort(-often, kind="stable")[:MOST_BIASES].tolist()
-            for output in outputs:
-                if not self._is_new(best, -1 - output):
-                    continue
-                step, slopes = np.zeros_like(best.layer), np.zeros_like(best.scores)
-                step[output, -1] = slopes[output - len(best.layer)] = 1.0
-                far = float(np.abs(best.scores).max())
-                self.line(best, step, slopes, (-2 * far, 2 * far))
             if self._found is before:
                 return
             if self._found.worst > 0:
                 self.repair(self._found)
-
-    def _is_new(self, model: MovedLayer, line: int) -> bool:
-        """Whether this line was not yet looked along from this model, the last one asked for."""
-        if self._tried[0] is not model:
-            self._tried = (model, set())
-        lines = self._tried[1]
-        is_new = line not in lines
-        lines.add(line)
-        return is_new
 
     def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
         """(J,) by how much levels should change, and which are beyond their bounds or near them."""

@@ -1,9 +1,7 @@
 """Stacks of networks: linear models, multilayer perceptrons, and copies of any PyTorch module.
 
-All parameters of a member are one row of a matrix (members, P), so that an optimiser is a few
-operations on it. Activations are (members, units, rows): the first layer of all members that see
-the same rows is then one matrix product, and batch normalisation is PyTorch's own with
-members x units as channels.
+All parameters of a member are one row of a matrix (M, P), so that an optimiser is a few operations
+on it. Activations are (M, units, B).
 
 With two labels there is one output, the margin ``z = z_1 - z_0``. Its parameters are differences
 of those of a softmax with two outputs, and gradient descent on the two moves the difference twice
@@ -13,9 +11,10 @@ they mean for PyTorch's cross-entropy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
 from contextlib import contextmanager
-from functools import partial
+from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -23,17 +22,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairgrad.torch.compiled import on_cpu
-from fairgrad.training.layers import BatchNorm, HiddenLayer, Memory, draw_masks, drop, normalise
-from fairgrad.training.table import DROPOUT, generator
+from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairgrad.groups import Floats
-    from fairgrad.training.plan import Shape
-
-Pull = Callable[[Tensor], Tensor]
-"""From the gradient of a loss by the scores to that by the parameters."""
+    from fairgrad.training.plan import Member
 
 
 class Network(Protocol):
@@ -42,222 +37,166 @@ class Network(Protocol):
     Attributes:
         parameters: (M, P), changed in place by the optimiser.
         buffers: what else changes in training, each (M, ...).
-        gain: (P,) or a number, by which the gradient is to be multiplied.
+        gain: (P,) by which the gradient is to be multiplied.
     """
 
     parameters: Tensor
     buffers: dict[str, Tensor]
-    gain: Tensor | float
-
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
-        """Scores (M, outputs, B) of features (S, B, ...) in training, and how to go back.
-
-        The second result takes the gradient of a loss by the scores to that by the parameters.
-        """
-
-    def scores(self, x: Tensor) -> Tensor:
-        """Scores (M, outputs, B) of features (S, B, ...), for evaluation."""
-
-
-class LinearStack:
-    """M linear models on S streams. Its gradient is written out: autograd costs ten times more."""
-
-    def __init__(self, shape: Shape, n_streams: int, parameters: Tensor) -> None:
-        self.shape, self.n_streams, self.parameters = shape, n_streams, parameters
-        self.buffers: dict[str, Tensor] = {}
-        self.gain: Tensor | float = shape.gain
-        # With one output these are views, which follow the parameters: no need to make them anew.
-        self.views = self._layer(parameters) if shape.n_outputs == 1 else None
-
-    def scores(self, x: Tensor) -> Tensor:
-        """Scores (M, outputs, B) of features (S, B, features)."""
-        return self._product(self.views or self._layer(self.parameters), x)
+    gain: Tensor
 
     def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
-        """Scores in training with other parameters, for callers that differentiate by them."""
-        return self._product(self._layer(parameters), x)
+        """Scores (M, outputs, B) of features (B, ...) in training, to be differentiated."""
 
-    def _layer(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights and biases of all members by stream."""
-        weight, bias = torch.split(parameters, self.shape.sizes, dim=1)
-        streams = self.n_streams
-        return weight.reshape(streams, -1, self.shape.n_features), bias.reshape(streams, -1, 1)
-
-    def _product(self, layer: tuple[Tensor, Tensor], x: Tensor) -> Tensor:
-        weight, bias = layer
-        scores = torch.baddbmm(bias, weight, x.transpose(1, 2))
-        return scores.view(-1, self.shape.n_outputs, x.shape[1])
-
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:  # noqa: ARG002 - for layers that look across rows
-        """Scores, and how to go back from their gradient to that of the parameters."""
-
-        def pull(gradient: Tensor) -> Tensor:
-            by_weight = torch.bmm(gradient.reshape(self.n_streams, -1, x.shape[1]), x)
-            n_members = len(self.parameters)
-            return torch.cat([by_weight.view(n_members, -1), gradient.sum(-1)], dim=1)
-
-        return self.scores(x), pull
+    def scores(self, x: Tensor) -> Tensor:
+        """Scores (M, outputs, B) of features (B, ...), for evaluation."""
 
 
-class PerceptronStack:
-    """M multilayer perceptrons on S streams: linear, batch norm, ReLU, dropout, ..., linear."""
+class Perceptrons:
+    """M multilayer perceptrons: linear, ReLU, dropout, ..., linear; or linear models.
+
+    Args:
+        sizes: number of features, units of the hidden layers, outputs: 1 (the margin of two
+            labels), or the number of labels.
+        n_members: M.
+        seed: of the initial weights and the dropout.
+        dropout: share of hidden units dropped.
+        dtype: of the parameters.
+    """
 
     def __init__(
-        self, shape: Shape, seeds: Sequence[int], parameters: Tensor, buffers: dict[str, Tensor]
+        self,
+        sizes: Sequence[int],
+        n_members: int,
+        seed: int = 0,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.shape, self.parameters, self.buffers = shape, parameters, buffers
-        self.n_streams = len(seeds)
-        self.generators = [generator(seed, DROPOUT) for seed in seeds]
-        gain = shape.gain
-        self.gain: Tensor | float = gain.to(parameters.dtype) if isinstance(gain, Tensor) else gain
-        pieces, scratch = shape.views(parameters), Memory(parameters)
-        self.layers: list[HiddenLayer] = []
-        for layer in range(len(shape.hidden)):
-            norm = None
-            if shape.batch_norm:
-                norm = BatchNorm(
-                    pieces[f"scale{layer}"],
-                    pieces[f"shift{layer}"],
-                    buffers[f"mean{layer}"],
-                    buffers[f"variance{layer}"],
-                )
-            weight, bias = pieces[f"weight{layer}"], pieces[f"bias{layer}"]
-            self.layers.append(HiddenLayer(weight, bias, norm, shape.dropout, scratch))
-        last = len(self.layers)
-        self.weight, self.bias = pieces[f"weight{last}"], pieces[f"bias{last}"].unsqueeze(-1)
+        self.sizes, self.dropout, self.n_hidden = tuple(sizes), dropout, len(sizes) - 2
+        self.pieces = self.shapes()
+        self.parameters = self.initial(seed).to(dtype).repeat(n_members, 1)
+        self.buffers: dict[str, Tensor] = {}
+        self.source = generator(seed, DROPOUT)
+        self.gain = torch.ones(self.parameters.shape[1], dtype=dtype)
+        if sizes[-1] == 1:
+            self.gain[-sizes[-2] - 1 :] = 2.0
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters of a member, in the order in which they lie."""
+        pieces: dict[str, tuple[int, ...]] = {}
+        for layer, (inputs, units) in enumerate(pairwise(self.sizes)):
+            pieces |= {f"weight{layer}": (units, inputs), f"bias{layer}": (units,)}
+        return pieces
+
+    def initial(self, seed: int) -> Tensor:
+        """(P,) initial parameters as PyTorch's layers have them.
+
+        Uniform in ``+-1/sqrt(inputs)``; a margin is the difference of two such outputs.
+        """
+        source = generator(seed, INITIAL_WEIGHTS)
+        parts = {
+            name: torch.full(shape, float(name.startswith("scale")))
+            for name, shape in self.pieces.items()
+        }
+        for layer, inputs in enumerate(self.sizes[:-1]):
+            draws = 2 if layer == self.n_hidden and self.sizes[-1] == 1 else 1
+            for name in (f"weight{layer}", f"bias{layer}"):
+                drawn = torch.rand(draws, *self.pieces[name], generator=source) * 2 - 1
+                one_output = drawn[1] - drawn[0] if draws == 2 else drawn[0]
+                parts[name] = one_output * max(inputs, 1) ** -0.5
+        return torch.cat([part.reshape(-1) for part in parts.values()])
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters (M, P) by name, each (M, ...)."""
+        parts = torch.split(flat, [prod(shape) for shape in self.pieces.values()], dim=1)
+        named = zip(self.pieces.items(), parts, strict=True)
+        return {name: part.view(len(flat), *shape) for (name, shape), part in named}
 
     def scores(self, x: Tensor) -> Tensor:
-        """Scores (M, outputs, B) of features (S, B, features), as in evaluation."""
-        return torch.baddbmm(self.bias, self.weight, self.activations(x))
-
-    def activations(self, x: Tensor) -> Tensor:
-        """(M, units, B) what the last layer sees of features (S, B, features), in evaluation."""
-        a = self._per_member(x).transpose(1, 2)
-        for layer in self.layers:
-            a = layer.evaluate(a)
-        return a
-
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
-        """Scores in training, and how to go back from their gradient to that of the parameters.
-
-        The way back must be taken before the next call, which overwrites the activations.
-        """
-        shape, rows = self.shape, x.shape[1]
-        a, masks = self._per_member(x).transpose(1, 2), None
-        valid = None if valid is None else self._per_member(valid)[:, None].to(a.dtype)
-        if shape.dropout:
-            masks = draw_masks(shape.hidden, rows, shape.dropout, self.generators, a.dtype)
-        for i, layer in enumerate(self.layers):
-            a = layer.forward(a, valid, None if masks is None else masks[i])
-        return torch.baddbmm(self.bias, self.weight, a), partial(self._pull, a)
-
-    def _pull(self, a: Tensor, gradient: Tensor) -> Tensor:
-        """From the gradient by the scores to that by the parameters; a are the last activations."""
-        found = [torch.bmm(gradient, a.transpose(1, 2)), gradient.sum(-1)]
-        weight = self.weight
-        for layer in reversed(self.layers):
-            own, gradient = layer.backward(weight, gradient)
-            found, weight = own + found, layer.weight
-        return torch.cat([part.flatten(1) for part in found], dim=1)
-
-    def _per_member(self, of_stream: Tensor) -> Tensor:
-        """(S, ...) as (M, ...)."""
-        n_members = len(self.parameters)
-        if self.n_streams == 1:
-            return of_stream.expand(n_members, *of_stream.shape[1:])
-        if self.n_streams == n_members:
-            return of_stream
-        return of_stream.repeat_interleave(n_members // self.n_streams, dim=0)
+        """Scores (M, outputs, B) of features (B, features), as in evaluation."""
+        pieces = self.views(self.parameters)
+        return self._layer(pieces, self.n_hidden, self.activations(pieces, x, training=False))
 
     def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
-        """Scores in training with other parameters, for callers that differentiate by them."""
-        pieces = self.shape.views(parameters)
-        a, last = self._per_member(x).transpose(1, 2), len(self.shape.hidden)
-        for layer in range(last):
-            a = torch.baddbmm(pieces[f"bias{layer}"].unsqueeze(-1), pieces[f"weight{layer}"], a)
-            if self.shape.batch_norm:
-                scale, shift = pieces[f"scale{layer}"], pieces[f"shift{layer}"]
-                a = normalise(a, scale, shift, self.buffers, layer, None, training=True)
-            a = a.relu()
-            if self.shape.dropout:
-                a = drop(a, self.shape.dropout, self.generators)
-        return torch.baddbmm(pieces[f"bias{last}"].unsqueeze(-1), pieces[f"weight{last}"], a)
+        """Scores in training with other parameters, to be differentiated by them."""
+        pieces = self.views(parameters)
+        return self._layer(pieces, self.n_hidden, self.activations(pieces, x, training=True))
+
+    def activations(self, pieces: Mapping[str, Tensor], x: Tensor, *, training: bool) -> Tensor:
+        """(M, units, B) what the last layer sees of features (B, features)."""
+        a = x.T.expand(len(pieces["bias0"]), *x.T.shape)
+        for layer in range(self.n_hidden):
+            a = self.normalised(pieces, layer, self._layer(pieces, layer, a), training).relu()
+            if training and self.dropout:
+                a = drop(a, self.dropout, self.source)
+        return a
+
+    def normalised(
+        self, pieces: Mapping[str, Tensor], layer: int, a: Tensor, training: bool
+    ) -> Tensor:
+        """A place for batch norm and the like: (M, units, B) before the ReLU."""
+        del pieces, layer, training
+        return a
+
+    def _layer(self, pieces: Mapping[str, Tensor], layer: int, a: Tensor) -> Tensor:
+        return torch.baddbmm(pieces[f"bias{layer}"].unsqueeze(-1), pieces[f"weight{layer}"], a)
 
 
-def _by_autograd(run: Callable[[Tensor], Tensor], parameters: Tensor) -> tuple[Tensor, Pull]:
-    leaf = parameters.detach().requires_grad_()
-    with torch.enable_grad():
-        scores = run(leaf)
-    return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+def drop(a: Tensor, share: float, source: torch.Generator) -> Tensor:
+    """Sets a share of the activations (M, units, B) to 0 and scales the others.
 
-
-def build(
-    shape: Shape, n_streams: int, seeds: Sequence[int], dtype: torch.dtype
-) -> LinearStack | PerceptronStack:
-    """A stack of networks with the initial weights of their seeds."""
-    initial = {seed: shape.initial(seed) for seed in set(seeds)}
-    parameters = torch.stack([initial[seed] for seed in seeds]).to(dtype)
-    if not shape.hidden:
-        return LinearStack(shape, n_streams, parameters)
-    buffers = shape.initial_buffers(len(seeds), dtype)
-    return PerceptronStack(shape, seeds[:: len(seeds) // n_streams], parameters, buffers)
+    All members drop the same ones.
+    """
+    kept = torch.empty(a.shape[1:], dtype=a.dtype).bernoulli_(1 - share, generator=source)
+    return a * (kept / (1 - share))
 
 
 class ModuleStack:
-    """M copies of a module on S streams.
+    """M copies of a module.
 
     Parameters that do not require a gradient stay as they are, so layers can be frozen. The module
-    itself is never changed; `load_into` writes a member back.
+    itself is never changed; `trained` gives a copy with a member's parameters.
 
     Args:
         module: gives (B, labels) logits, or (B,) or (B, 1) margins for two labels.
-        n_streams: S.
         n_members: M.
         n_labels: L.
-
-    Attributes:
-        parameters: (M, P) the trainable parameters.
-        buffers: the module's buffers, each (M, ...).
     """
 
-    def __init__(self, module: nn.Module, n_streams: int, n_members: int, n_labels: int) -> None:
-        self.module, self.n_streams, self.n_labels = module, n_streams, n_labels
-        self.gain: Tensor | float = 1.0
+    def __init__(self, module: nn.Module, n_members: int, n_labels: int) -> None:
+        self.module, self.n_labels = module, n_labels
         trainable = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if not trainable:
             raise ValueError("module: expected parameters that require a gradient, got none.")
         self.shapes = {name: p.shape for name, p in trainable.items()}
         flat = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
         self.parameters = flat.repeat(n_members, 1)
+        self.gain = torch.ones_like(flat)
         self.buffers = {
             name: torch.stack([buffer.detach()] * n_members)
             for name, buffer in module.named_buffers()
         }
 
     def scores(self, x: Tensor) -> Tensor:
-        """Scores (M, outputs, B) of features (S, B, ...), as in evaluation."""
+        """Scores (M, outputs, B) of features (B, ...), as in evaluation."""
         with torch.no_grad():
             return self._run(self.parameters, x, training=False)
 
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
-        """Scores in training, and how to go back from their gradient to that of the parameters."""
-        if valid is not None:
-            raise ValueError("rows: members that share a module need equally many rows.")
-        return _by_autograd(
-            lambda parameters: self._run(parameters, x, training=True), self.parameters
-        )
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores in training with other parameters, to be differentiated by them."""
+        return self._run(parameters, x, training=True)
 
-    def load_into(self, module: nn.Module, member: int) -> None:
-        """Writes a member's parameters and buffers into a module of the same architecture."""
-        state = {name: value.detach() for name, value in self._tensors(self.parameters, member)}
-        module.load_state_dict(state, strict=False)
+    def trained(self, member: int) -> nn.Module:
+        """A copy of the module with a member's parameters and buffers."""
+        found = copy.deepcopy(self.module)
+        state = {name: part.detach() for name, part in self._tensors(self.parameters, member)}
+        found.load_state_dict(state, strict=False)
+        return found
 
     def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
-        per_stream = len(flat) // self.n_streams
         with _in_mode(self.module, training):
             outputs = [
-                functional_call(self.module, dict(self._tensors(flat, m)), (x[m // per_stream],))
-                for m in range(len(flat))
+                functional_call(self.module, dict(self._tensors(flat, member)), (x,))
+                for member in range(len(flat))
             ]
         return torch.stack([self._oriented(output) for output in outputs])
 
@@ -299,3 +238,126 @@ def _in_mode(module: nn.Module, training: bool) -> Iterator[None]:
         yield
     finally:
         module.train(before)
+
+
+class Descent:
+    """Gradient descent on a matrix of parameters, each member with its own rate, decay and clip.
+
+    ``theta -= rate * (gradient + decay * theta)``, or Adam (Kingma and Ba, 2015) with PyTorch's
+    defaults and its weight decay.
+
+    Args:
+        solver: "sgd" or "adam".
+        members: M of them.
+        network: whose parameters (M, P) it changes.
+
+    Attributes:
+        state: what it remembers from step to step, each (M, ...).
+    """
+
+    BETAS, EPS = (0.9, 0.999), 1e-8
+
+    def __init__(self, solver: str, members: Sequence[Member], network: Network) -> None:
+        def column(name: str) -> Tensor:
+            values = [[getattr(member, name)] for member in members]
+            return torch.tensor(values, dtype=network.parameters.dtype)
+
+        self.parameters, self.gain = network.parameters, network.gain
+        self.rate, self.decay, self.clip = (
+            column(name) for name in ("learning_rate", "weight_decay", "clip_norm")
+        )
+        self.state: dict[str, Tensor] = {}
+        if solver == "adam":
+            self.state["steps"] = torch.zeros_like(self.rate)
+            for name in ("first_moment", "second_moment"):
+                self.state[name] = torch.zeros_like(network.parameters)
+
+    def step(self, gradient: Tensor, factor: float) -> None:
+        """One step along a gradient (M, P); `factor` multiplies the learning rates."""
+        if torch.isfinite(self.clip).any():  # as torch.nn.utils.clip_grad_norm_ does
+            norm = (gradient.square() * self.gain).sum(1, keepdim=True).sqrt()
+            gradient = gradient * (self.clip / (norm + 1e-6)).clamp(max=1.0)
+        if self.decay.any():  # which has no gain
+            gradient = gradient + self.parameters * self.decay / self.gain
+        if self.state:
+            steps, first, second = self.state.values()
+            beta1, beta2 = self.BETAS
+            steps.add_(1)
+            first.lerp_(gradient, 1 - beta1)
+            second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+            root = (second / (1 - beta2**steps)).sqrt_().add_(self.EPS)
+            gradient = first / (1 - beta1**steps) / root
+        self.parameters.sub_(gradient * (self.rate * factor) * self.gain)
+
+
+class WeightAverage:
+    """The mean of a network's weights, and of its buffers, over the steps from `first_step` on."""
+
+    def __init__(self, network: Network, first_step: int) -> None:
+        self.network, self.first_step = network, first_step
+        self.n_taken = 0
+        self.mean: list[Tensor] = []
+
+    def take(self, step: int) -> None:
+        """Takes in the weights after a step."""
+        if step < self.first_step:
+            return
+        if not self.mean:
+            self.mean = [tensor.clone() for tensor in self._averaged()]
+        self.n_taken += 1
+        for mean, tensor in zip(self.mean, self._averaged(), strict=True):
+            mean.lerp_(tensor, 1 / self.n_taken)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Inside, the network has the averaged weights, if there are any yet."""
+        current = [tensor.clone() for tensor in self._averaged()] if self.mean else []
+        for tensor, mean in zip(self._averaged(), self.mean, strict=False):
+            tensor.copy_(mean)
+        yield
+        for tensor, own in zip(self._averaged(), current, strict=False):
+            tensor.copy_(own)
+
+    def restart(self, members: Tensor) -> None:
+        """Forgets what was taken of these members (M,); their weights as they are stand for it."""
+        for mean, tensor in zip(self.mean, self._averaged(), strict=False):
+            mean[members] = tensor[members]
+
+    def _averaged(self) -> list[Tensor]:
+        floats = [t for t in self.network.buffers.values() if t.is_floating_point()]
+        return [self.network.parameters, *floats]
+
+
+def restored(sizes: Sequence[int], state: Mapping[str, Any]) -> Perceptrons:
+    """A network of one member, rebuilt from its state."""
+    parameters = torch.as_tensor(state["network.parameters"])
+    network = Perceptrons(sizes, 1, dtype=parameters.dtype)
+    network.parameters.copy_(parameters)
+    return network
+
+
+@on_cpu
+def network_scores(sizes: Sequence[int], state: Mapping[str, Any], X: Any) -> Floats:
+    """(n, outputs) scores of rows (n, features) by a network rebuilt from its state."""
+    network = restored(sizes, state)
+    x = torch.as_tensor(X, dtype=network.parameters.dtype)
+    return network.scores(x)[0].T.contiguous().numpy()
+
+
+@on_cpu
+def last_inputs(sizes: Sequence[int], state: Mapping[str, Any], X: Any) -> Floats:
+    """(n, units) what the last layer of a network sees of rows (n, features)."""
+    network = restored(sizes, state)
+    x = torch.as_tensor(X, dtype=network.parameters.dtype)
+    pieces = network.views(network.parameters)
+    return network.activations(pieces, x, training=False)[0].T.double().numpy()
+
+
+@on_cpu
+def trained_module(module: nn.Module, state: Mapping[str, Any]) -> nn.Module:
+    """A copy of a module with the parameters and buffers of a trained stack of one."""
+    stack = ModuleStack(module, n_members=1, n_labels=2)
+    stack.parameters.copy_(torch.as_tensor(state["network.parameters"]))
+    for name, buffer in stack.buffers.items():
+        buffer.copy_(torch.as_tensor(state[f"buffers.{name}"]))
+    return stack.trained(0)

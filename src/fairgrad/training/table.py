@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,12 +16,18 @@ from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.torch.compiled import on_cpu
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fairgrad.groups import Floats, Groups, Ints
 
 INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
-"""The independent uses of a member's seed."""
+"""The independent uses of a seed."""
+
+LARGEST_OFFSET = {torch.float32: 10.0, torch.float64: 1e4}
+"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
+
+LARGEST_SCALE = 1e30
+"""Scales of features beyond it, or below its inverse, are not multiplied into weights either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,6 @@ class TrainingTable:
     scaling: tuple[Tensor, Tensor]
 
     @classmethod
-    @on_cpu
     def from_data(
         cls,
         X: Any,
@@ -124,6 +129,19 @@ class TrainingTable:
         return ((self.raw - offset).div_(scale)).to(self.dtype)
 
     @property
+    def folded(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, and the offset and factor of their scaling that weights can take over.
+
+        Then no scaled copy of the features is needed. If that would lose precision, it is one.
+        """
+        offset, scale = self.scaling
+        is_usual = (scale <= LARGEST_SCALE) & (scale >= 1 / LARGEST_SCALE)
+        is_near = offset.abs() <= LARGEST_OFFSET.get(self.dtype, 0.0) * scale
+        if bool((is_usual & is_near).all()):
+            return self.raw, offset, 1 / scale
+        return self.X, torch.zeros_like(offset), torch.ones_like(scale)
+
+    @property
     def n_labels(self) -> int:
         """L, the number of labels."""
         return len(self.groups.labels)
@@ -131,91 +149,64 @@ class TrainingTable:
     def __len__(self) -> int:
         return len(self.label)
 
-    def take(self, index: Tensor) -> Tensor:
-        """Features of some rows: index of any shape (...) gives (..., features)."""
-        flat = index.reshape(-1)
+    def take(self, rows: Tensor) -> Tensor:
+        """Features of some rows, (B, features)."""
         if isinstance(self.X, Tensor):
-            rows = self.X.index_select(0, flat)
-        else:
-            rows = torch.from_numpy(self.X[flat.numpy()].toarray()).to(self.dtype)
-        return rows.view(*index.shape, *rows.shape[1:])
+            return self.X.index_select(0, rows)
+        return torch.from_numpy(self.X[rows.numpy()].toarray()).to(self.dtype)
 
-    @cached_property
-    def every_row(self) -> Ints:
-        """(n,) the numbers of all rows."""
-        return np.arange(len(self))
+    def check_rows(self, rows: Any, argument: str) -> Ints | None:
+        """Row numbers, or None for all rows.
 
-    def frequencies(self, rows: Ints) -> Groups:
-        """The same groups with the frequencies of some of the rows."""
-        if rows is self.every_row:
+        Raises:
+            ValueError: if they are not numbers of rows of the table.
+        """
+        if rows is None:
+            return None
+        index: Ints = np.asarray(rows)
+        fits = index.ndim == 1 and len(index) and index.dtype.kind in "iu"
+        if not fits or index.min() < 0 or index.max() >= len(self):
+            raise ValueError(
+                f"{argument}: expected at least one row number from 0 to {len(self) - 1}, got "
+                f"{index}."
+            )
+        return index.astype(np.int64)
+
+    def frequencies(self, rows: Ints | None) -> Groups:
+        """The same groups with the frequencies of some of the rows; None for all."""
+        if rows is None:
             return self.groups
         weight = None if self.weight is None else self.weight.numpy().astype(np.float64)
         everyone = GroupedRows(self.groups, self.label.numpy(), self.group.numpy(), weight)
         return everyone.take(rows).groups
 
 
-class RowBatch(NamedTuple):
-    """The rows of one batch of every stream.
-
-    Attributes:
-        row: (S, B) row numbers; where a stream has run out, its first row stands in.
-        valid: (S, B) whether an entry is a row of the stream, or None if all are.
-    """
-
-    row: Tensor
-    valid: Tensor | None
-
-
-class Streams:
-    """S streams of rows, shuffled anew every epoch or as they are, cut into batches.
-
-    Every stream goes through its rows exactly once per epoch. One with fewer rows than the longest
-    runs out before it; from then on its entries are not valid.
+class Batches:
+    """Rows in batches, shuffled anew every epoch.
 
     Args:
-        rows: the row numbers of each stream.
-        seeds: one per stream.
-        batch_size: rows per batch.
+        rows: (n,) row numbers.
+        seed: of the shuffling.
+        batch_size: rows per batch; all rows if there are fewer.
     """
 
-    def __init__(self, rows: Sequence[Ints], seeds: Sequence[int], batch_size: int) -> None:
-        self.rows = [torch.from_numpy(part) for part in rows]
-        self.is_whole = [bool((part == np.arange(len(part))).all()) for part in rows]
-        self.seeds = seeds
+    def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
+        self.rows, self.seed = rows, seed
+        self.batch_size = min(batch_size, len(rows))
+        self.n_steps = math.ceil(len(rows) / self.batch_size)
         self.restart()
-        self.sizes = np.array([len(part) for part in rows])
-        self.lengths: list[int] = self.sizes.tolist()
-        self.length, self.shortest = max(self.lengths), min(self.lengths)
-        self.batch_size = min(batch_size, self.length)
-        self.n_steps = math.ceil(self.length / self.batch_size)
-
-    def epoch(self, *, shuffled: bool = True) -> Iterator[RowBatch]:
-        """The batches of one epoch, in a new order or in that of the rows."""
-        order = torch.stack([self._padded(stream, shuffled) for stream in range(len(self.rows))])
-        for start in range(0, self.length, self.batch_size):
-            row = order[:, start : start + self.batch_size]
-            yield RowBatch(row, self._valid(start, row.shape[1]))
 
     def restart(self) -> None:
         """Shuffles from now on as in the beginning."""
-        self.generators = [generator(seed, SHUFFLING) for seed in self.seeds]
+        self.source = generator(self.seed, SHUFFLING)
 
-    def shuffled(self, stream: int) -> Tensor:
-        """The rows of one stream in the order of its next epoch."""
-        rows = self.rows[stream]
-        order = torch.randperm(self.lengths[stream], generator=self.generators[stream])
-        return order if self.is_whole[stream] else rows[order]
+    def shuffled(self) -> Tensor:
+        """The rows in the order of the next epoch."""
+        return self.rows[torch.randperm(len(self.rows), generator=self.source)]
 
-    def _padded(self, stream: int, shuffled: bool) -> Tensor:
-        rows = self.rows[stream]
-        order = self.shuffled(stream) if shuffled else rows
-        missing = self.length - len(order)
-        return torch.cat([order, rows[:1].expand(missing)]) if missing else order
-
-    def _valid(self, start: int, width: int) -> Tensor | None:
-        if start + width <= self.shortest:
-            return None
-        return torch.arange(width) < torch.from_numpy(self.sizes - start)[:, None]
+    def epoch(self) -> Iterator[Tensor]:
+        """The batches of the next epoch, row numbers each."""
+        yield from torch.split(self.shuffled(), self.batch_size)
 
 
 def generator(seed: int, use: int) -> torch.Generator:

@@ -1,56 +1,104 @@
-"""Trains a stack: epochs, divergence, interruption; and what this gives."""
+"""Trains a stack of models: steps, epochs, records, divergence, interruption.
+
+Scores are (M, outputs, B): one output is the margin between two labels, several are logits. All
+members see the same batches, so that rows are gathered once and multiplied in one product.
+"""
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
 
+from fairgrad import dual
+from fairgrad.evaluate import unfairness
 from fairgrad.torch.compiled import on_cpu
-from fairgrad.training.evaluation import History, as_rule
+from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import ModuleStack, PerceptronStack, build
-from fairgrad.training.optimizers import WeightAverage
+from fairgrad.training.networks import Descent, ModuleStack, Network, Perceptrons, WeightAverage
 from fairgrad.training.plan import TrainingPlan
-from fairgrad.training.stack import Stack, StackState
+from fairgrad.training.table import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.progress import Progress
-    from torch import Tensor, nn
+    from torch import nn
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.plan import Member, Shape
-    from fairgrad.training.stack import StackParts, State
+    from fairgrad.training.plan import Member
     from fairgrad.training.table import TrainingTable
+
+State = dict[str, Tensor]
+"""Everything that training changes, each tensor (M, ...)."""
+
+Objective = Callable[[Tensor, Tensor], Tensor]
+"""From scores (M, outputs, B) of rows (B,) to the gradient of each member's loss by them.
+
+An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
+"""
 
 PATIENCE = 2.0
 """Seconds of work before a progress bar appears."""
 
+MAX_ACTIVATIONS = 2**18
+"""Rows are judged in pieces of so many activations, which stay in the processor's cache."""
 
-class Choice(NamedTuple):
-    """A model that was kept.
+
+@dataclass(frozen=True, kw_only=True)
+class StackParts:
+    """Functions of the stack that make its parts; None leaves the stack its own.
+
+    Methods that train small networks by gradient steps differ from FairGrad in these.
 
     Attributes:
-        member: which member it is of.
-        epoch: after which epoch (counted from 0) it was kept.
-        accuracy: on the validation rows.
-        unfairness: on the validation rows.
-        merit: what it is chosen by: the accuracy, or with costs as `History` has it.
+        network: the models.
+        objective: the gradient by the scores.
+        batches: the rows of each step, as `Batches` has them.
     """
 
-    member: int
-    epoch: int
-    accuracy: float
-    unfairness: float
-    merit: float
+    network: Callable[[Stack], Network] | None = None
+    objective: Callable[[Stack], Objective] | None = None
+    batches: Callable[[Stack], Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How good M models were after each of some epochs, on their validation rows.
+
+    Attributes:
+        accuracy: (epochs, M).
+        merit: (epochs, M) what models are chosen by: the accuracy; with costs one less the mean
+            cost as a share of the dearest mistake's.
+        loss: (epochs, M) mean cross-entropy, without fairness weights.
+        unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
+        levels: (epochs, M, J) levels of fairness, NaN where not defined.
+        multipliers: (epochs, M, J) net multipliers, lambda - delta.
+    """
+
+    accuracy: Floats
+    merit: Floats
+    loss: Floats
+    unfairness: Floats
+    levels: Floats
+    multipliers: Floats
+
+    @classmethod
+    def join(cls, parts: Sequence[History]) -> History:
+        """The epochs of several histories one after the other."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.accuracy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +107,7 @@ class Training:
 
     Attributes:
         history: records of all epochs, (epochs, M, ...).
-        kept: the states of the last epochs, by epoch; members in the order they were given.
-        shape: of the networks; None if a module was trained.
+        kept: the states of the last epochs, by epoch.
         constraints: (M,) what each member was asked for; None for a plain model.
         stopped: (M,) why a member was stopped, or None.
         interrupted: whether Ctrl-C ended the training.
@@ -68,99 +115,209 @@ class Training:
 
     history: History
     kept: dict[int, State]
-    shape: Shape | None
     constraints: tuple[Constraints | None, ...]
     stopped: tuple[str | None, ...]
     interrupted: bool
-
-    def select(
-        self,
-        rule: Any = "fairest_of_accurate",
-        members: Sequence[int] | None = None,
-        epochs: Sequence[int] | None = None,
-    ) -> Choice:
-        """The best of the models kept, of some members or of all.
-
-        Args:
-            rule: its name, or a function such as `fairest_of_accurate`.
-            members: whose models are the candidates.
-            epochs: of which epochs, among those kept.
-        """
-        n_members = self.history.accuracy.shape[1]
-        chosen = range(n_members) if members is None else members
-        candidates = [c for member in chosen for c in self.candidates(member, epochs)]
-        return candidates[best_choice(rule, candidates)]
-
-    def candidates(self, member: int, epochs: Sequence[int] | None = None) -> list[Choice]:
-        """The models of a member that were kept, of some epochs or of all."""
-        figures = (self.history.accuracy, self.history.unfairness, self.history.merit)
-        return [
-            Choice(member, epoch, *(float(part[epoch, member]) for part in figures))
-            for epoch in epochs or self.kept
-        ]
 
     @property
     def last_epoch(self) -> int:
         """The last epoch that was completed."""
         return max(self.kept)
 
-    def state(self, choice: Choice) -> State:
-        """All tensors of one model, as a stack of one; training can start from them again."""
-        own = slice(choice.member, choice.member + 1)
-        return {name: tensor[own].clone() for name, tensor in self.kept[choice.epoch].items()}
+    def state(self, member: int, epoch: int | None = None) -> State:
+        """All tensors of one model, as a stack of one; by default after the last epoch."""
+        own = slice(member, member + 1)
+        state = self.kept[self.last_epoch if epoch is None else epoch]
+        return {name: tensor[own].clone() for name, tensor in state.items()}
 
-    def scores(self, choice: Choice, X: Any) -> Floats:
-        """(n, outputs) the scores of rows: a margin for two labels, else one logit per label.
+
+def errors(scores: Tensor, label: Tensor) -> Tensor:
+    """(M, B) whether the predicted label is not the true one, (B,)."""
+    return predictions(scores) != label
+
+
+def predictions(scores: Tensor) -> Tensor:
+    """(M, B) the index of the predicted label. A margin of 0 is the first, as for a softmax."""
+    return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).long()
+
+
+def residual(scores: Tensor, label: Tensor) -> Tensor:
+    """(M, outputs, B) the gradient of each row's cross-entropy by its scores.
+
+    Predicted probability less 1 for the true label, less 0 for the others.
+    """
+    if scores.shape[1] == 1:
+        return scores.sigmoid() - label
+    return scores.softmax(1) - functional.one_hot(label, scores.shape[1]).T
+
+
+def soft_residual(scores: Tensor, target: Tensor) -> Tensor:
+    """(M, outputs, B) the gradient of ``sum_l t_l (-log p_l)``, target t (M, L, B)."""
+    total = target.sum(1, keepdim=True)
+    if scores.shape[1] == 1:
+        return total * scores.sigmoid() - target[:, 1:]
+    return total * scores.softmax(1) - target
+
+
+def losses(scores: Tensor, label: Tensor) -> Tensor:
+    """(M, B) each row's cross-entropy."""
+    if scores.shape[1] == 1:
+        return (functional.softplus(scores) - label * scores)[:, 0]
+    index = label.expand(len(scores), 1, -1)
+    return (scores.logsumexp(1, keepdim=True) - scores.gather(1, index))[:, 0]
+
+
+class Stack:
+    """M models with all they need to take a step and to be judged.
+
+    Args:
+        table: the rows.
+        members: the settings of each model.
+        plan: what they have in common.
+        rows: numbers of the training rows; None for all.
+        validation: numbers of the rows that epochs are judged on; None for the training rows.
+        module: trains copies of this module in place of networks of its own.
+        parts: what to have in place of its own parts.
+    """
+
+    def __init__(
+        self,
+        table: TrainingTable,
+        members: Sequence[Member],
+        plan: TrainingPlan,
+        *,
+        rows: Any = None,
+        validation: Any = None,
+        module: nn.Module | None = None,
+        parts: StackParts | None = None,
+    ) -> None:
+        parts = parts or StackParts()
+        self.table, self.members, self.plan = table, members, plan
+        own, judged = table.check_rows(rows, "rows"), table.check_rows(validation, "validation")
+        self.rows = torch.arange(len(table)) if own is None else torch.from_numpy(own)
+        self.judged = self.rows if judged is None else torch.from_numpy(judged)
+        self.fairness = StackedFairness(table, members, plan, own)
+        n_labels = table.n_labels
+        self.sizes = (table.raw.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
+        self.network: Network
+        if parts.network is not None:
+            self.network = parts.network(self)
+        elif module is not None:
+            self.network = ModuleStack(module, len(members), n_labels)
+        else:
+            self.network = Perceptrons(
+                self.sizes, len(members), plan.seed, plan.dropout, table.dtype
+            )
+        self.optimizer = Descent(plan.solver, members, self.network)
+        self.batches: Any = Batches(self.rows, plan.seed, plan.batch_size)
+        if parts.batches is not None:
+            self.batches = parts.batches(self)
+        self.objective: Objective = self.fair_objective
+        if parts.objective is not None:
+            self.objective = parts.objective(self)
+        self.is_linear = parts == StackParts() and module is None and not plan.hidden
+        self._judged_groups = table.frequencies(own if judged is None else judged)
+        self._judged_by = self.fairness.constraints_on(self._judged_groups)
+        self._cost_shares = dual.cost_shares(plan.cost_matrix, n_labels)
+
+    def step(self, rows: Tensor, factor: float) -> None:
+        """One step on a batch of rows; `factor` multiplies the learning rates."""
+        leaf = self.network.parameters.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = self.network.scores_with(leaf, self.table.take(rows))
+        by_scores = self.objective(scores.detach(), rows)
+        (gradient,) = torch.autograd.grad(scores, leaf, by_scores)
+        self.optimizer.step(gradient, factor)
+
+    def fair_objective(self, scores: Tensor, rows: Tensor) -> Tensor:
+        """The gradient of the method's loss by the scores (M, outputs, B)."""
+        label = self.table.label[rows]
+        if self.fairness.n_outcomes > 1:
+            targets = self.fairness.row_targets(rows, predictions(scores))
+            return soft_residual(scores, targets.to(scores.dtype))
+        factors = self.fairness.row_factors(rows, errors(scores, label))
+        if self.fairness.opposes and bool((factors < 0).any()):
+            factors, _ = dual.opposed(factors, losses(scores, label))
+        return residual(scores, label) * factors[:, None]
+
+    def _dictionaries(self) -> dict[str, dict[str, Tensor]]:
+        return {
+            "buffers": self.network.buffers,
+            "optimizer": self.optimizer.state,
+            "objective": getattr(self.objective, "state", {}),
+        }
+
+    def state(self) -> State:
+        """A copy of everything that training changes."""
+        found = {"network.parameters": self.network.parameters.clone()}
+        found |= {f"fairness.{name}": part for name, part in self.fairness.copy().items()}
+        for kind, tensors in self._dictionaries().items():
+            found |= {f"{kind}.{name}": tensor.clone() for name, tensor in tensors.items()}
+        return found
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over the tensors or arrays that `state` has; the others stay as they are.
 
         Raises:
-            ValueError: if a module was trained, whose scores only the module itself can give.
+            ValueError: if a tensor has another shape; then nothing has changed.
         """
-        if self.shape is None:
-            raise ValueError("scores: a module was trained; load the choice's state into it.")
-        return network_scores(self.shape, self.state(choice), X)
+        own = self.state()
+        known = {"network.parameters": self.network.parameters}
+        for kind, tensors in self._dictionaries().items():
+            known |= {f"{kind}.{name}": tensor for name, tensor in tensors.items()}
+        found = {name: torch.as_tensor(value) for name, value in state.items() if name in own}
+        for name, new in found.items():
+            if name != "fairness.multipliers" and new.shape != own[name].shape:
+                expected, got = tuple(own[name].shape), tuple(new.shape)
+                raise ValueError(f"start: expected {name} of shape {expected}, got {got}.")
+        for name, new in found.items():
+            if name in known:
+                known[name].copy_(new)
+        fairness = {
+            name.removeprefix("fairness."): found.get(name, own[name])
+            for name in own
+            if name.startswith("fairness.")
+        }
+        self.fairness.load(fairness)
 
+    def judge(self) -> History:
+        """Judges the models as they are: a history of one epoch."""
+        n_outcomes, n_members = self.fairness.n_outcomes, len(self.members)
+        counts = torch.zeros(n_members, 1 + n_outcomes, self.fairness.n_cells, dtype=torch.float64)
+        loss = torch.zeros(n_members, dtype=torch.float64)
+        widest = max(*self.sizes[:-1], 1)
+        for rows in torch.split(self.judged, max(512, MAX_ACTIVATIONS // (n_members * widest))):
+            scores, label = self.network.scores(self.table.take(rows)), self.table.label[rows]
+            if n_outcomes > 1:
+                counts += self.fairness.count(rows, predictions(scores) + 1, 1 + n_outcomes)
+            else:
+                counts += self.fairness.count(rows, errors(scores, label).long(), 2)
+            own, weight = losses(scores, label), self.table.weight
+            loss += own.sum(1) if weight is None else own @ weight[rows]
+        return self.record(counts.numpy(), loss.numpy(), self.fairness.net_multipliers)
 
-def best_choice(rule: Any, candidates: Sequence[Choice]) -> int:
-    """The position of the best of some candidates, which may be of several trainings."""
-    merit = np.array([choice.merit for choice in candidates])
-    return as_rule(rule)(merit, np.array([choice.unfairness for choice in candidates]))
+    def record(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
+        """What was counted of the models after an epoch, as a history of one epoch.
 
-
-@on_cpu
-def network_scores(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
-    """(n, outputs) scores of rows (n, features) by a network rebuilt from its state.
-
-    The state, tensors or arrays of a stack of one, holds ``network.parameters`` and ``buffers.*``.
-    """
-    dtype = torch.as_tensor(state["network.parameters"]).dtype
-    network = build(shape, 1, [0], dtype)
-    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
-    StackState(parts).load(state)
-    scores = network.scores(torch.as_tensor(X, dtype=dtype)[None])[0].T
-    return scores.contiguous().numpy()
-
-
-@on_cpu
-def last_inputs(shape: Shape, state: dict[str, Any], X: Any) -> Floats:
-    """(n, units) what the last layer of a network sees of rows (n, features)."""
-    dtype = torch.as_tensor(state["network.parameters"]).dtype
-    network = build(shape, 1, [0], dtype)
-    assert isinstance(network, PerceptronStack)  # noqa: S101 - a linear model sees the features
-    parts = {"network": {"parameters": network.parameters}, "buffers": network.buffers}
-    StackState(parts).load(state)
-    with torch.no_grad():
-        return network.activations(torch.as_tensor(X, dtype=dtype)[None])[0].T.double().numpy()
-
-
-@on_cpu
-def trained_module(module: nn.Module, state: dict[str, Any]) -> nn.Module:
-    """A copy of a module with the parameters and buffers of a trained stack of one."""
-    stack = ModuleStack(module, n_streams=1, n_members=1, n_labels=2)
-    parts = {"network": {"parameters": stack.parameters}, "buffers": stack.buffers}
-    StackState(parts).load(state)
-    trained = copy.deepcopy(module)
-    stack.load_into(trained, 0)
-    return trained
+        Args:
+            counts: (M, 2, K) rows predicted rightly, and wrongly; (M, 1 + L, K) by predicted label.
+            loss: (M,) sums over the rows.
+            multipliers: (M, J).
+        """
+        n_labels, n_members = self.table.n_labels, len(counts)
+        total = counts.sum((1, 2))
+        wrong = cost = counts[:, 1].sum(1)
+        if self.fairness.n_outcomes > 1:
+            by_label = counts[:, 1:].reshape(n_members, n_labels, n_labels, -1).sum(-1)
+            wrong = total - np.einsum("mll->m", by_label)
+            cost = np.einsum("mly,yl->m", by_label, self._cost_shares)
+        levels, gaps = np.full((2, n_members, self.fairness.n_levels), np.nan)
+        if self._judged_by is not None:
+            rates = counts[:, 1:] / np.maximum(counts.sum(1, keepdims=True), dual.NOTHING)
+            levels = self._judged_by.levels(rates.reshape(n_members, -1))
+            gaps = self._judged_by.gaps(levels)
+        parts = (1 - wrong / total, 1 - cost / total, loss / total, unfairness(gaps))
+        return History(*(np.asarray(part)[None] for part in (*parts, levels, multipliers)))
 
 
 @on_cpu
@@ -169,6 +326,8 @@ def train(
     members: Sequence[Member],
     plan: TrainingPlan | None = None,
     *,
+    rows: Any = None,
+    validation: Any = None,
     module: nn.Module | None = None,
     parts: StackParts | None = None,
     start: Mapping[str, Any] | None = None,
@@ -180,8 +339,10 @@ def train(
 
     Args:
         table: the rows.
-        members: the models: rows, seeds, rates, constraints of each.
+        members: the models: rates and slack of each.
         plan: what they have in common.
+        rows: numbers of the training rows; None for all.
+        validation: numbers of the rows that epochs are judged on; None for the training rows.
         module: trains copies of this module, which is left as it is, in place of own networks.
         parts: puts other parts into the stack.
         start: continues from this state (`Training.state`), each entry (M, ...).
@@ -198,57 +359,51 @@ def train(
         >>> X = rng.normal(size=(400, 2)) + 0.5 * s[:, None]
         >>> y = (X.sum(1) + rng.normal(size=400) > 0.5).astype(int)
         >>> table = TrainingTable.from_data(X, y, s)
-        >>> fair = dict(fairness_measure="demographic_parity", fairness_rate=0.05)
-        >>> members = [Member(epsilon=epsilon, **fair) for epsilon in (0.0, 0.1, 1.0)]
-        >>> training = train(table, members, TrainingPlan(epochs=40))
-        >>> training.history.unfairness.shape
-        (40, 3)
-        >>> training.select("fairest").member
-        0
+        >>> members = [Member(epsilon=epsilon, fairness_rate=0.05) for epsilon in (0.0, 0.1, 1.0)]
+        >>> plan = TrainingPlan(epochs=40, fairness_measure="demographic_parity")
+        >>> unfairness = train(table, members, plan).history.unfairness
+        >>> unfairness.shape, int(unfairness[-1].argmin())
+        ((40, 3), 0)
     """
     if not members:
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
-    run = TrainingRun(Stack(table, members, plan, module, parts), plan)
+    stack = Stack(
+        table, members, plan, rows=rows, validation=validation, module=module, parts=parts
+    )
     if start is not None:
-        own = {name: torch.as_tensor(value)[run.stack.order] for name, value in start.items()}
-        run.stack.state.load(run.stack.fairness.adapt(own))
-    if run.go_compiled(progress):
-        return run.outcome()
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(members[0].seed)  # for the dropout of modules; own networks have theirs
-        run.go(progress)
+        stack.load(start)
+    run = TrainingRun(stack)
+    if not run.go_compiled(progress):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(plan.seed)  # for the dropout of modules; own networks have theirs
+            run.go(progress)
     return run.outcome()
 
 
 class TrainingRun:
-    """One training in progress.
+    """One training in progress."""
 
-    Args:
-        stack: what is trained.
-        plan: how.
-    """
-
-    def __init__(self, stack: Stack, plan: TrainingPlan) -> None:
-        self.stack, self.plan = stack, plan
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.plan = stack, stack.plan
         self.records: list[History] = []
         self.kept: dict[int, State] = {}
-        self.initial = stack.state.copy()
-        self.stopped: list[str | None] = [None] * len(stack.order)
-        self.is_stopped: Tensor | None = None
+        self.initial = stack.state()
+        self.stopped: list[str | None] = [None] * len(stack.members)
         self.interrupted = False
-        n_steps = plan.epochs * stack.streams.n_steps
-        self.n_steps, self.steps_done = n_steps, 0
-        self.average = WeightAverage(
-            stack.network, first_step=n_steps - round(plan.average_last * n_steps)
-        )
+        self.n_steps, self.steps_done = self.plan.epochs * stack.batches.n_steps, 0
+        first = self.n_steps - round(self.plan.average_last * self.n_steps)
+        self.average = WeightAverage(stack.network, first_step=first)
 
     def go(self, progress: bool | None) -> None:
         """Trains all epochs by single steps."""
         bar = EpochBar(self.plan.epochs, enabled=progress)
         try:
             for epoch in bar:
-                self._epoch()
+                for rows in self.stack.batches.epoch():
+                    self.stack.step(rows, self.plan.rate_factor(self.steps_done / self.n_steps))
+                    self.average.take(self.steps_done)
+                    self.steps_done += 1
                 self._close(epoch)
                 bar.text = _describe(self.records[-1])
         except KeyboardInterrupt:
@@ -261,45 +416,44 @@ class TrainingRun:
 
         That is so too if a number is not finite: members that diverge are stopped there.
         """
-        epochs = compiled_epochs(self.stack, self.plan)
+        epochs = compiled_epochs(self.stack)
         if epochs is None:
             return False
         bar = EpochBar(self.plan.epochs, enabled=progress)
+        finite = True
         try:
             for _ in bar:
-                if not epochs.epoch():
-                    epochs.batches.restart()
-                    return False
-                if bar.is_shown and epochs.record():
+                finite = epochs.epoch()
+                if not finite:
+                    break
+                if bar.is_shown and epochs.records:
                     bar.text = _describe(epochs.records[-1])
         except KeyboardInterrupt:
             self.interrupted = True
             if epochs.n_done == 0:  # not even one epoch: the weights as they are
                 self._close(0)
                 return True
-        if not epochs.record():
-            epochs.batches.restart()
+        if not finite or not epochs.judge():
+            self.stack.batches.restart()
             return False
         self.records, self.kept = epochs.records, epochs.kept()
         return True
 
-    def _epoch(self) -> None:
-        state = self.stack.state
-        for indices in self.stack.streams.epoch():
-            factor = self.plan.rate_factor(self.steps_done / self.n_steps)
-            with state.held(_either(self.is_stopped, self.stack.finished(indices))):
-                self.stack.step(indices, factor)
-            self.average.take(self.steps_done)
-            self.steps_done += 1
-
     def _close(self, epoch: int) -> None:
-        """Records and keeps the models of an epoch; stops those that diverged."""
+        """Records and keeps the models of an epoch; puts those that diverged back."""
         record, state = self._snapshot()
         diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
-        if self.is_stopped is not None:
-            diverged &= ~self.is_stopped
         if diverged.any():
-            self._stop(diverged, epoch)
+            sound, whole = self.kept.get(epoch - 1, self.initial), self.stack.state()
+            for name, tensor in whole.items():
+                tensor[diverged] = sound[name][diverged]
+            self.stack.load(whole)
+            self.average.restart(diverged)
+            for member in torch.nonzero(diverged)[:, 0].tolist():
+                self.stopped[member] = self.stopped[member] or (
+                    f"diverged in epoch {epoch}: its weights or its loss are not finite; its last "
+                    "sound weights are kept. Lower learning_rate or fairness_rate, or set clip_norm"
+                )
             record, state = self._snapshot()
         self.records.append(record)
         self.kept[epoch] = state
@@ -307,39 +461,18 @@ class TrainingRun:
 
     def _snapshot(self) -> tuple[History, State]:
         with self.average.shown():
-            return self.stack.evaluation.record(self.stack.network), self.stack.state.copy()
-
-    def _stop(self, diverged: Tensor, epoch: int) -> None:
-        """Puts these members back to the last epoch that was sound and leaves them there."""
-        sound = self.kept.get(epoch - 1, self.initial)
-        whole = self.stack.state.copy()
-        for name, tensor in whole.items():
-            tensor[diverged] = sound[name][diverged]
-        self.stack.state.load(whole)
-        self.average.restart(diverged)
-        self.is_stopped = diverged if self.is_stopped is None else self.is_stopped | diverged
-        for member in torch.nonzero(diverged)[:, 0].tolist():
-            self.stopped[member] = (
-                f"diverged in epoch {epoch}: its weights or its loss are not finite; its last "
-                "sound weights are kept. Lower learning_rate or fairness_rate, or set clip_norm"
-            )
+            return self.stack.judge(), self.stack.state()
 
     def outcome(self) -> Training:
-        """What was trained, with the members in the order they were given."""
-        back = np.argsort(self.stack.order)
-        stopped = tuple(self.stopped[i] for i in back)
-        for member, reason in enumerate(stopped):
+        """What was trained."""
+        for member, reason in enumerate(self.stopped):
             if reason is not None:
                 warnings.warn(f"Member {member} {reason}.", RuntimeWarning, stacklevel=3)
         return Training(
-            history=History.join(self.records, back),
-            kept={
-                epoch: {name: tensor[back] for name, tensor in state.items()}
-                for epoch, state in self.kept.items()
-            },
-            shape=self.stack.shape,
-            constraints=tuple(self.stack.fairness.constraints[i] for i in back),
-            stopped=stopped,
+            history=History.join(self.records),
+            kept=self.kept,
+            constraints=tuple(self.stack.fairness.constraints),
+            stopped=tuple(self.stopped),
             interrupted=self.interrupted,
         )
 
@@ -352,12 +485,6 @@ def not_finite(state: State) -> Tensor:
         if tensor.is_floating_point() and tensor.ndim > 1
     ]
     return torch.stack(broken).any(0)
-
-
-def _either(first: Tensor | None, second: Tensor | None) -> Tensor | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return first | second
 
 
 def _describe(record: History) -> str:

@@ -25,21 +25,18 @@ from fairgrad.training import (
     StackParts,
     drop,
     generator,
-    normalise,
     residual,
 )
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
-from fairgrad_bench.methods.models import SGD, train_stacked
+from fairgrad_bench.methods.models import SGD, normalise, train_stacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from fairgrad.training import Network, RowBatch, Stack
-
-    Pull = Callable[[Tensor], Tensor]
+    from fairgrad.training import Network, Stack
 
 LAMBDAS = tuple(round(0.1 + 0.2 * step, 1) for step in range(15))
 ENCODER, HEAD, DROPPED = (64, 128), 32, 0.2
@@ -116,11 +113,11 @@ class _Reversal(torch.autograd.Function):
 
 
 class TwoHeadsStack:
-    """M such networks on S streams, as the trainer takes them.
+    """M such networks, as the trainer takes them.
 
     Args:
         shape: of the networks.
-        seeds: one per stream, of the dropout.
+        seed: of the dropout.
         parameters: (M, P).
         buffers: running statistics, each (M, units).
         strength: (M,) lambda of each member; not needed to predict.
@@ -129,15 +126,14 @@ class TwoHeadsStack:
     def __init__(
         self,
         shape: TwoHeads,
-        seeds: Sequence[int],
+        seed: int,
         parameters: Tensor,
         buffers: dict[str, Tensor],
         strength: Tensor | None = None,
     ) -> None:
         self.shape, self.parameters, self.buffers = shape, parameters, buffers
-        self.n_streams = len(seeds)
-        self.generators = [generator(seed, DROPOUT) for seed in seeds]
-        self.gain: Tensor | float = shape.gain.to(parameters.dtype)
+        self.source = generator(seed, DROPOUT)
+        self.gain: Tensor = shape.gain.to(parameters.dtype)
         self.strength = torch.zeros(len(parameters)) if strength is None else strength
 
     def scores(self, x: Tensor) -> Tensor:
@@ -148,20 +144,15 @@ class TwoHeadsStack:
         """Scores (M, outputs, B) of the group, as in evaluation."""
         return self._both(x)[:, self.shape.label_outputs :]
 
-    def forward(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Pull]:
-        """Scores of label and group in training, one after the other, and how to go back."""
-        if valid is not None:
-            valid = valid.repeat_interleave(len(self.parameters) // self.n_streams, dim=0)
-        leaf = self.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self._layers(leaf, x, valid, training=True)
-        return scores.detach(), lambda gradient: torch.autograd.grad(scores, leaf, gradient)[0]
+    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
+        """Scores of label and group in training, one after the other."""
+        return self._layers(parameters, x, training=True)
 
     def _both(self, x: Tensor) -> Tensor:
         with torch.no_grad():
-            return self._layers(self.parameters, x, None, training=False)
+            return self._layers(self.parameters, x, training=False)
 
-    def _layers(self, flat: Tensor, x: Tensor, valid: Tensor | None, *, training: bool) -> Tensor:
+    def _layers(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
         parts = torch.split(flat, self.shape.sizes, dim=1)
         named = zip(self.shape.pieces.items(), parts, strict=True)
         pieces = {name: part.view(len(flat), *shape) for (name, shape), part in named}
@@ -169,14 +160,14 @@ class TwoHeadsStack:
         def hidden(a: Tensor, layer: int) -> Tensor:
             a = torch.baddbmm(pieces[f"bias{layer}"][..., None], pieces[f"weight{layer}"], a)
             scale, shift = pieces[f"scale{layer}"], pieces[f"shift{layer}"]
-            a = normalise(a, scale, shift, self.buffers, layer, valid, training=training).relu()
-            return drop(a, DROPPED, self.generators) if training else a
+            a = normalise(a, scale, shift, self.buffers, layer, training=training).relu()
+            return drop(a, DROPPED, self.source) if training else a
 
         def head(a: Tensor, layer: int, name: str) -> Tensor:
             weight, bias = pieces[f"weight_{name}"], pieces[f"bias_{name}"]
             return torch.baddbmm(bias[..., None], weight, hidden(a, layer))
 
-        rows = x.transpose(1, 2).repeat_interleave(len(flat) // self.n_streams, dim=0)
+        rows = x.T.expand(len(flat), *x.T.shape)
         encoded = hidden(hidden(rows, FIRST), SECOND)
         reversed_: Tensor = _Reversal.apply(encoded, self.strength[:, None, None])  # type: ignore[no-untyped-call]
         return torch.cat(
@@ -190,15 +181,12 @@ class Duel:
     def __init__(self, stack: Stack, label_outputs: int) -> None:
         self.table, self.label_outputs = stack.table, label_outputs
 
-    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
-        """(S, T, label and group outputs, B)."""
-        parts = (scores[:, :, : self.label_outputs], scores[:, :, self.label_outputs :])
-        truths = (self.table.label[indices.row], self.table.group[indices.row])
+    def __call__(self, scores: Tensor, rows: Tensor) -> Tensor:
+        """(M, label and group outputs, B)."""
+        parts = (scores[:, : self.label_outputs], scores[:, self.label_outputs :])
+        truths = (self.table.label[rows], self.table.group[rows])
         both = [residual(part, truth) for part, truth in zip(parts, truths, strict=True)]
-        if indices.valid is None:
-            return torch.cat(both, dim=2) / indices.row.shape[1]
-        share = indices.valid / indices.valid.sum(1, keepdim=True).clamp(min=1)
-        return torch.cat(both, dim=2) * share[:, None, None]
+        return torch.cat(both, dim=1) / len(rows)
 
 
 def shape_of(task: MethodTask) -> TwoHeads:
@@ -214,13 +202,12 @@ def parts_for(shape: TwoHeads) -> Callable[[Sequence[Combination]], StackParts]:
 
     def parts_of(settings: Sequence[Combination]) -> StackParts:
         def network(stack: Stack) -> Network:
-            seeds = [member.seed for member in stack.members]
             return TwoHeadsStack(
                 shape,
-                seeds[:: len(seeds) // stack.n_streams],
-                torch.stack([shape.initial(seed) for seed in seeds]),
-                shape.initial_buffers(len(seeds)),
-                torch.tensor([settings[i]["adversary_weight"] for i in stack.order]),
+                stack.plan.seed,
+                shape.initial(stack.plan.seed).repeat(len(settings), 1),
+                shape.initial_buffers(len(settings)),
+                torch.tensor([one["adversary_weight"] for one in settings]),
             )
 
         return StackParts(network=network, objective=lambda stack: Duel(stack, shape.label_outputs))
@@ -246,7 +233,7 @@ def _train(task: MethodTask) -> list[Candidate]:
         task,
         METHOD.combinations(task),
         parts_of=parts_for(shape),
-        network_of=lambda parameters, buffers: TwoHeadsStack(shape, [0], parameters, buffers),
+        network_of=lambda parameters, buffers: TwoHeadsStack(shape, 0, parameters, buffers),
         **SGD,
     )
 

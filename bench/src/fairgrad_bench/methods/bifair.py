@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from fairgrad.training import Shape, Streams, build
+from fairgrad.training import Batches, Perceptrons
 from fairgrad.training import losses as cross_entropies
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
-from fairgrad_bench.methods.models import LAYERS, predicted_labels, stacks
+from fairgrad_bench.methods.models import (
+    HIDDEN,
+    LAYERS,
+    NormalisedPerceptrons,
+    predicted_labels,
+    stacks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairgrad.datasets import Encoded, Split
-    from fairgrad.training import LinearStack, PerceptronStack
 
 MEASURES = ("equalized_odds", "equality_of_opportunity")
 KEPT = 5
@@ -87,7 +92,7 @@ class Bilevel:
 
     def __init__(
         self,
-        network: LinearStack | PerceptronStack,
+        network: Perceptrons,
         train: Encoded,
         seed: int,
         settings: Sequence[Combination],
@@ -99,10 +104,9 @@ class Bilevel:
         self.decay = torch.tensor([[one["weight_decay"]] for one in settings])
         self.fairness_weight = torch.tensor([one["fairness_weight"] for one in settings])
         self.inner_steps = settings[0]["inner_steps"]
-        rows = torch.arange(len(self.y)).numpy()
-        sources = ([seed], [seed + 1])  # the outer batches are other ones than the inner
+        rows, sources = torch.arange(len(self.y)), (seed, seed + 1)  # outer batches are others
         self.inner, self.outer = (
-            Streams([rows], source, settings[0]["batch_size"]) for source in sources
+            Batches(rows, source, settings[0]["batch_size"]) for source in sources
         )
         self.weights = torch.ones(len(settings), 4)
         self.moments = Moments.nothing(network.parameters)
@@ -110,8 +114,7 @@ class Bilevel:
 
     def epoch(self) -> None:
         """One pass over the rows; an outer step after every so many inner steps and at its end."""
-        batches = [batch.row[0] for batch in self.inner.epoch()]
-        judged = [batch.row[0] for batch in self.outer.epoch()]
+        batches, judged = list(self.inner.epoch()), list(self.outer.epoch())
         for start in range(0, len(batches), self.inner_steps):
             own = batches[start : start + self.inner_steps]
             self._step(own, judged[start])
@@ -155,8 +158,7 @@ class Bilevel:
         return losses.mean(1) + self.fairness_weight * unfairness / len(self.labels)
 
     def _losses(self, parameters: Tensor, rows: Tensor) -> Tensor:
-        scores = self.network.scores_with(parameters, self.X[rows][None])
-        return cross_entropies(scores[None], self.y[rows][None])[0]
+        return cross_entropies(self.network.scores_with(parameters, self.X[rows]), self.y[rows])
 
 
 def _unsupported(task: MethodTask) -> str | None:
@@ -202,9 +204,12 @@ def _train(task: MethodTask) -> list[Candidate]:
 def _train_stack(
     task: MethodTask, seed: int, split: Split, settings: Sequence[Combination]
 ) -> Iterator[Candidate]:
-    layers = LAYERS if task.model == "nonlinear" else {"hidden": ()}
-    shape = Shape(n_features=split.train.X.shape[1], n_outputs=1, **layers)
-    network = build(shape, 1, [seed] * len(settings), torch.float32)
+    sizes: tuple[int, ...] = (split.train.X.shape[1], 1)
+    kind, dropout = Perceptrons, 0.0
+    if task.model == "nonlinear":
+        sizes, kind = (sizes[0], *HIDDEN, 1), NormalisedPerceptrons
+        dropout = LAYERS["dropout"]
+    network = kind(sizes, len(settings), seed, dropout)
     is_odds = task.measure == "equalized_odds"
     problem = Bilevel(network, split.train, seed, settings, (0, 1) if is_odds else task.y_desirable)
     labels = torch.arange(2).numpy()

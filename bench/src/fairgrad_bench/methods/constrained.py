@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training import RowBatch, Stack
+    from fairgrad.training import Stack
 
 LEARNING_RATE = 0.01
 SLACKS = (0.0, 0.03)
@@ -65,19 +65,19 @@ class Game:
     ) -> None:
         cooper: Any = import_module("cooper")  # slow to import, and without exact types
         table = stack.table
-        groups = [table.frequencies(member.indices(table, "rows")) for member in stack.members]
-        constraints = [constraints_of(measure, own, y_desirable=y_desirable) for own in groups]
-        by_label, n_groups = constraints[0].by_label, table.groups.n_groups
+        groups = table.frequencies(stack.rows.numpy())
+        constraints = constraints_of(measure, groups, y_desirable=y_desirable)
+        by_label, n_groups = constraints.by_label, table.groups.n_groups
         self.label = table.label
         self.cell = table.label * n_groups + table.group if by_label else table.group
-        self.n_cells = constraints[0].C.shape[1]
+        self.n_cells = constraints.C.shape[1]
         # Levels that speak of a cell without rows are 0 whatever the model does.
-        defined = np.stack([own.is_defined for own in constraints])
-        c0 = np.where(defined, np.stack([own.c0 for own in constraints]), 0.0)
-        C = np.where(defined[..., None], np.stack([own.C for own in constraints]), 0.0)
-        constant = np.concatenate([c0, -c0], axis=1) - np.asarray(slacks)[:, None]
+        defined = constraints.is_defined
+        c0 = np.where(defined, constraints.c0, 0.0)
+        C = np.where(defined[:, None], constraints.C, 0.0)
+        constant = np.concatenate([c0, -c0]) - np.asarray(slacks)[:, None]
         self.constant = torch.as_tensor(constant, dtype=torch.float32)
-        self.slope = torch.as_tensor(np.concatenate([C, -C], axis=1), dtype=torch.float32)
+        self.slope = torch.as_tensor(np.concatenate([C, -C]), dtype=torch.float32)
         n_members, n_sides = self.constant.shape
         self.rates = torch.tensor(rates)[:, None].expand(n_members, n_sides).reshape(-1)
         self.constraint = cooper.Constraint(
@@ -93,45 +93,35 @@ class Game:
         found: Tensor = self.constraint.multiplier.weight.detach()
         return found.view(self.constant.shape)
 
-    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
+    def __call__(self, scores: Tensor, rows: Tensor) -> Tensor:
         """The Lagrangian's gradient by the scores; then the multipliers take their step."""
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
-            state = self._state(leaf, indices)
+            state = self._state(leaf, rows)
             primal = state.compute_primal_lagrangian().lagrangian
             (gradient,) = torch.autograd.grad(primal, leaf)
             self._ascend(state)
         return gradient
 
-    def violations(self, scores: Tensor, indices: RowBatch) -> Violations:
+    def violations(self, scores: Tensor, rows: Tensor) -> Violations:
         """Of all constraints in a batch; 0 for those that speak of a cell without rows."""
-        margin = margins(scores, self.label[indices.row])
-        members = torch.nn.functional.one_hot(self.cell[indices.row], self.n_cells).float()
-        if indices.valid is not None:
-            members = members * indices.valid[..., None]
-        sizes = members.sum(1)[:, None].expand(-1, margin.shape[1], -1).reshape(-1, self.n_cells)
+        margin = margins(scores, self.label[rows])
+        members = torch.nn.functional.one_hot(self.cell[rows], self.n_cells).float()
+        sizes = members.sum(0)
 
         def mean_per_cell(values: Tensor) -> Tensor:
-            return (values @ members).view(-1, self.n_cells) / sizes.clamp(min=1)
+            return values @ members / sizes.clamp(min=1)
 
         error = mean_per_cell((margin <= 0).float())
         above, below = mean_per_cell((1 - margin).relu()), mean_per_cell((1 + margin).relu()) - 1
-        true = self._product(self.slope, error)
-        proxy = self._product(self.slope.relu(), above) + self._product((-self.slope).relu(), below)
-        speaks = ((self.slope != 0) & (sizes == 0)[:, None]).any(-1).logical_not()
+        slope = self.slope.T
+        true, proxy = error @ slope, above @ slope.relu() + below @ (-slope).relu()
+        speaks = ((self.slope != 0) & (sizes == 0)).any(-1).logical_not()
         return Violations((self.constant + proxy) * speaks, (self.constant + true) * speaks)
 
-    def _product(self, matrix: Tensor, values: Tensor) -> Tensor:
-        return torch.bmm(matrix, values[..., None])[..., 0]
-
-    def _state(self, scores: Tensor, indices: RowBatch) -> Any:
-        losses = cross_entropies(scores, self.label[indices.row])
-        if indices.valid is None:
-            loss = losses.mean(-1).sum()
-        else:
-            valid = indices.valid[:, None]
-            loss = ((losses * valid).sum(-1) / valid.sum(-1).clamp(min=1)).sum()
-        proxy, true = self.violations(scores, indices)
+    def _state(self, scores: Tensor, rows: Tensor) -> Any:
+        loss = cross_entropies(scores, self.label[rows]).mean(-1).sum()
+        proxy, true = self.violations(scores, rows)
         seen = self.cooper.ConstraintState(
             violation=proxy.reshape(-1), strict_violation=true.detach().reshape(-1)
         )
@@ -146,12 +136,12 @@ class Game:
 
 
 def margins(scores: Tensor, label: Tensor) -> Tensor:
-    """(S, T, B) the score of the true label less the best of the others."""
-    if scores.shape[2] == 1:
-        return scores[:, :, 0] * (2 * label - 1)[:, None]
-    is_own = torch.nn.functional.one_hot(label, scores.shape[2]).bool().transpose(1, 2)[:, None]
-    others = scores.masked_fill(is_own, -torch.inf).amax(2)
-    return (scores * is_own).sum(2) - others
+    """(M, B) the score of the true label less the best of the others."""
+    if scores.shape[1] == 1:
+        return scores[:, 0] * (2 * label - 1)
+    is_own = torch.nn.functional.one_hot(label, scores.shape[1]).bool().T
+    others = scores.masked_fill(is_own, -torch.inf).amax(1)
+    return (scores * is_own).sum(1) - others
 
 
 def _unsupported(task: MethodTask) -> str | None:
@@ -169,8 +159,7 @@ def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - lin
 def _train(task: MethodTask) -> list[Candidate]:
     def parts_of(settings: Sequence[Combination]) -> StackParts:
         def objective(stack: Stack) -> Game:
-            own = [settings[i] for i in stack.order]
-            slacks, rates = ([one[name] for one in own] for name in ("slack", "dual_rate"))
+            slacks, rates = ([one[name] for one in settings] for name in ("slack", "dual_rate"))
             return Game(stack, task.measure or "", task.y_desirable, slacks, rates)
 
         return StackParts(objective=objective)
@@ -179,7 +168,7 @@ def _train(task: MethodTask) -> list[Candidate]:
         task,
         METHOD.combinations(task),
         parts_of=parts_of,
-        solver="adam",
+        plan={"solver": "adam"},
         learning_rate=LEARNING_RATE,
     )
 

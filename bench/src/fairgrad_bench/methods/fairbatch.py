@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fairgrad.training import SHUFFLING, RowBatch, StackParts, generator
+from fairgrad.training import SHUFFLING, StackParts, generator
 from fairgrad.training import losses as cross_entropies
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import (
@@ -88,63 +88,49 @@ def draw(rows: Tensor, size: int, n_steps: int, source: torch.Generator) -> Tens
 
 
 class CellLosses:
-    """Sums of losses per member and cell, for stacks whose members have a stream each.
+    """Sums of the losses of a stack of one model per cell.
 
     Args:
-        stack: the models.
+        stack: the model.
         as_if_all_are: judges every row as if it had this label; None by its own.
 
     Attributes:
-        rows: the training rows of each member.
-        counts: (M, L, G) how many rows each cell has.
+        rows: the training rows.
+        counts: (L, G) how many rows each cell has.
     """
 
     def __init__(self, stack: Stack, as_if_all_are: int | None = None) -> None:
         self.stack, self.as_if_all_are = stack, as_if_all_are
         table = stack.table
-        self.shape = (len(stack.members), table.n_labels, table.groups.n_groups)
+        self.shape = (table.n_labels, table.groups.n_groups)
         self.code = table.label * table.groups.n_groups + table.group
-        self.rows = [torch.from_numpy(member.indices(table, "rows")) for member in stack.members]
-        self.counts = torch.stack(
-            [self.code[own].bincount(minlength=self.shape[1] * self.shape[2]) for own in self.rows]
-        ).view(self.shape)
+        self.rows = stack.rows
+        self.counts = self.code[self.rows].bincount(minlength=math.prod(self.shape))
+        self.counts = self.counts.view(self.shape)
 
-    def cell(self, member: int, label: int, group: int) -> Tensor:
-        """A member's training rows of one cell."""
-        rows = self.rows[member]
-        return rows[self.code[rows] == label * self.shape[2] + group]
+    def cell(self, label: int, group: int) -> Tensor:
+        """The training rows of one cell."""
+        return self.rows[self.code[self.rows] == label * self.shape[1] + group]
 
     def totals(self) -> Tensor:
-        """(M, L, G) the sum of the losses of each cell, models as in evaluation."""
-        n_members, n_labels, n_groups = self.shape
-        sums = torch.zeros(n_members * n_labels * n_groups)
-        first = torch.arange(n_members)[:, None] * n_labels * n_groups
-        longest = max(len(own) for own in self.rows)
-        for start in range(0, longest, ROWS_AT_ONCE):
-            index, valid = self._piece(start)
-            losses = self._losses(index) * valid
-            sums.index_add_(0, (first + self.code[index]).view(-1), losses.view(-1))
+        """(L, G) the sum of the losses of each cell, the model as in evaluation."""
+        sums = torch.zeros(math.prod(self.shape))
+        for rows in torch.split(self.rows, ROWS_AT_ONCE):
+            label = self.stack.table.label[rows]
+            if self.as_if_all_are is not None:
+                label = torch.full_like(label, self.as_if_all_are)
+            (losses,) = cross_entropies(
+                self.stack.network.scores(self.stack.table.take(rows)), label
+            )
+            sums.index_add_(0, self.code[rows], losses)
         return sums.view(self.shape)
-
-    def _piece(self, start: int) -> tuple[Tensor, Tensor]:
-        """(M, B) the next rows of every member, and which of them there are."""
-        pieces = [own[start : start + ROWS_AT_ONCE] for own in self.rows]
-        padded = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=-1)
-        return padded.clamp(min=0), padded >= 0
-
-    def _losses(self, index: Tensor) -> Tensor:
-        scores = self.stack.network.scores(self.stack.table.take(index))[:, None]
-        label = self.stack.table.label[index]
-        if self.as_if_all_are is not None:
-            label = torch.full_like(label, self.as_if_all_are)
-        return cross_entropies(scores, label)[:, 0]
 
 
 class FairBatches:
-    """Batches of a stack in which every member has its own shares of groups.
+    """Batches of a stack of one model, with shares of groups that move.
 
     Attributes:
-        shares: (M, L, G) the share of each group in the slots of each label.
+        shares: (L, G) the share of each group in the slots of each label.
     """
 
     def __init__(self, stack: Stack, task: MethodTask, batch_size: int) -> None:
@@ -153,11 +139,11 @@ class FairBatches:
         self.losses = CellLosses(stack, as_if_all_are=1 if self._is_parity else None)
         self.counts = self.losses.counts
         by_label = self.counts.sum(-1, keepdim=True)
-        self.label_shares = (by_label / by_label.sum(1, keepdim=True))[..., 0]
+        self.label_shares = (by_label / by_label.sum())[..., 0]
         self.shares = self.counts / by_label.clamp(min=1)
         self.alpha = ALPHA["two groups" if table.groups.n_groups <= 2 else "more groups"]
-        self.generators = [generator(member.seed, SHUFFLING) for member in stack.members]
-        n_rows = max(len(rows) for rows in self.losses.rows)
+        self.source = generator(stack.plan.seed, SHUFFLING)
+        n_rows = len(self.losses.rows)
         self.batch_size = min(batch_size, n_rows)
         self.n_steps = -(-n_rows // self.batch_size)
         self.is_first = True
@@ -166,31 +152,28 @@ class FairBatches:
     def _is_parity(self) -> bool:
         return self.measure == "demographic_parity"
 
-    def epoch(self) -> Iterator[RowBatch]:
+    def epoch(self) -> Iterator[Tensor]:
         """The batches of one epoch; the shares move between epochs."""
-        if not self.is_first:  # before that the models have learnt nothing to judge by
+        if not self.is_first:  # before that the model has learnt nothing to judge by
             self.move()
         self.is_first = False
-        rows = torch.stack([self._rows(member) for member in range(len(self.shares))])
-        for step in range(self.n_steps):
-            yield RowBatch(rows[:, step].contiguous(), None)
+        yield from self._rows()
 
     def move(self) -> None:
-        """Moves the shares by the losses of the models as they are."""
+        """Moves the shares by the losses of the model as it is."""
         totals = self.losses.totals()
-        sizes = self.counts.sum(1, keepdim=True) if self._is_parity else self.counts
+        sizes = self.counts.sum(0, keepdim=True) if self._is_parity else self.counts
         losses = torch.where(self.counts > 0, totals / sizes, torch.nan)
-        towards = direction(losses, self.measure, self.y_desirable)
+        towards = direction(losses[None], self.measure, self.y_desirable)[0]
         self.shares = shifted(self.shares, towards, self.alpha)
 
-    def _rows(self, member: int) -> Tensor:
-        """(n_steps, B) the rows of a member's batches, cell by cell."""
-        slots = apportion(self.label_shares[member].tolist(), self.batch_size)
+    def _rows(self) -> Tensor:
+        """(n_steps, B) the rows of the batches, cell by cell."""
+        slots = apportion(self.label_shares.tolist(), self.batch_size)
         drawn = [
-            draw(self.losses.cell(member, label, group), size, self.n_steps, source)
-            for source in [self.generators[member]]
+            draw(self.losses.cell(label, group), size, self.n_steps, self.source)
             for label, total in enumerate(slots)
-            for group, size in enumerate(apportion(self.shares[member, label].tolist(), total))
+            for group, size in enumerate(apportion(self.shares[label].tolist(), total))
         ]
         return torch.cat(drawn, dim=1)
 
@@ -210,7 +193,7 @@ def _train(task: MethodTask) -> list[Candidate]:
         batch_size = settings[0]["batch_size"]
         return StackParts(batches=lambda stack: FairBatches(stack, task, batch_size))
 
-    return train_stacked(task, METHOD.combinations(task), parts_of=parts_of, **SGD)
+    return train_stacked(task, METHOD.combinations(task), parts_of=parts_of, most_members=1, **SGD)
 
 
 METHOD = Method(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from fairgrad.training import RowBatch, Stack
+    from fairgrad.training import Stack
 
 LABELS: dict[str, tuple[int | None, ...]] = {
     "accuracy_parity": (None,),
@@ -54,50 +54,44 @@ class Penalised:
         self.is_of_accuracy = measure == "accuracy_parity"
         self.labels = LABELS[measure]
 
-    def __call__(self, scores: Tensor, indices: RowBatch) -> Tensor:
-        """(S, T, 1, B)."""
-        row, valid = indices
-        sizes = torch.full((len(row), 1), row.shape[1]) if valid is None else valid.sum(1)[:, None]
-        gradient = residual(scores, self.label[row]) / sizes[:, None, None].clamp(min=1)
-        return (gradient if valid is None else gradient * valid[:, None, None]) + self.of_penalty(
-            scores, indices
-        )
+    def __call__(self, scores: Tensor, rows: Tensor) -> Tensor:
+        """(M, 1, B)."""
+        return residual(scores, self.label[rows]) / len(rows) + self.of_penalty(scores, rows)
 
-    def of_penalty(self, scores: Tensor, indices: RowBatch) -> Tensor:
-        """The penalty's part of the gradient, (S, T, 1, B)."""
+    def of_penalty(self, scores: Tensor, rows: Tensor) -> Tensor:
+        """The penalty's part of the gradient, (M, 1, B)."""
         with torch.enable_grad():
-            margins = scores[:, :, 0].detach().requires_grad_()
-            penalties = self.penalties(margins, indices)
-            total = (penalties * self.strengths.view_as(penalties)).sum()
-            return torch.autograd.grad(total, margins)[0].unsqueeze(2)
+            margins = scores[:, 0].detach().requires_grad_()
+            total = (self.penalties(margins, rows) * self.strengths).sum()
+            return torch.autograd.grad(total, margins)[0].unsqueeze(1)
 
-    def penalties(self, margins: Tensor, indices: RowBatch) -> Tensor:
-        """The penalty of every model (S, T) on its batch, of the margins (S, T, B)."""
-        label, members = self.label[indices.row], self.groups[indices.row]
-        sign = (2 * label - 1)[:, None] if self.is_of_accuracy else 1
+    def penalties(self, margins: Tensor, rows: Tensor) -> Tensor:
+        """(M,) the penalty of every model on a batch, of the margins (M, B)."""
+        label, members = self.label[rows], self.groups[rows]
+        sign = 2 * label - 1 if self.is_of_accuracy else 1
         probability = (margins * sign).sigmoid()
-        rows = torch.ones_like(label, dtype=torch.bool) if indices.valid is None else indices.valid
-        counted = [rows if of is None else rows & (label == of) for of in self.labels]
+        everyone = torch.ones_like(label, dtype=torch.bool)
+        counted = [everyone if of is None else label == of for of in self.labels]
         return torch.stack([_differences(probability, members, own) for own in counted]).sum(0)
 
 
 def _differences(probability: Tensor, members: Tensor, counted: Tensor) -> Tensor:
-    """``sum over g of |rate_g / rate - 1|`` of every model, (S, T).
+    """``sum over g of |rate_g / rate - 1|`` of every model, (M,).
 
     As in the library, a group without rows has rate 0. Where the overall rate is 0 the library
     refuses; here there is then nothing to be penalised for.
 
     Args:
-        probability: (S, T, B).
-        members: (S, B, G) which rows are whose.
-        counted: (S, B) which rows the rates are taken over.
+        probability: (M, B).
+        members: (B, G) which rows are whose.
+        counted: (B,) which rows the rates are taken over.
     """
     weight = counted.to(probability.dtype)
-    own = members * weight[..., None]
-    rates = probability @ own / own.sum(1, keepdim=True).clamp(min=1)
-    overall = probability @ weight[..., None] / weight.sum(1)[:, None, None].clamp(min=1)
+    own = members * weight[:, None]
+    rates = probability @ own / own.sum(0).clamp(min=1)
+    overall = (probability @ weight / weight.sum().clamp(min=1))[:, None]
     differences = (rates / torch.where(overall > 0, overall, 1.0) - 1).abs()
-    return (differences * (overall > 0)).sum(2)
+    return (differences * (overall > 0)).sum(1)
 
 
 def _unsupported(task: MethodTask) -> str | None:
@@ -118,7 +112,7 @@ def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one
 def _train(task: MethodTask) -> list[Candidate]:
     def parts_of(settings: Sequence[Combination]) -> StackParts:
         def objective(stack: Stack) -> Penalised:
-            strengths = [settings[i]["strength"] for i in stack.order]
+            strengths = [one["strength"] for one in settings]
             return Penalised(stack, task.measure or "", strengths)
 
         return StackParts(objective=objective)

@@ -1,23 +1,24 @@
-"""Trains the models of a task: networks as one stack, trees and other learners one by one.
+"""Trains the models of a task: networks as stacks, trees and other learners one by one.
 
-The features of a seed are standardised by its own training rows, so the stack's table holds the
-rows of every split; members take their seed's rows. Combinations of one batch size make a stack.
+Combinations of one seed and one batch size make a stack.
 """
 
 from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from itertools import pairwise, product
+from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from fairgrad.training import (
-    LinearStack,
     Member,
-    PerceptronStack,
+    Perceptrons,
+    StackParts,
     TrainingPlan,
     TrainingTable,
     train,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from fairgrad.datasets import Encoded, Split
     from fairgrad.groups import Floats, Ints
-    from fairgrad.training import Network, StackParts, Training
+    from fairgrad.training import Network, Stack
     from fairgrad_bench.methods.interface import Combination, MethodTask
 
     MakeNetwork = Callable[[Tensor, dict[str, Tensor]], Network]
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 HIDDEN = (128, 64, 32)
 """The hidden layers of the paper's nonlinear model."""
 
-LAYERS: Combination = {"hidden": HIDDEN, "batch_norm": True, "dropout": 0.2}
+LAYERS: Combination = {"hidden": HIDDEN, "dropout": 0.2}
 SGD: Combination = {"learning_rate": 0.1, "clip_norm": 0.05}
 """The paper's settings of gradient descent."""
 
@@ -55,6 +56,9 @@ MEMBER_SETTINGS = frozenset(
 )
 """Hyper-parameters that the trainer itself knows, beside the batch size."""
 
+MOMENTUM, EPS = 0.1, 1e-5
+"""Of batch normalisation, as PyTorch has them."""
+
 TREES: Combination = {"n_estimators": 300, "colsample_bytree": 0.3, "n_jobs": 1, "verbose": -1}
 """What all boosted models share; no tree sees most of the columns, which fits less noise."""
 
@@ -62,17 +66,82 @@ USUAL_TREES: Combination = {"num_leaves": 15, "min_child_samples": 50}
 """The trees of methods that have other settings to choose among."""
 
 
+class NormalisedPerceptrons(Perceptrons):
+    """Perceptrons with batch norm before every ReLU: the paper's nonlinear model."""
+
+    def __init__(self, sizes: Sequence[int], n_members: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sizes, n_members, *args, **kwargs)
+        for layer, units in enumerate(sizes[1:-1]):
+            self.buffers[f"mean{layer}"] = torch.zeros(n_members, units).to(self.gain.dtype)
+            self.buffers[f"variance{layer}"] = torch.ones(n_members, units).to(self.gain.dtype)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parameters, with those of batch norm after each layer's."""
+        pieces: dict[str, tuple[int, ...]] = {}
+        for name, shape in super().shapes().items():
+            pieces[name] = shape
+            layer = name.removeprefix("bias")
+            if layer.isdigit() and int(layer) < self.n_hidden:
+                pieces |= {f"scale{layer}": shape, f"shift{layer}": shape}
+        return pieces
+
+    def normalised(
+        self, pieces: Mapping[str, Tensor], layer: int, a: Tensor, training: bool
+    ) -> Tensor:
+        """(M, units, B) with mean 0 and variance 1 over the rows, then scaled and shifted."""
+        scale, shift = pieces[f"scale{layer}"], pieces[f"shift{layer}"]
+        return normalise(a, scale, shift, self.buffers, layer, training=training)
+
+
+def normalise(
+    a: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    buffers: dict[str, Tensor],
+    layer: int,
+    *,
+    training: bool,
+) -> Tensor:
+    """Normalises activations over the rows and keeps the running statistics.
+
+    ``scale * (a - mean) / sqrt(variance + eps) + shift``, with the batch's mean and variance in
+    training and the running ones in evaluation, as `torch.nn.BatchNorm1d` does. A batch of one row
+    is normalised by the running statistics (PyTorch refuses it). Activations are (M, units, B),
+    scale and shift (M, units), as are the running statistics of each layer.
+    """
+    members, units, rows = a.shape
+    normalised = functional.batch_norm(
+        a.reshape(1, members * units, rows),
+        buffers[f"mean{layer}"].view(-1),
+        buffers[f"variance{layer}"].view(-1),
+        scale.reshape(-1),
+        shift.reshape(-1),
+        training=training and rows > 1,
+        momentum=MOMENTUM,
+        eps=EPS,
+    )
+    return normalised.view(a.shape)
+
+
+def paper_network(stack: Stack) -> Network:
+    """The paper's nonlinear models, for a stack."""
+    plan = stack.plan
+    return NormalisedPerceptrons(
+        stack.sizes, len(stack.members), plan.seed, plan.dropout, stack.table.dtype
+    )
+
+
 def train_fair(
     task: MethodTask, combinations: Sequence[Combination], *, negative_weights: bool = True
 ) -> list[Candidate]:
     """Trains the paper's algorithm; combinations may set epsilon and the fairness rate."""
-    fairness: Combination = {
+    asked: Combination = {
         "fairness_measure": task.measure,
-        "fairness_rate": FAIRNESS_RATE,
         "negative_weights": negative_weights,
         "y_desirable": task.y_desirable,
     }
-    return train_stacked(task, combinations, **fairness, **SGD)
+    fair: Combination = {"fairness_rate": FAIRNESS_RATE, **SGD}
+    return train_stacked(task, combinations, plan=asked, **fair)
 
 
 def train_stacked(
@@ -82,7 +151,8 @@ def train_stacked(
     weight_of: Callable[[Split], Floats] | None = None,
     parts_of: Callable[[Sequence[Combination]], StackParts] | None = None,
     network_of: MakeNetwork | None = None,
-    solver: str = "sgd",
+    most_members: int = MOST_MEMBERS,
+    plan: Combination | None = None,
     **of_all: Any,
 ) -> list[Candidate]:
     """The models of the last five epochs of every seed and combination.
@@ -91,52 +161,53 @@ def train_stacked(
         task: what to train.
         combinations: hyper-parameters, of which ``batch_size`` must be one.
         weight_of: sample weights of a split's training rows.
-        parts_of: other parts of the stack, for the settings of its members in their given order.
+        parts_of: other parts of a stack, for the settings of its members.
         network_of: makes a network, of parameters and buffers, that is not the stack's own.
-        solver: "sgd" or "adam".
+        most_members: models of a stack.
+        plan: settings of all stacks, beside those of the task.
         of_all: settings of all members, which combinations may override.
     """
-    table, rows = _table(task, weight_of)
+    layers = LAYERS if task.model == "nonlinear" else {}
     candidates = []
-    for own in stacks(combinations, ["batch_size"], lambda _: MOST_MEMBERS // len(task.splits)):
-        pairs = list(product(task.splits, own))
-        settings = [combination for _, combination in pairs]
-        members = [
-            Member(
-                seed=seed,
-                rows=rows[seed][0],
-                validation=rows[seed][1],
-                **of_all | {name: one[name] for name in MEMBER_SETTINGS & one.keys()},
+    for seed, split in task.splits.items():
+        n, both = len(split.train.y), (split.train, split.validation)
+        X, y, s = (np.concatenate([getattr(part, k) for part in both]) for k in ("X", "y", "s"))
+        weight = None
+        if weight_of is not None:
+            weight = np.concatenate([weight_of(split), np.ones(len(y) - n)])
+        table = TrainingTable.from_data(X, y, s, weight)
+        for own in stacks(combinations, ["batch_size"], lambda _: most_members):
+            members = [
+                Member(**of_all | {name: one[name] for name in MEMBER_SETTINGS & one.keys()})
+                for one in own
+            ]
+            parts = parts_of(own) if parts_of else StackParts()
+            if layers and parts.network is None:
+                parts = replace(parts, network=paper_network)
+            common = {"epochs": task.epochs, "batch_size": own[0]["batch_size"], "seed": seed}
+            settings = TrainingPlan(**common, **layers, **plan or {})
+            training = train(
+                table,
+                members,
+                settings,
+                rows=np.arange(n),
+                validation=np.arange(n, len(y)),
+                parts=parts,
             )
-            for seed, one in pairs
-        ]
-        plan = TrainingPlan(
-            epochs=task.epochs,
-            batch_size=own[0]["batch_size"],
-            solver=solver,
-            **(LAYERS if task.model == "nonlinear" else {}),
-        )
-        training = train(table, members, plan, parts=parts_of(settings) if parts_of else None)
-        make = network_of or own_network(training)
-        candidates += list(_candidates(task, pairs, training, make, table))
+            n_outputs = 1 if table.n_labels == 2 else table.n_labels
+            sizes = (X.shape[1], *settings.hidden, n_outputs)
+            make = network_of or own_network(sizes)
+            for epoch, state in training.kept.items():
+                network = members_network(state, list(range(len(own))), make)
+                validation, test = (
+                    predicted_labels(network, part.X, table.groups.labels)
+                    for part in (split.validation, split.test)
+                )
+                candidates += [
+                    Candidate(seed, dict(one), epoch, validation[i], test[i])
+                    for i, one in enumerate(own)
+                ]
     return candidates
-
-
-def _table(
-    task: MethodTask, weight_of: Callable[[Split], Floats] | None
-) -> tuple[TrainingTable, dict[int, tuple[Ints, Ints]]]:
-    """The rows of all splits, and which are each seed's training and validation rows."""
-    parts = [part for split in task.splits.values() for part in (split.train, split.validation)]
-    edges = np.cumsum([0, *(len(part) for part in parts)])
-    pieces = [np.arange(start, end) for start, end in pairwise(edges.tolist())]
-    rows = dict(zip(task.splits, zip(pieces[::2], pieces[1::2], strict=True), strict=True))
-    weight = None
-    if weight_of is not None:
-        weight = np.ones(edges[-1])
-        for seed, split in task.splits.items():
-            weight[rows[seed][0]] = weight_of(split)
-    X, y, s = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "s"))
-    return TrainingTable.from_data(X, y, s, weight), rows
 
 
 def stacks(
@@ -151,36 +222,20 @@ def stacks(
         yield from (own[start : start + step] for start in range(0, len(own), step))
 
 
-def own_network(training: Training) -> MakeNetwork:
-    """Makes networks of the kind that was trained, of parameters and buffers."""
-    shape = training.shape
-    assert shape is not None  # noqa: S101 - only other networks have none
-    if not shape.hidden:
-        return lambda parameters, _: LinearStack(shape, 1, parameters)
-    return lambda parameters, buffers: PerceptronStack(shape, [0], parameters, buffers)
+def own_network(sizes: Sequence[int]) -> MakeNetwork:
+    """Makes linear models, or the paper's networks, of parameters and buffers."""
 
+    def make(parameters: Tensor, buffers: dict[str, Tensor]) -> Network:
+        kind = NormalisedPerceptrons if len(sizes) > 2 else Perceptrons
+        network = kind(sizes, len(parameters), dtype=parameters.dtype)
+        network.parameters, network.buffers = parameters, buffers
+        return network
 
-def _candidates(
-    task: MethodTask,
-    pairs: Sequence[tuple[int, Combination]],
-    training: Training,
-    make: MakeNetwork,
-    table: TrainingTable,
-) -> Iterator[Candidate]:
-    for seed, split in task.splits.items():
-        members = [m for m, (own, _) in enumerate(pairs) if own == seed]
-        for epoch, state in training.kept.items():
-            network = members_network(state, members, make)
-            validation, test = (
-                predicted_labels(network, part.X, table.groups.labels)
-                for part in (split.validation, split.test)
-            )
-            for i, member in enumerate(members):
-                yield Candidate(seed, dict(pairs[member][1]), epoch, validation[i], test[i])
+    return make
 
 
 def members_network(state: Mapping[str, Tensor], members: list[int], make: MakeNetwork) -> Network:
-    """Some members of a trained stack as a network on one stream of rows."""
+    """Some members of a trained stack as a network."""
     buffers = {
         name.removeprefix("buffers."): tensor[members]
         for name, tensor in state.items()
@@ -190,14 +245,14 @@ def members_network(state: Mapping[str, Tensor], members: list[int], make: MakeN
 
 
 def predicted_labels(network: Network, X: np.ndarray, labels: np.ndarray) -> Ints:
-    """(M, n) the label that each of M models on one stream gives each row.
+    """(M, n) the label that each of M models gives each row.
 
     A margin of 0 is the first label, as for a softmax.
     """
     codes = []
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = torch.from_numpy(np.ascontiguousarray(X[start : start + ROWS_AT_ONCE]))
-        scores = network.scores(rows.to(network.parameters.dtype)[None])
+        scores = network.scores(rows.to(network.parameters.dtype))
         chosen = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(1)
         codes.append(chosen.long().numpy())
     found: Ints = labels[np.concatenate(codes, axis=1)].astype(np.int64)

@@ -4,12 +4,11 @@ Multipliers of the constraints are moved by the exponentiated gradient; for each
 learner is fitted to reweighted rows. The answer is a lottery over the learners, so predictions are
 random: they are drawn with the seed, and the expected rates are given beside them.
 
-The algorithm is fairlearn's. Networks of all seeds and settings are fitted together in each round.
+The algorithm is fairlearn's.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,9 @@ import numpy as np
 from fairgrad_bench.methods import support
 from fairgrad_bench.methods.interface import Candidate, Combination, Method, MethodTask, crossed
 from fairgrad_bench.methods.models import expected_warnings, learner, randomised
-from fairgrad_bench.methods.together import StackedFits, StackedLearner
+from fairgrad_bench.methods.weighted_learner import WeightedLearner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fairgrad.datasets import Encoded, Split
     from fairgrad.groups import Floats
 
@@ -52,26 +49,16 @@ def _settings(model: str, grid: str) -> list[Combination]:  # noqa: ARG001 - one
 
 
 def _train(task: MethodTask) -> list[Candidate]:
-    own = METHOD.combinations(task)
-    with expected_warnings():
+    def own(seed: int) -> Any:
         if task.model == "nonlinear":
-            return train_together(task, own)
+            return WeightedLearner(hidden=True, epochs=task.epochs, seed=seed)
+        return learner(task.model, seed, task.epochs)
+
+    pairs = product(task.splits.items(), METHOD.combinations(task))
+    with expected_warnings():
         return [
-            _candidate(task, learner(task.model, seed, task.epochs), seed, split, settings)
-            for (seed, split), settings in product(task.splits.items(), own)
+            _candidate(task, own(seed), seed, split, settings) for (seed, split), settings in pairs
         ]
-
-
-def train_together(task: MethodTask, combinations: Sequence[Combination]) -> list[Candidate]:
-    """Every seed and combination by itself, but for the fits of networks: those are one stack."""
-    place = StackedFits(hidden=task.model == "nonlinear", epochs=task.epochs)
-    pairs = product(task.splits.items(), combinations)
-    return place.run(
-        [
-            partial(_candidate, task, StackedLearner(place, seed), seed, split, settings)
-            for (seed, split), settings in pairs
-        ]
-    )
 
 
 def _candidate(
