@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 BROWSER = os.environ.get("FAIRGRAD_BROWSER", "/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-SCREENS = {"report.png": (1180, 570), "report_phone.png": (390, 844)}
+SCREENS = {"report.png": (1280, 620), "report_phone.png": (390, 844)}
 READY = "document.documentElement.dataset.charts === 'ready'"
 
 
