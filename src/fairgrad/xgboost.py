@@ -263,6 +263,14 @@ def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         sklearn.exceptions.NotFittedError: if the model is not fitted.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
+        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj").exists()
+        True
     """
     check_is_fitted(model)
     trees = model.get_booster().save_raw("json" if Path(path).suffix == ".json" else "ubj")
