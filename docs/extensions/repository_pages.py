@@ -1,6 +1,7 @@
 """Pages that live in the repository for readers of the code, shown on the site as well.
 
 Their links into the repository become links between pages, or plain names where there is no page.
+Links to scripts of the gallery, on any page, lead to the page that the gallery makes of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ PAGES = {
     "docs/reproduction.md": "reproduction.md",
 }
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+SCRIPT = re.compile(r"\]\(((?:\.\./)*)gallery/(plot_\w+)\.py\)")
 
 
 def with_links_of_the_site(text: str) -> str:
@@ -43,11 +45,12 @@ def with_links_of_the_site(text: str) -> str:
 
 
 def turn_links(_app: Any, docname: str, source: list[str]) -> None:
-    """Reads the files of the root, and turns the links of all pages of the repository."""
+    """Reads the files of the root, and turns links for readers of the code into the site's."""
     if docname in WHOLE:
         source[0] = (REPOSITORY / WHOLE[docname]).read_text(encoding="utf-8")
     if docname in {*WHOLE, "architecture", "reproduction"}:
         source[0] = with_links_of_the_site(source[0])
+    source[0] = SCRIPT.sub(r"](\1auto_gallery/\2.rst)", source[0])
 
 
 def setup(app: Any) -> dict[str, Any]:
