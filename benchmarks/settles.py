@@ -457,13 +457,12 @@ def summarize() -> None:
     loop = list(Loop._fields)
     plain = runs[runs.method == "plain"].set_index([*loop, "seed"]).add_prefix("plain_")
     runs = runs.join(plain, [*loop, "seed"])
+    estimator = pd.read_csv(RESULTS / "settles_estimator.csv")
+    first = runs[
+        (runs.seed == 0) & (runs.steps >= LONG)
+    ]  # the rows that the estimator was fitted to
+    runs["behind"] = pd.Series({row.Index: behind(row, estimator) for row in first.itertuples()})
     means = runs.groupby([*loop, "method"], sort=False).mean(numeric_only=True).reset_index()
-    means["behind"] = [
-        _behind_estimator(*row)
-        for row in means[
-            ["data", "measure", "model", "rows", "steps", "accuracy", "mean_level"]
-        ].itertuples(index=False, name=None)
-    ]
     tuned = means.data.isin(TUNED)
     kinds = {method: means[means.method == method] for method in METHODS}
     kinds["auto, tuned on"] = means[(means.method == "auto") & tuned]
@@ -473,17 +472,16 @@ def summarize() -> None:
     _table(means).to_csv(RESULTS / "settles_loops.csv", index=False)
 
 
-def _behind_estimator(
-    data: str, measure: str, model: str, n_rows: int, steps: float, accuracy: float, level: float
-) -> float:
+def behind(run: Any, estimator: pd.DataFrame) -> float:
     """How far the accuracy is below the estimator's at the same unfairness; NaN if unknown."""
-    every = pd.read_csv(RESULTS / "settles_estimator.csv")
-    same = (every.data == data) & (every.measure == measure) & (every.model == model)
-    points = every[same & (every.rows == n_rows)].sort_values(["mean_level", "accuracy"])
-    if steps < LONG or points.empty:
+    same = np.ones(len(estimator), dtype=bool)
+    for name in ("data", "measure", "model", "rows"):
+        same &= (estimator[name] == getattr(run, name)).to_numpy()
+    points = estimator[same].sort_values(["mean_level", "accuracy"])
+    if points.empty:
         return np.nan
     best = points.accuracy.cummax()  # as accurate as any model that is at least as fair
-    return float(np.interp(level, points.mean_level, best)) - accuracy
+    return float(np.interp(run.mean_level, points.mean_level, best)) - float(run.accuracy)
 
 
 def _goals(rows: pd.DataFrame) -> dict[str, str]:
@@ -495,7 +493,7 @@ def _goals(rows: pd.DataFrame) -> dict[str, str]:
     above = late.train_max_level - late.best_max_level
     unfair = rows[(rows.steps >= LONG) & (rows.plain_train_mean_level >= 0.03)]
     halved = unfair.train_mean_level <= unfair.plain_train_mean_level / 2
-    behind = rows.behind.dropna()
+    gap = rows.behind.dropna()
     weight = "" if rows.least_weight.isna().all() else f"{rows.least_weight.min():.1f}"
     figures = (
         f"{worse.sum()} of {len(rows)}",
@@ -506,7 +504,7 @@ def _goals(rows: pd.DataFrame) -> dict[str, str]:
         f"{(above <= 0.01).sum()} of {len(late)}",
         f"{halved.sum()} of {len(unfair)}",
         weight,
-        f"{(behind <= 0.005).sum()} of {len(behind)}",
+        f"{(gap <= 0.005).sum()} of {len(gap)}",
     )
     return dict(zip(WANTED, figures, strict=True))
 
