@@ -82,7 +82,7 @@ def test_what_was_found_is_said(model):
     said = (model.parent / "said.txt").read_text(encoding="utf-8")
     for words in (
         "leute.csv is read with fields separated by semicolons, numbers with a decimal comma, enc",
-        "religion: None",
+        "religion: 'None'",
         "Unnamed: 0 (no name in the file); kunden_id (it looks like an identifier); land (one v",
         "Dates become year, month, weekday and age in days before the latest date: seit.",
         "marked: alter",
