@@ -56,6 +56,7 @@ def test_it_is_fair_on_the_rows_it_was_tuned_on(measure, cells, hiring):
     model = FairDecisionClassifier(regression(), measure, 0.04, cells=cells, tune_on="training")
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
     assert model.violation_ == 0
+    assert model.classes_.dtype == np.unique(hiring.y).dtype
     assert unfairness(model, hiring, hiring.sex, measure) <= 0.04 + 1e-9
     assert model.score(hiring.X, hiring.y) > 0.6
     assert len(model.levels_) == len(model.multipliers_) == len(model.constraint_names_)

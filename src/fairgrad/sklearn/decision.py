@@ -347,6 +347,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
 
     def _set_fair(
         self,
+        classes: NDArray[Any],
         rows: GroupedRows,
         tuning: Tuning,
         columns: Columns,
@@ -356,7 +357,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         Returns:
             What is wrong with the decisions, if anything is.
         """
-        self.classes_, self.groups_ = rows.groups.labels, rows.groups
+        self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted
         self.sensitive_encoder_ = tuning.cells.encoder
         self.cell_groups_ = tuning.cells.groups
@@ -787,7 +788,7 @@ def fit_decisions(
     columns = Columns()  # decisions tried for one epsilon serve all others
     for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
         model.__dict__ |= of_features
-        fault = model._set_fair(rows, tuning, columns)  # noqa: SLF001 - as above
+        fault = model._set_fair(classes, rows, tuning, columns)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
         if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
             warnings.warn(fault, FairnessWarning, stacklevel=3)
