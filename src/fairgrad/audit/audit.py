@@ -444,32 +444,21 @@ class Audit(ShownAndWritten):
         second.warnings = (*said, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
-    def worst_subgroups(
-        self,
-        columns: Any = None,
-        *,
-        measure: str | None = None,
-        k: int = 3,
-        top: int = 10,
-        min_group: float | None = None,
-        random_state: Any = 0,
-    ) -> SubgroupSearch:
+    def worst_subgroups(self, columns: Any = None, **options: Any) -> SubgroupSearch:
         """Searches conjunctions of a few columns for the largest gaps: where to look.
 
-        All conjunctions of up to k values of different columns are looked at (branch and bound, see
-        ``fairgrad.audit.subgroups``). One half of the rows is searched, the other half says how
-        large the gaps are. What is found is kept, and summary, JSON and report show it: no verdict.
+        All conjunctions of up to k values of different columns are counted. One half of the rows is
+        searched, the other half says how large the gaps are. What is found is kept, and summary,
+        JSON and report show it: no verdict.
 
         Args:
             columns: further columns to make conditions of, one value per row: a table or a mapping;
                 the sensitive attributes are searched as well. Numbers are cut into five bins with
                 as many rows each if they have more than ten values.
-            measure: what gaps are of; by default all measures asked for.
-            k: the most conditions of a subgroup.
-            top: how many subgroups to list.
-            min_group: the fewest rows of a subgroup in the half searched, below 1 a share of them;
-                by default the audit's.
-            random_state: of the split in halves.
+            options: `measure` (what gaps are of; all measures asked for), `k` (the most
+                conditions, 3), `top` (how many subgroups to list, 10), `min_group` (the fewest
+                rows of a subgroup in the half searched; the audit's) and `random_state` (of the
+                split in halves, 0).
 
         Raises:
             ValueError: if a column has another number of rows, a number is out of its range, or
@@ -486,15 +475,7 @@ class Audit(ShownAndWritten):
 
         if self.counts is not None:
             raise ValueError("columns: a search needs the rows themselves, not their counts.")
-        self.subgroups = worst_subgroups(
-            self,
-            columns,
-            measure=measure,
-            k=k,
-            top=top,
-            min_group=min_group,
-            random_state=random_state,
-        )
+        self.subgroups = worst_subgroups(self, columns, **options)
         return self.subgroups
 
     @property

@@ -283,9 +283,6 @@ class Comparison:
         return np.ones(len(self.names), dtype=bool)
 
 
-Measure = "Callable[[CountTable, Sequence[int], int], Comparison]"
-
-
 def accuracy_parity(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """Accuracies, one per group."""
     hits = np.eye(table.n_labels, dtype=bool)[None]

@@ -80,7 +80,7 @@ class Selector(NamedTuple):
     values: list[str]
 
 
-class Candidate(NamedTuple):
+class Conjunction(NamedTuple):
     """A conjunction of values.
 
     Attributes:
@@ -100,7 +100,7 @@ def search(
     least: int,
     noise: float = 0.0,
     most: int = POOL,
-) -> list[Candidate]:
+) -> list[Conjunction]:
     """The conjunctions of up to k values, of different columns, with the largest gaps.
 
     A conjunction of n rows with h hits has the gap ``g = h / n - p``, p the share of hits among
@@ -117,10 +117,10 @@ def search(
 
     Example:
         >>> sex, age = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 0, 0, 1, 1])
-        >>> search([sex, age], np.array([1, 1, 0, 0, 1, 1]) > 0, k=2, least=2, most=1)
-        [Candidate(quality=0.6666666666666667, conditions={0: 1, 1: 0})]
+        >>> search([sex, age], np.array([1, 1, 0, 0, 1, 1]) > 0, k=2, least=2)[0].conditions
+        {0: 1, 1: 0}
     """
-    best: list[Candidate] = []
+    best: list[Conjunction] = []
     overall = float(hit.mean()) if len(hit) else 0.0
     sizes = [int(codes.max(initial=-1)) + 1 for codes in selectors]
     # Value and hit of every row as one number; rows without value come last.
@@ -146,7 +146,7 @@ def search(
             better = np.flatnonzero(quality > bound)
             for i in better[np.argsort(-quality[better], kind="stable")][:most].tolist():
                 conditions = dict(zip((*columns, place), deeper[i].tolist(), strict=True))
-                best.append(Candidate(float(quality[i]), conditions))
+                best.append(Conjunction(float(quality[i]), conditions))
             best.sort(key=lambda one: (-one.quality, len(one.conditions)))
             del best[most:]
             if len(columns) + 1 < k:
@@ -307,7 +307,7 @@ def worst_subgroups(
     codes = [_frequent(selector.codes[searched], least) for selector in selectors]
     n_tried = len(rates) * _conjunctions([len(np.unique(c[c >= 0])) for c in codes], k)
     z = float(-ndtri(audit.alpha / 2 / max(n_tried, 1)))
-    pool: list[tuple[Candidate, _Rate, float]] = []
+    pool: list[tuple[Conjunction, _Rate, float]] = []
     for rate in rates:
         rows = rate.rows[searched]
         hit, own = rate.hit[searched][rows], [c[rows] for c in codes]
@@ -433,14 +433,14 @@ def _inside(codes: Sequence[Ints], conditions: Mapping[int, int]) -> NDArray[np.
 
 
 def _distinct(
-    pool: Sequence[tuple[Candidate, _Rate, float]], codes: Sequence[Ints], top: int
-) -> list[tuple[Candidate, _Rate, float]]:
+    pool: Sequence[tuple[Conjunction, _Rate, float]], codes: Sequence[Ints], top: int
+) -> list[tuple[Conjunction, _Rate, float]]:
     """The best ones that say something new: those that stand out of the noise, at least `FIRST`.
 
     Left out is what only adds conditions to a better one, what has mostly the same rows, and what
     is mostly all the other rows.
     """
-    kept: list[tuple[Candidate, _Rate, float]] = []
+    kept: list[tuple[Conjunction, _Rate, float]] = []
     masks: list[NDArray[np.bool_]] = []
     for found in pool:
         quality, conditions = found[0]
