@@ -30,16 +30,14 @@ from typing import TYPE_CHECKING, Any
 
 from lightning.pytorch import Callback
 
-from fairgrad.torch.monitor import ADVICE, divergence, fair_losses, numbers_of
-from fairgrad.torch.processes import join_processes
+from fairgrad.torch import FairLoss, join_processes
+from fairgrad.torch.monitor import ADVICE, divergence, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lightning.pytorch import LightningModule, Trainer
     from torch import Tensor
-
-    from fairgrad.torch import FairLoss
 
 __all__ = ["FairnessMonitor"]
 
@@ -105,7 +103,7 @@ class FairnessMonitor(Callback):
         Raises:
             ValueError: if the module has no fair loss.
         """
-        found = fair_losses(pl_module)
+        found = {k: part for k, part in pl_module.named_modules() if isinstance(part, FairLoss)}
         if not found:
             raise ValueError(
                 f"pl_module: expected a fair loss among the submodules of "

@@ -1,12 +1,12 @@
 """A leaf for skorch: ``from fairgrad.skorch import FairNeuralNetClassifier``.
 
-A fair loss is made from the labels and sensitive values of the training rows. skorch gets to see
-these in ``fit`` only, so `FairNet` makes the loss there; until then `NotYetFitted` stands for it.
+A fair loss needs the labels and sensitive values of the training rows. skorch gets to see these in
+``fit`` only, so `FairNet` gives them to the loss there.
 """
 
 from __future__ import annotations
 
-from inspect import signature
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,42 +21,12 @@ from torch.utils.data import Subset
 from fairgrad.columns import sensitive_columns
 from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import numbers_of
-from fairgrad.torch.predictions import scores_in
+from fairgrad.torch.reading import scores_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fairgrad.groups import Ints
 
 __all__ = ["FairNeuralNetBinaryClassifier", "FairNeuralNetClassifier"]
-
-OWN = set(signature(FairLoss).parameters) - {"reduction"}
-"""Arguments of the fair loss that PyTorch's losses do not know."""
-
-
-class NotYetFitted(nn.Module):
-    """Keeps a state that is loaded before the loss can be made fair; gives plain losses.
-
-    Such a state (of ``net.initialize()`` and ``net.load_params(f_criterion=...)``) waits here for
-    the loss that ``partial_fit`` makes.
-    """
-
-    def __init__(self, base_loss: nn.Module) -> None:
-        super().__init__()
-        self.base_loss = base_loss
-        self.waiting: dict[str, Any] | None = None
-
-    def forward(self, input: Tensor, target: Tensor) -> Any:  # noqa: A002 - PyTorch's name
-        """The plain loss."""
-        return self.base_loss(input, target)
-
-    def load_state_dict(self, state_dict: Any, *_: Any, **__: Any) -> Any:
-        """Keeps the state for the loss to come."""
-        self.waiting = dict(state_dict)
-
-    def state_dict(self, *_: Any, **__: Any) -> dict[str, Any]:  # type: ignore[override] # one form of two
-        """The state that is waiting."""
-        return dict(self.waiting or {})
 
 
 class WithSensitive(NamedTuple):
@@ -96,17 +66,11 @@ class FairNet:
     _labels: Any = None
 
     def initialize_criterion(self) -> Any:
-        """Makes the plain loss; the fair one is made when the training rows are known."""
-        plain = {k: value for k, value in self._criterion_arguments().items() if k not in OWN}
-        made = self.criterion
-        if isinstance(made, type):
-            made = getattr(made, "base", made)(**plain)  # of a loss of fairgrad.torch
-        self.criterion_ = NotYetFitted(made)
+        """Makes the loss; it gets to know the training rows in ``fit``."""
+        is_fair = isinstance(self.criterion, type) and issubclass(self.criterion, FairLoss)
+        make: Any = self.criterion if is_fair else partial(FairLoss, self.criterion)
+        self.criterion_ = make(**self.get_params_for("criterion"))  # type: ignore[attr-defined] # skorch's
         return self
-
-    def _criterion_arguments(self) -> dict[str, Any]:
-        arguments: dict[str, Any] = self.get_params_for("criterion")  # type: ignore[attr-defined] # skorch's
-        return arguments
 
     def fit_loop(
         self,
@@ -138,18 +102,10 @@ class FairNet:
             return train, valid
         index = _row_numbers(train, whole)
         s = {name: _safe_indexing(column, index) for name, column in self._columns.items()}
-        if isinstance(self.criterion_, NotYetFitted):
-            self._make_criterion(self._labels[index], s)
+        if not self.criterion_.group_names:
+            self.criterion_.use_training_data(self._labels[index], s)
+            to_device(self.criterion_, self.device)
         return SensitiveRows(train, self.criterion_.groups.encode(s)), valid
-
-    def _make_criterion(self, labels: Any, s: dict[str, Any]) -> None:
-        is_fair = isinstance(self.criterion, type) and issubclass(self.criterion, FairLoss)
-        make: Callable[..., FairLoss] = self.criterion if is_fair else FairLoss
-        given = () if is_fair else (self.criterion,)
-        made = make(*given, labels, s, **self._criterion_arguments())
-        if self.criterion_.waiting is not None:
-            made.load_state_dict(self.criterion_.waiting)
-        self.criterion_ = to_device(made, self.device)
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
         """What the module gives; it never sees sensitive values."""

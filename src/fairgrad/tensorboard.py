@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairgrad.torch import FairLoss
 from fairgrad.torch.monitor import numbers_of
@@ -11,9 +10,7 @@ from fairgrad.torch.monitor import numbers_of
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-__all__ = ["add_fairness", "fairness_charts"]
-
-TITLES = {"level": "Levels of fairness", "multiplier": "Multipliers", "weight": "Weights of cells"}
+__all__ = ["add_fairness"]
 
 
 def add_fairness(
@@ -42,7 +39,6 @@ def add_fairness(
         >>> y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
         >>> criterion = CrossEntropyLoss(y, s, "equalized_odds")
         >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
-        ...     writer.add_custom_scalars(fairness_charts())
         ...     for step in range(3):
         ...         loss = criterion(torch.randn(4, 2, requires_grad=True), y, s)
         ...         add_fairness(writer, criterion, step)
@@ -53,25 +49,3 @@ def add_fairness(
         )
     for name, number in numbers_of(criterion).items():
         writer.add_scalar(f"{prefix}/{name}", number, step)
-
-
-def fairness_charts(prefix: str = "fairness") -> dict[str, dict[str, list[Any]]]:
-    """Charts with one line per group or cell, for ``writer.add_custom_scalars``.
-
-    TensorBoard shows them under "Custom Scalars". A run has one layout: if you have charts of your
-    own, give ``{**own, **fairness_charts()}``.
-
-    Args:
-        prefix: as in `add_fairness`.
-
-    Example:
-        >>> list(fairness_charts()["fairness"])
-        ['Levels of fairness', 'Multipliers', 'Weights of cells']
-    """
-    # TensorBoard reads these as regular expressions that must match from the start.
-    return {
-        prefix: {
-            title: ["Multiline", [f"{re.escape(prefix)}/{kind}/.*"]]
-            for kind, title in TITLES.items()
-        }
-    }

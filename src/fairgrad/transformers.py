@@ -17,9 +17,9 @@ from fairgrad.columns import UNKNOWN
 from fairgrad.evaluate import fairness_levels
 from fairgrad.files import write_whole
 from fairgrad.torch import FairLoss
-from fairgrad.torch.monitor import check_finite, numbers_of
-from fairgrad.torch.predictions import scores_in
+from fairgrad.torch.monitor import ADVICE, divergence, numbers_of
 from fairgrad.torch.processes import join_processes
+from fairgrad.torch.reading import scores_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,9 +46,12 @@ class FairTrainer(Trainer):
       never sees it. Nor does the model see the labels: it gives logits (as "logits" of its output,
       first of a tuple, or alone), and the loss is the criterion's.
     - Evaluation gives the plain loss, "eval_accuracy" and "eval_unfairness", which is the mean |F|
-      of the criterion's measure on the evaluation rows: with ``metric_for_best_model="unfairness"``
-      and ``greater_is_better=False`` the fairest checkpoint is kept. Your ``compute_metrics`` sees
-      the logits and labels it would see without fairness, and its values are added.
+      of the criterion's measure on the evaluation rows. "eval_fair_accuracy" is the accuracy where
+      no |F| is above `tolerance`, and below 0 elsewhere: with
+      ``metric_for_best_model="fair_accuracy"`` and ``load_best_model_at_end=True`` the most
+      accurate checkpoint within the tolerance is kept, or else the one nearest to it. Your
+      ``compute_metrics`` sees the logits and labels it would see without fairness, and its values
+      are added.
     - Checkpoints hold the multipliers; ``resume_from_checkpoint`` goes on as if nothing had
       happened. With ``model_init`` every call of ``train`` starts with new multipliers.
     - With gradient accumulation each micro-batch is a step of its own for the multipliers. The
@@ -63,6 +66,7 @@ class FairTrainer(Trainer):
         sensitive_columns: the column of the data set with each row's sensitive value, as integers
             (``criterion.groups.encode`` gives them). Several columns, in the order of the
             criterion's attributes, if those are several and integers.
+        tolerance: the largest |F| that "eval_fair_accuracy" accepts.
         **kwargs: as in `transformers.Trainer`. Label smoothing belongs to the criterion, and
             ``compute_loss_func``, ``batch_eval_metrics`` and ``eval_do_concat_batches=False`` have
             no place here.
@@ -103,7 +107,12 @@ class FairTrainer(Trainer):
     loss_is_scaled_for_ga = True  # by `_share`
 
     def __init__(
-        self, *args: Any, criterion: FairLoss, sensitive_columns: str | Sequence[str], **kwargs: Any
+        self,
+        *args: Any,
+        criterion: FairLoss,
+        sensitive_columns: str | Sequence[str],
+        tolerance: float = 0.05,
+        **kwargs: Any,
     ) -> None:
         _check_criterion(criterion)
         self.criterion = criterion
@@ -116,7 +125,7 @@ class FairTrainer(Trainer):
         # processes beside the predictions, which is all the sensitive columns need.
         self.label_names = [self.label_name, *self.sensitive_columns]
         self.model_accepts_loss_kwargs = True  # lets the items of a batch be counted, for `_share`
-        self.compute_metrics = FairMetrics(criterion, self.compute_metrics)
+        self.compute_metrics = FairMetrics(criterion, self.compute_metrics, tolerance)
         join_processes(criterion)
         criterion.to(self.args.device)
         self._first_state = {name: value.clone() for name, value in criterion.state_dict().items()}
@@ -257,7 +266,10 @@ class FairTrainer(Trainer):
             FloatingPointError: if training has diverged.
         """
         if "loss" in logs and self.criterion.plain_loss is not None:
-            check_finite(self.criterion.plain_loss, self.criterion, self.state.global_step)
+            problem = divergence(self.criterion.plain_loss, self.criterion)
+            if problem is not None:
+                step = self.state.global_step
+                raise FloatingPointError(f"step {step}: training has diverged: {problem} {ADVICE}")
             numbers = numbers_of(self.criterion)
             logs.update({f"fairness/{name}": number for name, number in numbers.items()})
         super().log(logs, start_time)
@@ -270,16 +282,18 @@ class FairMetrics:
     Attributes:
         criterion: the loss, which knows the measure and how to read predictions.
         own: the user's function, which sees the labels alone; its values take precedence.
+        tolerance: the largest |F| that the fair accuracy accepts.
     """
 
     criterion: FairLoss
     own: Callable[[EvalPrediction], dict[str, Any]] | None = None
+    tolerance: float = 0.05
 
     def __call__(self, prediction: EvalPrediction) -> dict[str, Any]:
         """The metrics of gathered predictions."""
         labels, *columns = prediction.label_ids
         s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
-        metrics: dict[str, Any] = _measured(self.criterion, prediction.predictions, labels, s)
+        metrics: dict[str, Any] = self._measured(prediction.predictions, labels, s)
         if self.own is None:
             return metrics
         plain = EvalPrediction(
@@ -290,23 +304,26 @@ class FairMetrics:
         )
         return {**metrics, **self.own(plain)}
 
+    def _measured(self, logits: Any, labels: Any, s: Ints) -> dict[str, float]:
+        """Accuracy, and |F| by the measure of the loss with the frequencies of these rows.
 
-def _measured(criterion: FairLoss, logits: Any, labels: Any, s: Ints) -> dict[str, float]:
-    """Accuracy, and mean |F| by the measure of the loss with the frequencies of these rows.
-
-    There is no unfairness where nobody's sensitive value is known.
-    """
-    predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
-    labels = np.asarray(labels).reshape(-1)
-    keep = labels != criterion.ignore_index
-    predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
-    metrics = {"accuracy": float((predicted == labels).mean())}
-    if (s != UNKNOWN).any():
+        There is no unfairness where nobody's sensitive value is known.
+        """
+        criterion = self.criterion
+        predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
+        labels = np.asarray(labels).reshape(-1)
+        keep = labels != criterion.ignore_index
+        predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
+        accuracy = float((predicted == labels).mean())
+        if not (s != UNKNOWN).any():
+            return {"accuracy": accuracy}
         measure, desirable = criterion.fairness_measure, criterion.y_desirable
         columns = _attributes(criterion.groups, s)
         levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
-        metrics["unfairness"] = levels.unfairness
-    return metrics
+        beyond = float(np.nanmax(levels.gaps)) - self.tolerance
+        fair_accuracy = accuracy if beyond <= 0 else -beyond
+        unfairness = levels.unfairness
+        return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
 
 
 def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:

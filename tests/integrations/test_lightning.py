@@ -183,7 +183,7 @@ def test_training_stops_when_the_loss_is_not_a_number(people, tmp_path):
 
 def test_training_stops_when_multipliers_are_infinite(people, tmp_path):
     model = Linear(counts_of(people))
-    model.criterion.state.fairness_rate = 1e38
+    model.criterion.fairness_rate = 1e38
     trainer = make_trainer(tmp_path, callbacks=[FairnessMonitor("step")], epochs=20)
     with pytest.raises(FloatingPointError, match="training has diverged"):
         trainer.fit(model, loader(people))

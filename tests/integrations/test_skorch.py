@@ -297,7 +297,7 @@ def test_the_first_of_a_tuple_counts(data):
     ("kind", "error", "message"),
     [
         ("dict", TypeError, "module: expected a tensor of scores, .* got dict"),
-        ("wide", ValueError, r"input: expected shape \(N, classes\)"),
+        ("wide", ValueError, r"target: expected labels of the shape"),
     ],
 )
 def test_other_outputs_are_refused(data, kind, error, message):

@@ -12,11 +12,11 @@ import torch
 pytest.importorskip("transformers", reason="the extra 'transformers' is needed")
 pytest.importorskip("accelerate", reason="the extra 'transformers' is needed")
 import tiny
-from transformers import Trainer
+from transformers import EvalPrediction, Trainer
 
 from fairgrad import On, fairness_levels
 from fairgrad.torch import CrossEntropyLoss
-from fairgrad.transformers import FairTrainer
+from fairgrad.transformers import FairMetrics, FairTrainer
 
 
 @pytest.fixture
@@ -118,20 +118,35 @@ def test_the_users_metrics_see_what_they_would_see_without_fairness(people, tmp_
     assert {"eval_positive", "eval_accuracy", "eval_unfairness"} <= metrics.keys()
 
 
-def test_the_fairest_checkpoint_is_found_by_unfairness(people, tmp_path):
+def test_the_most_accurate_checkpoint_within_the_tolerance_is_found(people, tmp_path):
     args = tiny.arguments(
         tmp_path,
         eval_strategy="epoch",
         save_strategy="epoch",
         load_best_model_at_end=True,
-        metric_for_best_model="unfairness",
-        greater_is_better=False,
+        metric_for_best_model="fair_accuracy",
         num_train_epochs=3,
     )
     trainer = make_trainer(people, tmp_path, args=args)
     trainer.train()
-    found = [log["eval_unfairness"] for log in trainer.state.log_history if "eval_loss" in log]
-    assert trainer.state.best_metric == min(found)
+    found = [log["eval_fair_accuracy"] for log in trainer.state.log_history if "eval_loss" in log]
+    assert trainer.state.best_metric == max(found)
+
+
+def test_a_constant_is_no_better_than_a_model_within_the_tolerance():
+    y, s = np.arange(400) % 2, np.arange(400) // 2 % 2
+    metrics = FairMetrics(CrossEntropyLoss(y, s, "equalized_odds"), tolerance=0.1)
+
+    def fair_accuracy(wrong):
+        predicted = np.where(wrong, 1 - y, y)
+        logits = np.eye(2)[predicted]
+        return metrics(EvalPrediction(logits, (y, s)))["fair_accuracy"]
+
+    rows = np.arange(400)
+    accurate = fair_accuracy(rows < 40)
+    assert accurate == 0.9
+    assert fair_accuracy(y == 0) == 0.5
+    assert 0 > fair_accuracy((s == 0) & (rows < 200)) > fair_accuracy(s == 0)
 
 
 def test_what_is_logged_are_the_numbers_of_the_loss(people, tmp_path):
@@ -270,8 +285,8 @@ def test_a_bert_that_returns_tuples_is_trained_alike(people, tmp_path):
     [
         (lambda logits: {"scores": logits}, TypeError, r"with 'logits'; got .*\['scores'\]"),
         (lambda _: "text", TypeError, "model: expected a tensor of scores"),
-        (lambda logits: logits[:, None], ValueError, r"input: expected shape \(N, classes\)"),
-        (lambda logits: logits[:, 0], ValueError, r"input: expected shape \(N, classes\)"),
+        (lambda logits: logits[:, None], ValueError, r"target: expected labels of the shape"),
+        (lambda logits: logits[:, 0], ValueError, r"target: expected labels of the shape"),
     ],
 )
 def test_other_outputs_are_refused(people, tmp_path, wrap, error, message):

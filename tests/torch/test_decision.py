@@ -42,20 +42,6 @@ def test_it_decides_as_the_classifier_does(measure, table):
     assert fairness_levels(y, predicted, s, measure).gaps.max() <= 0.04 + 1e-9
 
 
-def test_two_heads(table):
-    _, y, s = table
-    rng = np.random.default_rng(1)
-    labels, groups = (
-        torch.randn(2000, 2) + 2 * torch.eye(2)[y],
-        torch.from_numpy(rng.normal(size=(2000, 4))),
-    )
-    head = FairDecision.tuned(labels, y, s, "demographic_parity", group_logits=groups)
-    probability = labels.double().softmax(1)[:, :, None] * groups.reshape(-1, 2, 2).softmax(2)
-    expected = (probability * head.weights).sum(2)
-    torch.testing.assert_close(head(labels, groups), expected)
-    torch.testing.assert_close(head(labels, groups.reshape(-1, 2, 2)), expected)
-
-
 def test_it_is_exported_and_saved_with_the_network(table):
     X, y, s = table
     rows = torch.tensor(X, dtype=torch.float32)

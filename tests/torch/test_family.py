@@ -113,18 +113,6 @@ def test_arguments_of_pytorch(name, arguments):
     torch.testing.assert_close(criterion(scores, target, s), plain)
 
 
-@pytest.mark.parametrize("name", ["BCEWithLogitsLoss", "BCELoss", "SoftMarginLoss"])
-def test_soft_and_multi_label_targets_are_refused(name):
-    y, s, scores, target, _ = problem(name)
-    criterion = make(name, "accuracy_parity", y, s)
-    with pytest.raises(ValueError, match="target: expected whole labels.*soft labels are not supp"):
-        criterion(scores, target * 0.9, s)
-    with pytest.raises(ValueError, match="several labels per example are not supported"):
-        criterion(scores, target.repeat(3, 1).T, s)
-    with pytest.raises(ValueError, match="input: expected shape .N,. or .N, 1.; got"):
-        criterion(scores.repeat(3, 1).T, target, s)
-
-
 def squared_hinge(scores, target):
     return (1 - scores * (2 * target - 1)).clamp(min=0) ** 2
 

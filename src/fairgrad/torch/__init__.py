@@ -7,7 +7,7 @@ with needing_torch("fairgrad.torch"):
 
 from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled
 from fairgrad.torch.decision import FairDecision
-from fairgrad.torch.fair_loss import FairLoss, FairnessLoss
+from fairgrad.torch.fairness_loss import FairLoss, FairnessLoss
 from fairgrad.torch.losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -16,7 +16,7 @@ from fairgrad.torch.losses import (
     NLLLoss,
     SoftMarginLoss,
 )
-from fairgrad.torch.processes import UnevenInputs, join_processes
+from fairgrad.torch.processes import join_processes
 
 __all__ = [
     "BCELoss",
@@ -28,6 +28,5 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "SoftMarginLoss",
-    "UnevenInputs",
     "join_processes",
 ]

@@ -1,4 +1,4 @@
-"""A batch as it comes from the user -> checked tensors, and the cell of each row."""
+"""The cell of each row of a batch, and counts of rows whose labels and groups are not known yet."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fairgrad.columns import UNKNOWN
+from fairgrad.groups import Groups
+
 if TYPE_CHECKING:
-    from fairgrad.groups import Groups, Ints
+    from fairgrad.groups import Ints
 
 MAX_TABLE = 2**24
 """Largest span of integer ids a lookup table may cover."""
 
 NOWHERE = 2**30
 """Where values never seen in training lead: far beyond the last cell, also in 32 bits."""
-
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 
 
 class LookupTable(NamedTuple):
@@ -43,6 +44,8 @@ class CellLookup(nn.Module):
         groups: of the training set; labels must be integers.
         by_label: whether cells depend on the label.
         ignore_index: a target that is in no cell, if the loss has one.
+        n_outputs: binary outputs of an example, each of which has cells of its own; its rows follow
+            one another.
 
     Attributes:
         n_cells: K, without the cells of targets to be ignored.
@@ -50,10 +53,17 @@ class CellLookup(nn.Module):
         n_columns: sensitive columns of a batch.
     """
 
-    def __init__(self, groups: Groups, *, by_label: bool, ignore_index: int | None = None) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        *,
+        by_label: bool,
+        ignore_index: int | None = None,
+        n_outputs: int = 1,
+    ) -> None:
         super().__init__()
-        self.ignore_index, self.n_groups = ignore_index, groups.n_groups
-        self.n_cells = groups.n_groups * (len(groups.labels) if by_label else 1)
+        self.ignore_index, self.n_groups, self.n_outputs = ignore_index, groups.n_groups, n_outputs
+        self.n_cells = groups.n_groups * (len(groups.labels) if by_label else 1) * n_outputs
         self.n_slots = self.n_cells + (0 if ignore_index is None else self.n_groups)
         self.label_names, self.group_names = groups.labels.tolist(), groups.names
         labels, entries = groups.labels, np.arange(len(groups.labels)) * self.n_groups * by_label
@@ -101,7 +111,11 @@ class CellLookup(nn.Module):
             label: (N,) labels.
             s: (N,) sensitive values, or (N, columns) of several attributes.
         """
-        return self._entries(self.label, label) + self._group(s)
+        cell = self._entries(self.label, label) + self._group(s)
+        if self.n_outputs == 1:
+            return cell
+        output = torch.arange(len(label), device=label.device) % self.n_outputs
+        return cell + output * (self.n_cells // self.n_outputs)
 
     def outcome(self, predicted: Tensor) -> Tensor:
         """(N,) 1 + the index of each predicted label, 0 for classes that are no labels."""
@@ -133,96 +147,75 @@ class CellLookup(nn.Module):
         return None
 
 
-def flat_labels(target: Any, n_examples: int) -> Tensor:
-    """(N,) integer labels from what the base loss takes as its target.
+class BatchCounts:
+    """Counts labels and sensitive values in batches, where the training set is not known.
 
-    Raises:
-        ValueError: if targets are not one label per example.
-        TypeError: if they are not numbers of a tensor.
+    What was counted becomes known to the loss in the batches 1 to 8, 10, 12, 15, ...: each is 1.25
+    times as far as the one before. So it costs little, and several processes, which call the loss
+    equally often, agree on it.
+
+    Args:
+        ignore_index: a label that is not counted, if the loss has one.
+
+    Attributes:
+        rows: how many there were of each label and sensitive values, with integers as keys.
+        used: those of all processes that the loss knows.
+        n_batches: how many batches there were.
     """
-    if type(target) is Tensor and target.dtype == torch.int64 and target.shape == (n_examples,):
-        return target  # the usual case first: this is the hot path
-    if not isinstance(target, Tensor):
-        raise TypeError(f"target: expected a tensor, got {type(target).__name__}.")
-    if target.numel() != n_examples or target.ndim not in {1, 2} or target.shape[0] != n_examples:
-        raise ValueError(
-            f"target: expected one label for each of {n_examples} examples, got shape "
-            f"{tuple(target.shape)}; class probabilities and several labels per example are not "
-            "supported, because then an example is in no single cell."
-        )
-    label = target if target.ndim == 1 else target.reshape(-1)
-    if label.dtype == torch.int64:
-        return label
-    whole = label.long()
-    if label.is_floating_point() and _can_look(label) and not bool((whole == label).all()):
-        raise ValueError(
-            "target: expected whole labels, got values such as "
-            f"{label[whole != label][0].item():g}; soft labels are not supported, because then an "
-            "example is in no single cell."
-        )
-    return whole
 
+    def __init__(self, ignore_index: int | None = None) -> None:
+        self.ignore_index = ignore_index
+        self.rows: dict[tuple[int, ...], int] = {}
+        self.used: dict[tuple[int, ...], int] = {}
+        self.n_batches, self.next_update = 0, 1
 
-def flat_sensitive(s: Any, n_examples: int, n_columns: int) -> Tensor:
-    """(N,) integer sensitive values, or (N, columns) of several attributes.
+    def add(self, label: Tensor, s: Tensor) -> bool:
+        """Counts a batch; whether it is time to use the counts."""
+        rows = torch.cat([label[:, None], s.reshape(len(label), -1)], dim=1)
+        if self.ignore_index is not None:
+            rows = rows[label != self.ignore_index]
+        keys, numbers = np.unique(rows.cpu().numpy(), axis=0, return_counts=True)
+        for key, number in zip(map(tuple, keys.tolist()), numbers.tolist(), strict=True):
+            self.rows[key] = self.rows.get(key, 0) + number
+        self.n_batches += 1
+        is_due = self.n_batches >= self.next_update
+        if is_due:
+            self.next_update = max(self.n_batches + 1, int(self.n_batches * 1.25))
+        return is_due
 
-    Raises:
-        ValueError: if they are missing or not one per example.
-        TypeError: if they are not integers of a tensor.
-    """
-    if type(s) is Tensor and s.dtype == torch.int64 and s.shape == (n_examples,) and n_columns == 1:
-        return s  # the usual case first: this is the hot path
-    if s is None:
-        raise ValueError("s: required in training; call criterion(input, target, s).")
-    if not isinstance(s, Tensor) or s.dtype not in INTEGERS:
-        got = s.dtype if isinstance(s, Tensor) else type(s).__name__
-        raise TypeError(
-            f"s: expected a tensor of integers, got {got}; criterion.groups.encode gives them."
-        )
-    columns = s.shape[1] if s.ndim == 2 else 1
-    if s.ndim not in {1, 2} or s.shape[0] != n_examples or columns != n_columns:
-        expected = f"({n_examples},)" if n_columns == 1 else f"({n_examples}, {n_columns})"
-        raise ValueError(f"s: expected shape {expected}, got {tuple(s.shape)}.")
-    return (s.reshape(-1) if n_columns == 1 else s).long()
+    def use(self, of_all: list[dict[tuple[int, ...], int]]) -> Groups | None:
+        """The groups in the counts of all processes; None before there are two groups and labels.
 
+        There is always a group of unknown values, which rows of later values are in at first.
+        """
+        self.used = {}
+        for rows in of_all:
+            for key, number in rows.items():
+                self.used[key] = self.used.get(key, 0) + number
+        known = [key for key in self.used if UNKNOWN not in key[1:]]
+        if len({key[0] for key in known}) < 2 or len({key[1:] for key in known}) < 2:
+            return None
+        first = min(known)
+        counts: dict[Any, int] = {(first[0], *[UNKNOWN] * (len(first) - 1)): 0}
+        return Groups.from_counts(counts | self.used)
 
-def flat_weights(sample_weight: Any, n_examples: int) -> Tensor | None:
-    """(N,) sample weights in double precision, or None.
+    def hide_unknown(self, lookup: CellLookup, label: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Labels and sensitive values; rows of values not used yet have an unknown one."""
+        is_unknown = lookup(label, s) >= NOWHERE
+        label = torch.where(is_unknown, lookup.label_names[0], label)
+        return label, torch.where(is_unknown if s.ndim == 1 else is_unknown[:, None], UNKNOWN, s)
 
-    Raises:
-        ValueError: if they are not one non-negative number per example.
-        TypeError: if they are not a tensor.
-    """
-    if sample_weight is None:
-        return None
-    if not isinstance(sample_weight, Tensor):
-        raise TypeError(f"sample_weight: expected a tensor, got {type(sample_weight).__name__}.")
-    if sample_weight.shape not in {(n_examples,), (n_examples, 1)}:
-        raise ValueError(
-            f"sample_weight: expected shape ({n_examples},), got {tuple(sample_weight.shape)}."
-        )
-    is_double = sample_weight.device.type != "mps"  # which has no double precision
-    weight = sample_weight.detach().reshape(-1).to(torch.float64 if is_double else torch.float32)
-    weight = weight.contiguous()  # an expanded one has no memory for every row
-    if _can_look(weight) and not bool(((weight >= 0) & (weight < torch.inf)).all()):
-        raise ValueError("sample_weight: expected finite weights of at least 0.")
-    return weight
+    def to_tensor(self) -> Tensor:
+        """(R, columns) all of it, for a checkpoint; the first row has the numbers of batches."""
+        keys = {**self.rows, **self.used}
+        n_columns = len(next(iter(keys), (0, 0)))
+        head = [self.n_batches, self.next_update, *[0] * n_columns]
+        rows = [[*key, self.rows.get(key, 0), self.used.get(key, 0)] for key in keys]
+        return torch.tensor([head, *rows])
 
-
-def flat_losses(losses: Tensor, n_examples: int) -> Tensor:
-    """(N,) one loss per example.
-
-    Raises:
-        ValueError: if the base loss gave something else.
-    """
-    if losses.numel() != n_examples:
-        raise ValueError(
-            f"base_loss: expected one value per example ({n_examples}), "
-            f"got shape {tuple(losses.shape)}."
-        )
-    return losses.reshape(-1)
-
-
-def _can_look(tensor: Tensor) -> bool:
-    """Whether values can be looked at without waiting for an accelerator or breaking a graph."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    def load(self, tensor: Tensor) -> Groups | None:
+        """Takes in what `to_tensor` gave; the groups that were in use."""
+        head, *rows = tensor.tolist()
+        self.n_batches, self.next_update = head[:2]
+        self.rows = {tuple(row[:-2]): row[-2] for row in rows if row[-2]}
+        return self.use([{tuple(row[:-2]): row[-1] for row in rows if row[-1]}])

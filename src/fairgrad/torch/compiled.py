@@ -15,13 +15,11 @@ import torch
 from fairgrad import dual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
     from fairgrad.torch.cells import CellLookup, LookupTable
-    from fairgrad.torch.multipliers import LossBatch
-
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -80,10 +78,6 @@ is_compiled = _step is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
 
 
-BATCHES = 16
-"""How many batches get the memory for their factors at once."""
-
-
 class CompiledStep:
     """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision.
 
@@ -123,7 +117,7 @@ class CompiledStep:
         # Their memory stays as it is even if the buffers get other memory.
         tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (arrays, tables)  # the problem holds nothing but their addresses
-        self._unused: tuple[int, Iterator[Tensor]] = (0, iter(()))  # rows, memory for factors
+        self._lookup: Any = lookup
         auto = constants.auto
         rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
         self.problem = _step.prepare(
@@ -143,58 +137,68 @@ class CompiledStep:
             () if lookup is None else _tables(lookup),
         )
 
-    def factors(
+    def run(
         self,
-        batch: LossBatch,
-        scores: Tensor | None,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        scores: Tensor,
         wrong: Tensor | None,
         losses: Tensor | None,
         places: tuple[int, ...],
-    ) -> tuple[Tensor, float] | None:
-        """One step on a batch: each row's factor, and what to add to the sum of weighted losses.
+        factors: Tensor,
+        *,
+        mean: bool,
+        update: bool,
+    ) -> float:
+        """One step on a batch: writes each row's factor, gives what to add to the weighted sum.
+
+        All tensors are contiguous and on the CPU.
 
         Args:
-            batch: the rows.
+            label: (N,) labels.
+            s: (N,) sensitive values, or (N, columns).
+            sample_weight: (N,) in double precision, or None for ones.
             scores: (N, classes) in single precision, whose highest entry is the prediction.
             wrong: (N,) which predictions are wrong, as bytes; in place of scores.
             losses: (N,) log losses in single precision, if rows of negative weight are opposed.
             places: the memory of the state, in the order of `dual.State`; changed in place.
+            factors: (N,) in single precision.
+            mean: whether factors are divided by the weight of the rows not ignored.
+            update: whether the state changes.
 
-        Returns:
-            None if a row's values were never seen; then nothing has changed.
+        Raises:
+            ValueError: if a row's values were never seen. Nothing has changed then.
         """
-        label, s, sample_weight, mean, update = batch
-        label, s = label.contiguous(), s.contiguous()
-        n = label.shape[0]
-        size, unused = self._unused
-        factors = next(unused, None)  # in one go, as threads may share a loss
-        if factors is None or size != n:
-            factors = self._new_memory(n)
-        offset = _step.step(
+        offset: float | None = _step.step(
             self.problem,
-            n,
-            0 if scores is None else scores.shape[1],
+            label.shape[0],
+            scores.shape[1] if wrong is None else 0,
             mean,
             update,
             label.data_ptr(),
             s.data_ptr(),
-            0 if scores is None else scores.data_ptr(),
+            scores.data_ptr() if wrong is None else 0,
             0 if wrong is None else wrong.data_ptr(),
             0 if sample_weight is None else sample_weight.data_ptr(),
             0 if losses is None else losses.data_ptr(),
             *places,
             factors.data_ptr(),
         )
-        return None if offset is None else (factors, offset)
+        if offset is None:
+            raise ValueError(self._lookup.explain(label, s))
+        return offset
 
-    def _new_memory(self, n: int) -> Tensor:
-        """(n,) memory for factors, asked for once for several batches, as each time takes long."""
-        with torch.inference_mode(mode=False):  # later batches may need gradients
-            block = torch.empty(BATCHES * n, dtype=torch.float32, device="cpu")
-            block.data_ptr()  # refused within a transform, whose tensors must not outlive it
-            first, *others = torch.split(block, n)
-        self._unused = n, iter(others)  # `first` is kept from the other threads
-        return first
+
+def is_single(tensor: Tensor) -> bool:
+    """Whether compiled code can read it; subclasses may have no memory of their own."""
+    return type(tensor) is torch.Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
+
+
+def oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
+    """`dual.opposed` of rows in a sum."""
+    factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
+    return factors, offset.sum()
 
 
 def linear_models(

@@ -20,9 +20,6 @@ class FairDecision(nn.Module):
     `fairgrad.sklearn.FairDecisionClassifier`). The weights are a buffer: they are saved, moved and
     exported with the network. They are not trained; `tuned` finds them.
 
-    A network with two heads gives ``P(y | x)`` by one and ``P(s | x, y)`` by the other: call the
-    module with the logits of both.
-
     Args:
         weights: (L, G) of the cells. For measures of what is predicted, (L, L, G) what predicting
             each label (the first axis) costs in each cell: the scores are then minus the expected
@@ -72,7 +69,6 @@ class FairDecision(nn.Module):
         s: Any,
         fairness_measure: Any = "equalized_odds",
         *,
-        group_logits: Any = None,
         epsilon: Any = 0.0,
         y_desirable: Any = None,
         cost_matrix: Any = None,
@@ -81,12 +77,11 @@ class FairDecision(nn.Module):
         """Finds the weights by rows with labels, best such as the network was not trained on.
 
         Args:
-            logits: (n, L * G) of the cells, label by label; with two heads (n, L) of the labels.
+            logits: (n, L * G) of the cells, label by label.
             y: (n,) labels.
             s: (n,) sensitive values; the groups are their values in sorted order, and after them
                 the unknown, if there are any.
             fairness_measure: as in `FairLoss`.
-            group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
             epsilon: slack of the constraints, one number or one per constraint.
             y_desirable: labels that some measures speak of.
             cost_matrix: what it costs to predict each label (columns) where each is true (rows);
@@ -119,10 +114,7 @@ class FairDecision(nn.Module):
             )
         found = cls(np.ones(shape))
         with torch.no_grad():
-            given = [
-                None if part is None else torch.as_tensor(part) for part in (logits, group_logits)
-            ]
-            probability = found.cell_probabilities(given[0], given[1])  # type: ignore[arg-type]
+            probability = found.cell_probabilities(torch.as_tensor(logits))
         cells = [JudgedCells(part.constraints, rows) for part in measured]
         probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(cells)
         costs = check_costs(cost_matrix, shape[0])
@@ -136,36 +128,31 @@ class FairDecision(nn.Module):
             costs.T[:, :, None] + np.sum([as_costs(pull) for pull in decision.pulls], axis=0)
         )
 
-    def forward(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
+    def forward(self, logits: Tensor) -> Tensor:
         """(n, L) the scores of the labels.
 
         Args:
-            logits: (n, L * G) of the cells; with two heads (n, L) of the labels.
-            group_logits: with two heads (n, L, G), or (n, L * G), of the groups within each label.
+            logits: (n, L * G) of the cells.
         """
-        probability = self.cell_probabilities(logits, group_logits)
+        probability = self.cell_probabilities(logits)
         if self.weights.ndim == 3:
             return -(probability.flatten(1) @ self.weights.flatten(1).T)
         return (probability * self.weights).sum(-1)
 
-    def cell_probabilities(self, logits: Tensor, group_logits: Tensor | None = None) -> Tensor:
+    def cell_probabilities(self, logits: Tensor) -> Tensor:
         """(n, L, G) in the precision of the weights.
 
         Raises:
-            ValueError: if the logits are not those of the cells, or of labels and groups.
+            ValueError: if the logits are not those of the cells.
         """
         n_labels, n_groups = self.weights.shape[-2:]
-        expected = n_labels * n_groups if group_logits is None else n_labels
+        expected = n_labels * n_groups
         if logits.ndim != 2 or logits.shape[1] != expected:
             raise ValueError(
                 f"logits: expected (rows, {expected}) for {n_labels} labels and {n_groups} groups, "
                 f"got shape {tuple(logits.shape)}."
             )
-        own = logits.to(self.weights.dtype).softmax(-1)
-        if group_logits is None:
-            return own.reshape(-1, n_labels, n_groups)
-        groups = group_logits.to(self.weights.dtype).reshape(-1, n_labels, n_groups)
-        return own[:, :, None] * groups.softmax(-1)
+        return logits.to(self.weights.dtype).softmax(-1).reshape(-1, n_labels, n_groups)
 
     def extra_repr(self) -> str:
         """Labels and groups, for printing."""

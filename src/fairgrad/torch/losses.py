@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from fairgrad.torch.fair_loss import FairLoss, takes_older_order
+from fairgrad.torch.fairness_loss import FairLoss, takes_older_order
 
 
 class _PyTorchLoss(FairLoss):

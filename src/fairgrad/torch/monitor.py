@@ -1,23 +1,35 @@
-"""Where training stands, as named numbers for the loggers of training frameworks."""
+"""Where training stands: named numbers for loggers, and warnings of training that goes wrong."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from fairgrad.torch.fair_loss import FairLoss
+from fairgrad.torch.cells import CellLookup
+from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from torch import Tensor, nn
+    from torch import Tensor
 
+    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.torch.fairness_loss import FairLoss
+    from fairgrad.torch.multipliers import Multipliers
 
-def fair_losses(module: nn.Module) -> dict[str, FairLoss]:
-    """The fair losses among a module and its submodules, by their names in it."""
-    return {name: part for name, part in module.named_modules() if isinstance(part, FairLoss)}
+EVERY = 256
+"""Steps between two looks at a batch."""
+
+LOOKS, WINDOW = 8, 1_024
+"""Least number of batches, and of rows in them, before there is a verdict."""
+
+LEAST_WEIGHT = -10.0
+"""Weights below it are too far from 1 for any model to follow."""
 
 
 def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, float]:
@@ -33,23 +45,22 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
     """
     weights = criterion.cell_weights
     found = (criterion.levels if levels is None else levels, criterion.multipliers, weights)
-    names = _names(criterion)
     numbers = torch.cat([part.detach().float() for part in found]).tolist()
-    mass = criterion.groups.cell_mass(criterion.constraints.by_label)
-    is_negative = [number < 0 for number in numbers[-len(weights) :]]
-    share = float(mass[is_negative].sum() / mass.sum())
-    return {**dict(zip(names, numbers, strict=True)), "negative_share": share}
+    share = criterion.cell_shares
+    constraints = list(distinct(criterion.constraint_names))
+    names = [f"{kind}/{name}" for kind in ("level", "multiplier") for name in constraints]
+    names += [f"weight/{name}" for name in criterion.cell_names]
+    is_negative = np.array(numbers[len(numbers) - len(weights) :]) < 0
+    negative = float(share[is_negative].sum() / max(share.sum(), 1e-30)) if len(share) else 0.0
+    return {**dict(zip(names, numbers, strict=True)), "negative_share": negative}
 
 
-def check_finite(loss: Any, criterion: FairLoss, step: int) -> None:
-    """Says so when training has diverged.
-
-    Raises:
-        FloatingPointError: if the loss or a multiplier is infinite or not a number.
-    """
-    problem = divergence(loss, criterion)
-    if problem is not None:
-        raise FloatingPointError(f"step {step}: training has diverged: {problem} {ADVICE}")
+def distinct(names: Iterable[str]) -> Iterator[str]:
+    """Numbers the second and later ones of a name: two measures may speak of the same cell."""
+    seen: Counter[str] = Counter()
+    for name in names:
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
 ADVICE = "Try a smaller learning rate, a smaller fairness_rate, or gradient clipping."
@@ -58,7 +69,7 @@ ADVICE = "Try a smaller learning rate, a smaller fairness_rate, or gradient clip
 def divergence(loss: Any, criterion: FairLoss) -> str | None:
     """What is infinite or not a number, in a sentence; None if nothing is."""
     value = float(loss)
-    if not torch.isfinite(torch.tensor(value)):
+    if not np.isfinite(value):
         return f"the loss is {value}."
     multipliers = criterion.multipliers
     if not bool(torch.isfinite(multipliers).all()):
@@ -66,18 +77,124 @@ def divergence(loss: Any, criterion: FairLoss) -> str | None:
     return None
 
 
-def _names(criterion: FairLoss) -> list[str]:
-    constraints = list(_distinct(criterion.constraint_names))
-    return [
-        *(f"level/{name}" for name in constraints),
-        *(f"multiplier/{name}" for name in constraints),
-        *(f"weight/{name}" for name in criterion.cell_names),
-    ]
+class Watch:
+    """Looks at one of 256 batches, and warns, of each problem once, of training that goes wrong.
+
+    On an accelerator such a look waits for the device. Compiled calls are not watched.
+
+    Args:
+        groups: of the training set, of each output.
+        is_auto: whether the rate is the automatic one.
+        ignore_index: a target that is in no cell, if the loss has one.
+    """
+
+    def __init__(
+        self, groups: Sequence[Groups], *, is_auto: bool, ignore_index: int | None
+    ) -> None:
+        self._is_auto = is_auto
+        self._lookup = CellLookup(
+            groups[0], by_label=True, ignore_index=ignore_index, n_outputs=len(groups)
+        )
+        mass = np.concatenate([own.mass.ravel() for own in groups])
+        self._share = mass / mass.sum()
+        self._names = groups[0].cell_names(by_label=True) * len(groups)
+        self._n_steps = 0
+        self._first_level: float | None = None
+        self._warned: set[str] = set()
+        self._looks: list[tuple[Any, ...]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_looks": []}  # training data is not pickled
+
+    def for_groups(self, other: Watch) -> Watch:
+        """Goes on with the groups of another one."""
+        other._n_steps, other._warned = self._n_steps, self._warned
+        other._first_level = self._first_level
+        return other
+
+    def is_due(self) -> bool:
+        """Counts a step; whether its batch is to be looked at."""
+        self._n_steps += 1
+        return self._n_steps % EVERY == 0
+
+    def look(
+        self,
+        state: Multipliers,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        scores: Tensor,
+    ) -> None:
+        """Takes a batch into account, and warns if enough of them show a problem."""
+        weight = torch.ones_like(label) if sample_weight is None else sample_weight
+        predicted = state.reading.predict(scores.detach()).reshape(-1)
+        rows = (part[:WINDOW] for part in (label, s, weight, predicted))
+        self._looks.append(tuple(part.cpu().numpy().copy() for part in (*rows, state.errors)))
+        n_rows = sum(len(look[0]) for look in self._looks)
+        if n_rows >= WINDOW and len(self._looks) >= LOOKS:
+            looks, self._looks = self._looks, []
+            self._judge(state, *zip(*looks, strict=True))
+
+    def _judge(self, state: Multipliers, *looks: Any) -> None:
+        label, s, weight, predicted = (np.concatenate(part) for part in looks[:-1])
+        first = self._n_steps - EVERY * len(looks[0])
+        least = float(state.cell_weights.min())
+        if least < LEAST_WEIGHT:
+            self._warn(
+                "weights",
+                f"The smallest weight of a cell is {least:.1f} after {self._n_steps:,} steps: the "
+                "multipliers have grown too far for the model.",
+            )
+        if (predicted == predicted[0]).all() and first > 0 and self._lookup.n_outputs == 1:
+            self._warn(
+                "label",
+                f"All {len(predicted):,} predictions looked at since step {first:,} were the label "
+                f"{int(predicted[0])}: the model has become a constant.",
+            )
+        levels = state.levels_of(torch.from_numpy(np.mean(looks[-1], axis=0)))
+        level = float(levels.abs().max()) if len(levels) else 0.0
+        if self._first_level is None:
+            self._first_level = level
+        elif level > 0.1 + 1.5 * self._first_level:
+            self._warn(
+                "levels",
+                f"The largest level of fairness has grown from {self._first_level:.2f} to "
+                f"{level:.2f} by step {self._n_steps:,}: training becomes less fair.",
+            )
+        if not self._is_auto:
+            self._compare_shares(label, s, weight)
+
+    def _compare_shares(self, label: Ints, s: Ints, weight: Floats) -> None:
+        cell = self._lookup(torch.from_numpy(label), torch.from_numpy(s)).numpy()
+        keep = cell < len(self._share)
+        counts = np.bincount(cell[keep], weight[keep], minlength=len(self._share))
+        share = counts / max(counts.sum(), 1e-30)
+        noise = 4 * np.sqrt(self._share * (1 - self._share) / len(cell))
+        beyond = np.abs(share - self._share) - noise
+        worst = int(beyond.argmax())
+        if beyond[worst] > 0.05:
+            self._warn(
+                "shares",
+                f"{self._names[worst]} has {share[worst]:.0%} of the rows in the batches, and "
+                f"{self._share[worst]:.0%} in the training set: levels are those of the batches.",
+                "Use fairness_rate='auto', which corrects for samplers, or shuffle without one.",
+            )
+
+    def _warn(self, kind: str, problem: str, remedy: str | None = None) -> None:
+        if kind in self._warned:
+            return
+        self._warned.add(kind)
+        if remedy is None:
+            rate = "" if self._is_auto else "fairness_rate='auto', "
+            remedy = f"Try {rate}a smaller learning rate, or a larger epsilon."
+        warnings.warn(f"{problem} {remedy}", FairnessWarning, stacklevel=_callers_level())
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
-    """Numbers the second and later ones of a name: two measures may speak of the same cell."""
-    seen: Counter[str] = Counter()
-    for name in names:
-        seen[name] += 1
-        yield name if seen[name] == 1 else f"{name} ({seen[name]})"
+def _callers_level() -> int:
+    """The ``stacklevel`` of the first frame that is neither this library's nor PyTorch's."""
+    level, frame = 2, sys._getframe(2)  # noqa: SLF001 - what warnings.warn does itself
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in {"fairgrad", "torch"}:
+            break
+        level, frame = level + 1, frame.f_back
+    return level

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,33 +14,21 @@ from torch import Tensor, nn
 
 from fairgrad import dual
 from fairgrad.torch.cells import CellLookup
-from fairgrad.torch.compiled import CompiledStep, is_compiled
-from fairgrad.torch.processes import Processes
+from fairgrad.torch.compiled import CompiledStep, is_compiled, is_single, oppose
+from fairgrad.torch.monitor import Watch
+from fairgrad.torch.reading import best_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Groups
+    from fairgrad.torch.processes import Processes
+    from fairgrad.torch.reading import Reading
 
-
-class LossBatch(NamedTuple):
-    """The rows of a batch, and what is to be done with them.
-
-    Attributes:
-        label: (N,) labels.
-        s: (N,) sensitive values, or (N, columns).
-        sample_weight: (N,) in double precision, or None for ones.
-        mean: whether factors are divided by the weight of the rows not ignored.
-        update: whether the state changes.
-    """
-
-    label: Tensor
-    s: Tensor
-    sample_weight: Tensor | None
-    mean: bool
-    update: bool
+BOUNDS = ("c0", "lower", "upper")
+"""Parts of constraints that the fingerprint is made of, beside the coefficients."""
 
 
 class Multipliers(nn.Module):
@@ -52,8 +40,9 @@ class Multipliers(nn.Module):
     code, if there was a compiler when the package was built; else it is tensor operations.
 
     Args:
-        groups: of the training set.
+        groups: of the training set, of each of the binary outputs; one in all other cases.
         constraints: on the cells of these groups, all of them defined.
+        reading: of predictions.
         ignore_index: a target that is in no cell, if the loss has one.
         processes: those that share one set of multipliers.
         settings: rates and others, as `fairgrad.dual.make_constants` takes them.
@@ -61,70 +50,97 @@ class Multipliers(nn.Module):
     Attributes:
         lookup: the cells of rows.
         is_compiled: whether the compiled step may be used.
+        compiled: the compiled step, after `readable_places` gave some.
+        reads_scores: whether the prediction is the class of the highest score.
+        watch: warns of training that goes wrong.
     """
 
     rows: Tensor
     errors: Tensor
     multipliers: Tensor
     seen: Tensor
+    label_classes: Tensor
 
     def __init__(
         self,
-        groups: Groups,
-        constraints: Constraints,
+        groups: Sequence[Groups],
+        constraints: Sequence[Constraints],
+        reading: Reading,
         *,
-        ignore_index: int | None = None,
-        processes: Processes | None = None,
+        ignore_index: int | None,
+        processes: Processes,
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.processes = processes or Processes(None)
-        self.lookup = CellLookup(groups, by_label=constraints.by_label, ignore_index=ignore_index)
+        self.processes, self.reading, by_label = processes, reading, constraints[0].by_label
+        self.lookup = CellLookup(
+            groups[0], by_label=by_label, ignore_index=ignore_index, n_outputs=len(groups)
+        )
+        problems = [
+            dual.make_constants(own, counted, **settings)
+            for own, counted in zip(constraints, groups, strict=True)
+        ]
         # As arrays they are out of reach of those who cast or move buffers.
-        self._arrays = constants = dual.make_constants(constraints, groups, **settings)
+        self._arrays = constants = problems[0] if len(groups) == 1 else dual.side_by_side(problems)
         self._constants = constants.convert(torch.from_numpy)
         self.n_outcomes = constants.n_outcomes
         for name, tensor in self._constants.arrays(Tensor).items():
             self.register_buffer(f"constant_{name}", tensor, persistent=False)
-        for name, array in dual.start(constants, len(groups.labels))._asdict().items():
+        for name, array in dual.start(constants, len(groups[0].labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
-        self.is_compiled = is_compiled and self.n_outcomes == 1
-        self._compiled: CompiledStep | None = None
+        if self.n_outcomes > 1:
+            labels = torch.from_numpy(groups[0].labels.astype(np.int64))
+            self.register_buffer("label_classes", labels, persistent=False)
+        self.is_compiled = is_compiled and self.n_outcomes == len(groups) == 1
+        self.reads_scores = reading.predict is best_class
+        self.compiled: Any = None  # a CompiledStep, once it is needed
         self._known_places: tuple[int, ...] = ()
         self._is_on_cpu = True
         self._lock = threading.Lock()  # threads may share a loss
+        self.watch = Watch(groups, is_auto=constants.auto is not None, ignore_index=ignore_index)
         self.fingerprint = _fingerprint(
-            groups.labels,
-            groups.ids,
-            groups.cell_mass(constraints.by_label),
-            *(getattr(constraints, name) for name in ("c0", "lower", "upper")),
+            groups[0].labels,
+            groups[0].ids,
+            np.concatenate([counted.cell_mass(by_label) for counted in groups]),
+            *(np.concatenate([getattr(own, name) for own in constraints]) for name in BOUNDS),
             *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
             *(() if constants.cost is None else (constants.cost,)),
         )
 
-    @property
-    def fairness_rate(self) -> float | str:
-        """The step size of the multipliers, or "auto"; it may be changed between steps."""
-        return "auto" if self._arrays.auto is not None else float(self._arrays.fairness_rate)
+    def set_rate(self, rate: float) -> None:
+        """Changes the constant rate."""
+        self._arrays = replace(self._arrays, fairness_rate=rate)
+        self._constants = replace(self._constants, fairness_rate=rate)
+        self._known_places = ()
 
-    @fairness_rate.setter
-    def fairness_rate(self, rate: float) -> None:
-        if self._arrays.auto is not None:
-            raise ValueError(
-                "fairness_rate: this loss has the automatic rate, which cannot be changed after it "
-                f"was made; make it with a number, got {rate!r}."
-            )
-        self._arrays = replace(self._arrays, fairness_rate=float(rate))
-        self._constants = replace(self._constants, fairness_rate=float(rate))
-        self._compiled = None
+    def take_over(
+        self, other: Multipliers, names: dict[str, list[str]], own: dict[str, list[str]]
+    ) -> None:
+        """Takes the state of another problem where it is about the same.
+
+        Args:
+            other: the other problem.
+            names: what each entry of its buffers is about.
+            own: what each entry of the own buffers is about.
+        """
+        self.seen.copy_(other.seen)
+        self.watch = other.watch.for_groups(self.watch)
+        for buffer, wanted in own.items():
+            place = {name: i for i, name in enumerate(names[buffer])}
+            pairs = [(i, place[name]) for i, name in enumerate(wanted) if name in place]
+            to, source = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+            old: Tensor = getattr(other, buffer)
+            new: Tensor = getattr(self, buffer)
+            new.view(-1)[to.to(new.device)] = old.view(-1)[source.to(old.device)]
 
     @property
     def settings(self) -> dict[str, Any]:
         """By name, all that has an effect on a step besides the batch and the state."""
         constants = self._arrays
+        rate = "auto" if constants.auto is not None else repr(constants.fairness_rate)
         digest = bytes(self.fingerprint.to(torch.uint8).tolist()).hex()
         return {
-            "fairness_rate": self.fairness_rate,
+            "fairness_rate": rate,
             "proportional_rate": repr(constants.proportional_rate),
             "error_memory": constants.error_memory,
             "negative_weights": constants.least_weight is None,
@@ -133,19 +149,24 @@ class Multipliers(nn.Module):
 
     def factors(
         self,
-        batch: LossBatch,
-        wrong: Callable[[], Tensor],
-        scores: Tensor | None = None,
-        losses: Tensor | None = None,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        scores: Tensor,
+        losses: Tensor | None,
+        mean: bool,
+        update: bool,
     ) -> tuple[Tensor, Tensor | float]:
         """Takes in the predictions of a batch, updates the state, gives each row's factor.
 
         Args:
-            batch: labels, sensitive values and weights of the rows.
-            wrong: a function that gives (N,) which predictions are wrong; for constraints on
-                predicted labels, which label is predicted, as `CellLookup.outcome` says it.
-            scores: (N, classes) whose highest entry is the prediction, if that is how it is read.
+            label: (N,) labels.
+            s: (N,) sensitive values, or (N, columns).
+            sample_weight: (N,) in double precision, or None for ones.
+            scores: the input of the loss, which has the predictions.
             losses: (N,) log losses, if rows of negative weight are opposed (`dual.opposed`).
+            mean: whether factors are divided by the weight of the rows not ignored.
+            update: whether the state changes.
 
         Returns:
             (N,) the weight of each row's cell times its sample weight; (N, L) of each label for
@@ -156,85 +177,105 @@ class Multipliers(nn.Module):
             RuntimeError: if PyTorch transforms the call in a way that leaves the update without
                 meaning. Nothing has changed then, either.
         """
-        label, s, sample_weight, _, update = batch
         if torch.compiler.is_compiling():
             if update and _is_exporting():
                 raise RuntimeError(EXPORTED)
-            return self._tensor_factors(batch, wrong(), losses)
-        if update and _graph_task() != NO_GRAPH_TASK:
+        elif update and _graph_task() != NO_GRAPH_TASK:
             raise RuntimeError(IN_BACKWARD)
-        try:
+        elif _transform() is None:
+            if update and self.watch.is_due():
+                self.watch.look(self, label, s, sample_weight, scores)
             if (
-                self.is_compiled
-                and self._is_on_cpu
-                and type(label) is type(s) is Tensor
+                type(label) is type(s) is Tensor
                 and label.is_cpu
                 and s.is_cpu
                 and (sample_weight is None or sample_weight.is_cpu)
-                and self.processes.is_alone
-                and (places := self._places()) is not None
+                and (places := self.readable_places()) is not None
             ):
-                return self._compiled_factors(batch, wrong, scores, losses, places)
-            self._mend()
-            self.check_devices(label, s, sample_weight)
-            return self._tensor_factors(batch, wrong(), losses)
-        except RuntimeError:  # what torch.func transforms has no memory to be read
-            losses = None if losses is None else losses.detach()
-            given = (label, s, sample_weight, wrong(), losses)
-            if all(part is None or _has_memory(part) for part in given):
-                raise
-            below: Any = _BelowTransforms.apply
-            factors: Tensor
-            offset: Tensor
-            factors, offset = below(self, *given, batch.mean, update)
-            return factors, offset
+                wrong = None
+                if not (self.reads_scores and is_single(scores) and scores.ndim == 2):
+                    wrong = self._outcome(scores, label).to(torch.uint8).contiguous()
+                read = losses if losses is not None and is_single(losses) else None
+                factors = torch.empty(label.shape, dtype=torch.float32, device="cpu")
+                given = (label.contiguous(), s.contiguous(), sample_weight, scores, wrong)
+                offset = self.compiled.run(*given, read, places, factors, mean=mean, update=update)
+                if losses is None or read is not None:
+                    return factors, offset
+                return oppose(factors, losses)
+        losses = None if losses is None else losses.detach()
+        wrong = self._outcome(scores, label)
+        return self._tensor_factors(label, s, sample_weight, wrong, losses, mean, update)
 
-    def _places(self) -> tuple[int, ...] | None:
-        """Where the state is in memory; None if compiled code could not read it there.
-
-        Memory at the same place as in the last step is the same: nobody else can have got it.
-        """
+    def readable_places(self) -> tuple[int, ...] | None:
+        """Where the state is in memory; None if the compiled step cannot be taken now."""
+        if (
+            torch.compiler.is_compiling()
+            or not (self.is_compiled and self._is_on_cpu and self.processes.is_alone)
+            or _graph_task() != NO_GRAPH_TASK
+            or _transform() is not None
+        ):
+            return None
         own: Any = self._buffers  # module attributes are slow to find in the hot path
-        rows, errors, multipliers, seen = (
-            own["rows"], own["errors"], own["multipliers"], own["seen"]
+        places = (
+            own["rows"].data_ptr(), own["errors"].data_ptr(), own["multipliers"].data_ptr(),
+            own["seen"].data_ptr(),
         )  # fmt: skip
-        places = rows.data_ptr(), errors.data_ptr(), multipliers.data_ptr(), seen.data_ptr()
-        if places != self._known_places:
-            if not _is_plain(self.state):
-                return None
-            self._known_places = places
+        # Memory at the same place as in the last step is the same: nobody else has got it.
+        if places != self._known_places and not self._can_read(places):
+            return None
         return places
 
-    def _compiled_factors(
-        self,
-        batch: LossBatch,
-        wrong: Callable[[], Tensor],
-        scores: Tensor | None,
-        losses: Tensor | None,
-        places: tuple[int, ...],
-    ) -> tuple[Tensor, Tensor | float]:
-        if self._compiled is None:
-            self._compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
-        flags = None
-        if scores is None or not (_is_single(scores) and scores.ndim == 2):
-            scores, flags = None, _plain(wrong()).to(torch.uint8).contiguous()
-        read = losses if losses is None or _is_single(losses) else None
-        found = self._compiled.factors(batch, scores, flags, read, places)
-        if found is None:
-            raise ValueError(self.lookup.explain(batch.label, batch.s))
-        if losses is not read and losses is not None:
-            return _oppose(found[0], losses)
-        return found
+    def _can_read(self, places: tuple[int, ...]) -> bool:
+        """Prepares the compiled step, if it can read the state: frameworks may replace buffers."""
+        if not all(
+            type(part) is Tensor and part.dtype is torch.float64 and part.is_contiguous()
+            for part in self.state
+        ):
+            return False
+        self.compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
+        self._known_places = places
+        return True
+
+    def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
+        """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""
+        predicted = self.reading.predict(scores).reshape(-1)
+        if type(predicted) is not Tensor and not torch.compiler.is_compiling():
+            kind = type(predicted).__name__
+            raise TypeError(f"input: expected a torch.Tensor, got {kind}.")
+        return predicted != label if self.n_outcomes == 1 else self.lookup.outcome(predicted)
 
     def _tensor_factors(
-        self, batch: LossBatch, wrong: Tensor, losses: Tensor | None
+        self,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        wrong: Tensor,
+        losses: Tensor | None,
+        mean: bool,
+        update: bool,
     ) -> tuple[Tensor, Tensor | float]:
-        with _full_precision(batch.label.device.type):
-            factors = self._cell_factors(batch, wrong)
-            return (factors, 0.0) if losses is None else _oppose(factors, losses)
+        """`factors` by tensor operations."""
+        if not torch.compiler.is_compiling():
+            if _transform() is not None:
+                below: Any = _BelowTransforms.apply
+                given = (label, s, sample_weight, wrong, losses, mean, update)
+                found: tuple[Tensor, Tensor] = below(self, *given)
+                return found
+            self._mend()
+            self.check_devices(label, s, sample_weight)
+        with _full_precision(label.device.type):
+            factors = self._cell_factors(label, s, sample_weight, wrong, mean, update)
+            return (factors, 0.0) if losses is None else oppose(factors, losses)
 
-    def _cell_factors(self, batch: LossBatch, wrong: Tensor) -> Tensor:
-        label, s, sample_weight, mean, update = batch
+    def _cell_factors(
+        self,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None,
+        wrong: Tensor,
+        mean: bool,
+        update: bool,
+    ) -> Tensor:
         lookup, constants = self.lookup, self._constants
         cell = lookup(label, s)
         rows = constants.per_share.new_ones(()).expand(cell.shape)
@@ -243,7 +284,8 @@ class Multipliers(nn.Module):
         counted = torch.ones_like(rows)
         if lookup.ignore_index is not None:
             counted = label.ne(lookup.ignore_index).to(rows.dtype)
-        divisor, n_rows = (rows * counted).sum(), (counted * (rows > 0)).sum()
+        divisor = (rows * counted).sum()
+        n_rows = (counted * (rows > 0)).sum() / lookup.n_outputs  # of each of them
         # Weights that only the host could refuse spoil the loss of this batch, but no later one.
         finite = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
         n_counted = 1 + self.n_outcomes
@@ -301,30 +343,11 @@ class Multipliers(nn.Module):
     def step_without_rows(self) -> None:
         """A step of a process that has no rows, but whose twins may have."""
         if not self.processes.is_alone:
-            counts = self._no_counts()
+            size = (1 + self.n_outcomes) * self.lookup.n_cells + 1
+            counts: Tensor = self._constants.per_share.new_zeros(size)
             self._compare_settings()
             self.processes.sum(counts)
             self._update(counts)
-
-    def start_without_rows(self) -> Callable[[], None]:
-        """Starts such a step.
-
-        Returns:
-            A function that waits for the others' counts and takes them in.
-        """
-        counts = self._no_counts()
-        wait = self.processes.start_sum(counts)
-
-        def finish() -> None:
-            wait()
-            self._update(counts)
-
-        return finish
-
-    def _no_counts(self) -> Tensor:
-        size = (1 + self.n_outcomes) * self.lookup.n_cells + 1
-        counts: Tensor = self._constants.per_share.new_zeros(size)
-        return counts
 
     def _mend(self) -> None:
         """Gives buffers that a framework has cast their precision back.
@@ -384,7 +407,11 @@ class Multipliers(nn.Module):
     @property
     def levels(self) -> Tensor:
         """(J,) the current estimate of the levels of fairness."""
-        levels: Tensor = dual.levels(self._constants, self.errors)
+        return self.levels_of(self.errors)
+
+    def levels_of(self, errors: Tensor) -> Tensor:
+        """(J,) the levels of fairness that errors give."""
+        levels: Tensor = dual.levels(self._constants, errors)
         return levels.float()
 
     @property
@@ -394,7 +421,7 @@ class Multipliers(nn.Module):
         return net.float()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**self.__dict__, "_compiled": None, "_known_places": ()}  # addresses
+        kept = {**self.__dict__, "compiled": None, "_known_places": ()}  # addresses
         del kept["_lock"]
         return kept
 
@@ -416,7 +443,7 @@ class Multipliers(nn.Module):
         names = self._constants.arrays(Tensor)
         moved: dict[str, Any] = {name: self._buffers[f"constant_{name}"] for name in names}
         self._constants = replace(self._constants, **moved)
-        self._compiled = None
+        self._known_places = ()
         self._is_on_cpu = self.rows.is_cpu
         return self
 
@@ -454,6 +481,7 @@ MAPPED = (
 
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # of PyTorch 2.7
 _graph_task = torch._C._current_graph_task_id  # noqa: SLF001 - no public twin
+_transform = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - as above
 NO_GRAPH_TASK = -1
 """What it gives outside of ``backward()``."""
 
@@ -472,8 +500,9 @@ class _BelowTransforms(torch.autograd.Function):
         mean: bool,
         update: bool,
     ) -> tuple[Tensor, Tensor]:
-        batch = LossBatch(label, s, sample_weight, mean, update)
-        factors, offset = state.factors(batch, lambda: wrong, None, losses)
+        factors, offset = state._tensor_factors(  # noqa: SLF001 - a part of it
+            label, s, sample_weight, wrong, losses, mean, update
+        )
         return factors, torch.as_tensor(offset, dtype=factors.dtype)
 
     @staticmethod
@@ -490,53 +519,11 @@ class _BelowTransforms(torch.autograd.Function):
         raise RuntimeError(MAPPED)
 
 
-def _has_memory(tensor: Tensor) -> bool:
-    try:
-        tensor.data_ptr()
-    except RuntimeError:
-        return False
-    return True
-
-
 def _full_precision(device: str) -> AbstractContextManager[Any]:
     """Switches autocast off, if it is on: counts and multipliers need all their digits."""
     if torch.is_autocast_enabled(device):
         return torch.autocast(device, enabled=False)
     return nullcontext()
-
-
-def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
-    """`dual.opposed` of rows in a sum."""
-    factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
-    return factors, offset.sum()
-
-
-def _is_single(tensor: Tensor) -> bool:
-    """Whether compiled code can read it; subclasses may have no memory of their own."""
-    return type(tensor) is Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    """A tensor with memory of its own.
-
-    Raises:
-        TypeError: if it is of a subclass.
-    """
-    if type(tensor) is not Tensor:
-        raise TypeError(f"input: expected a torch.Tensor, got {type(tensor).__name__}.")
-    return tensor
-
-
-def _is_plain(state: dual.State) -> bool:
-    """Whether its memory is what compiled code expects; frameworks may replace buffers."""
-    rows, errors, multipliers, seen = state
-    return (
-        type(rows) is type(errors) is type(multipliers) is type(seen) is Tensor
-        and rows.dtype is errors.dtype is multipliers.dtype is seen.dtype is torch.float64
-        and rows.is_contiguous()
-        and errors.is_contiguous()
-        and multipliers.is_contiguous()
-    )
 
 
 def _fingerprint(*arrays: Any) -> Tensor:

@@ -9,7 +9,6 @@ from torch import nn
 
 from fairgrad import fairness_levels
 from fairgrad.torch import CrossEntropyLoss
-from fairgrad.torch.multipliers import LossBatch
 
 
 @pytest.mark.parametrize("no_grad", [torch.no_grad, torch.inference_mode])
@@ -101,7 +100,8 @@ def test_bad_sample_weights_never_stay_in_the_state():
     weight = torch.ones(N, dtype=torch.float64)
     for bad in (torch.nan, torch.inf, -1.0):
         weight[3] = bad
-        criterion.state.factors(LossBatch(Y, S, weight, mean=True, update=True), lambda: Y == 0)
+        scores = torch.zeros(len(Y), 2)
+        criterion.state.factors(Y, S, weight, scores, None, mean=True, update=True)
         assert criterion.multipliers.isfinite().all()
         assert criterion.state.errors.isfinite().all()
 

@@ -10,7 +10,7 @@ from scene import S, X, Y, is_same, linear, make, state_of, train
 from torch import nn
 
 from fairgrad.torch import FairLoss, is_compiled
-from fairgrad.torch.predictions import best_class
+from fairgrad.torch.reading import best_class
 
 pytestmark = pytest.mark.skipif(not is_compiled, reason="there is no compiled code")
 
