@@ -61,3 +61,21 @@ def test_texts(tmp_path):
         assert 0.3 < accuracy < 0.9
         assert 0 <= unfairness < 0.5
     assert out.read_text().count("\n") == 5
+
+
+def test_adapters():
+    """LoRA on a tiny model whose texts tell the group: fairer, and still of use."""
+    pytest.importorskip("peft")
+    command = [sys.executable, ROOT / "examples" / "lora.py", "--rows", "2000", "--epochs", "8"]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    pattern = r"accuracy (\S+), unfairness (\S+)"
+    plain, fair = (tuple(map(float, row)) for row in re.findall(pattern, done.stdout))
+    assert fair[0] > plain[0] - 0.2
+    assert fair[1] < plain[1] / 1.5
