@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad import On
-from fairgrad.audit import FAIR, UNFAIR, Audit, ImpactTable
+from fairgrad import Constraints, On
+from fairgrad.audit import FAIR, UNFAIR, Audit, ImpactTable, certify
+from fairgrad.audit.scores import RankedScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from fairgrad.groups import Groups
 
 PARITY = "demographic_parity"
 
@@ -76,6 +79,74 @@ def unequal_groups(rng: np.random.Generator, rates: tuple[float, float]) -> Audi
     return audit_of((rng.random(1000) < np.where(s == 1, *rates)) * 1, s)
 
 
+def two_outcomes(groups: Groups) -> Constraints:
+    """A user's measure: how often label 1 less label 2 is predicted in one cell."""
+    C = np.zeros((1, 9 * groups.n_groups))
+    C[0, [3 * groups.n_groups, 6 * groups.n_groups]] = 1.0, -1.0
+    return Constraints(np.zeros(1), C, by_label=True, names=("gap",), n_outcomes=3)
+
+
+def multinomial_cell(rng: np.random.Generator) -> bool:
+    """Two outcomes of one cell that are equally likely: does the interval of their gap hold 0?"""
+    y = np.append(np.zeros(150, dtype=int), rng.integers(3, size=60))
+    s = np.repeat([0, 1], [150, 60])
+    found = Audit(y, rng.choice(3, size=len(y), p=[0.1, 0.45, 0.45]), s, measures=[two_outcomes])
+    low, high = found.findings[0].level_intervals
+    return bool(low[0] <= 0 <= high[0])
+
+
+def auc_holds(rng: np.random.Generator, tails: str) -> bool:
+    """31 positives and 3,000 negatives whose true AUC is 0.99."""
+    far = {"normal": 2.326 * np.sqrt(2), "heavy": SHIFT}[tails]
+    draw = rng.standard_normal if tails == "normal" else lambda n: rng.standard_t(2, n)
+    score = np.append(draw(31) + far, draw(3000))
+    order = np.argsort(score)
+    ranked = RankedScores.of(score[order], order < 31)
+    low, high = ranked.auc_interval(0.05)
+    return bool(low <= AREA[tails] <= high)
+
+
+def _areas() -> dict[str, float]:
+    """The true areas of `auc_holds`, from many pairs."""
+    rng, n = np.random.default_rng(0), 4_000_000
+    heavy = rng.standard_t(2, n) + SHIFT > rng.standard_t(2, n)
+    return {"normal": 0.99, "heavy": float(heavy.mean())}
+
+
+SHIFT = 9.0
+AREA = _areas()
+
+
+def advised(rng: np.random.Generator, n_groups: int, needed: int) -> float:
+    """Rows in all that an audit of fair groups of 200 advises, by those that are needed."""
+    s = np.repeat(np.arange(n_groups), 200)
+    (finding,) = audit_of(rng.binomial(1, 0.4, len(s)), s).findings
+    more = finding.rows_needed
+    return np.inf if more is None else (len(s) + sum(more.more.values())) / needed
+
+
+def overlapping(rng: np.random.Generator, *, is_new: bool) -> bool:
+    """Rows of three columns of four values each: are they refused as training rows?"""
+    X = rng.integers(4, size=(2000, 6))
+    fresh = rng.integers(4, size=(500, 6)) if is_new else X[:500]
+    y, s = fresh[:, 0] > 1, fresh[:, 1] > 1
+    try:
+        certify(FirstColumn(), (fresh, y, s), fairness_measure="accuracy_parity", trained_on=X)
+    except ValueError:
+        return True
+    return False
+
+
+class FirstColumn:
+    """A classifier that predicts by its first feature."""
+
+    classes_ = np.array([False, True])
+
+    def predict(self, X: Any) -> Any:
+        """(N,) the predictions."""
+        return X[:, 0] > 1
+
+
 def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], Any], int, str]]:
     """What is tried: its name, the figure, one draw, how many of them, and the goal."""
     for k in (1, 4, 9):
@@ -123,6 +194,43 @@ def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], An
             n,
             ">= 0.94",
         )
+    yield (
+        "a user's measure of two outcomes of one cell",
+        "interval holds",
+        multinomial_cell,
+        n,
+        ">= 0.94",
+    )
+    for tails in ("normal", "heavy"):
+        yield (
+            f"AUC with 31 positives and 3,000 negatives, {tails} tails",
+            "interval holds",
+            lambda r, x=tails: auc_holds(r, x),
+            n,
+            ">= 0.94",
+        )
+    for k, needed in ((5, 5 * 1050), (12, 12 * 1500)):
+        yield (
+            f"{k} fair groups of 200 rows",
+            "advice within a factor of 2",
+            lambda r, k=k, m=needed: 0.5 <= advised(r, k, m) <= 2,
+            n // 4,
+            ">= 0.5",
+        )
+    yield (
+        "certificate on training rows",
+        "refused",
+        lambda r: overlapping(r, is_new=False),
+        n // 10,
+        "1",
+    )
+    yield (
+        "certificate on new rows, some equal to training rows",
+        "refused",
+        lambda r: overlapping(r, is_new=True),
+        n // 4,
+        "0",
+    )
 
 
 def main() -> None:

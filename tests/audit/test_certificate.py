@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairgrad.audit import FAIR, Audit, Candidacy, Certificate, certify, likeliest, words
+from fairgrad.audit import (
+    FAIR,
+    Audit,
+    Candidacy,
+    Certificate,
+    certify,
+    likeliest,
+    row_digests,
+    words,
+)
 from fairgrad.audit.certificate import LIKELY, best_candidate, chance_to_pass
 
 
@@ -174,3 +183,44 @@ def test_certify_judges_the_best_of_several_models_on_fresh_rows_alone():
 def test_certify_refuses(models, compared, more, message):
     with pytest.raises(ValueError, match=message):
         certify(models, people(500, 0), compared, **more)
+
+
+class Always:
+    """Predicts the first feature."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def drawn(seed, n=3000, columns=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, columns)).round(3)
+    return X, (X[:, 0] > 0).astype(int), rng.integers(2, size=n)
+
+
+def test_training_rows_are_no_new_rows():
+    train, fresh = drawn(0), drawn(1)
+    options = {"fairness_measure": "accuracy_parity"}
+    with pytest.raises(ValueError, match=r"fresh: 3,000 of 3,000 rows equal a row .* trained on"):
+        certify(Always(), train, trained_on=train[0], **options)
+    certificate = certify(Always(), fresh, trained_on=row_digests(train[0]), **options)
+    assert certificate.overlap == (0, 0)
+    assert "stated to be new" in certificate.sentence
+    # In a table of few values most new rows equal some training row.
+    train, fresh = ((np.sign(X).round(), y, s) for X, y, s in (train, fresh))
+    certificate = certify(Always(), fresh, trained_on=train[0], **options)
+    assert min(certificate.overlap) > 2900
+
+
+def test_looks_share_the_error():
+    fresh = drawn(1)
+    once, third = (
+        certify(Always(), fresh, fairness_measure="demographic_parity", earlier_looks=looks)
+        for looks in (0, 2)
+    )
+    assert once.audit.confidence == pytest.approx(0.95)
+    assert third.audit.confidence == pytest.approx(1 - 0.05 / 3)
+    assert "look 3" in third.sentence
+    assert third.to_dict()["looks"] == 3

@@ -6,7 +6,7 @@ with keeping_random_state():  # rich draws numbers when it is imported
     import rich.console as _console  # noqa: F401 - the modules below import it
 
 from fairgrad.audit.audit import Audit
-from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest
+from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest, row_digests
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
@@ -36,4 +36,5 @@ __all__ = [
     "bias_and_risks",
     "certify",
     "likeliest",
+    "row_digests",
 ]

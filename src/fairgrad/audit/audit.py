@@ -182,7 +182,7 @@ class Audit(ShownAndWritten):
             ("desirable", words.left_out(left_out, len(self.labels))),
             ("constant", words.constant_predictions(finest)),
             ("levelling_down", words.levelling_down(self.changes, baseline_name)),
-            ("unknown", words.unknown_values(self.table, self.views)),
+            ("unknown", words.unknown_values(self)),
             ("empty", words.empty_groups(columns, finest)),
             ("tolerance", words.wide_tolerance(self)),
             ("not_judged", words.not_judged(self)),

@@ -4,10 +4,10 @@
 
 Whoever looks at many models and reports the best verdict has spent the confidence of that verdict.
 So the rows held out are two parts. Models are compared on the one, where the most accurate of those
-that are likely to pass is taken; this one alone is then judged on the other, the *fresh* rows, and
-once. Its verdict there is the audit's own. However the model came about, "fair" is wrong at most
-``1 - confidence`` of the time, as nothing before depended on the fresh rows. The promise is about
-all tables: in at most 5 % of them an unfair model is certified, not of those certified 5 %.
+that are likely to pass is taken; this one alone is then judged on the other, the *fresh* rows. Its
+verdict there is the audit's own. If nothing before depended on the fresh rows, "fair" is wrong at
+most ``1 - confidence`` of the time, however the model came about. The promise is about all tables:
+in at most 5 % of them an unfair model is certified, not of those certified 5 %.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from fairgrad.audit import words
@@ -24,13 +25,15 @@ from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import FAIR, UNDECIDED
 from fairgrad.checks import check_number
-from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.columns import as_array, as_pandas, sensitive_columns
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import on_groups
 from fairgrad.splitting import unpack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
@@ -40,6 +43,8 @@ LIKELY = 0.8
 
 SMALL = 1e-12
 """Costs that differ by less are equal."""
+FAR_MORE = 0.02
+"""Share of fresh rows that may equal training rows beyond chance, such as people who came again."""
 
 
 class Candidacy(NamedTuple):
@@ -168,6 +173,10 @@ class Certificate:
         audit: of that model on the fresh rows.
         candidacy: how it was chosen.
         model: the model; None if it is not certified.
+        overlap: how many of the fresh rows equal a training row, and how many would by chance, as
+            training rows equal each other; None if that was not compared.
+        n_looks: how often these rows have been used for a certificate, this time included. Each
+            uses its share of the error.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -178,13 +187,15 @@ class Certificate:
         True
         >>> print(certificate.sentence)  # doctest: +NORMALIZE_WHITESPACE
         Certified with 95 % confidence: fair by accuracy parity, groups by sensitive_features;
-        largest |F| 0.000 (at most 0.005), fair is at most 0.05; on 800 fresh rows, looked at once,
-        for one model that was chosen from 16 on 800 other rows.
+        largest |F| 0.000 (at most 0.005), fair is at most 0.05; on 800 rows stated to be new, for
+        one model that was chosen from 16 on 800 other rows.
     """
 
     audit: Audit
     candidacy: Candidacy
     model: Any = None
+    overlap: tuple[int, int] | None = None
+    n_looks: int = 1
 
     @property
     def is_certified(self) -> bool:
@@ -224,9 +235,24 @@ class Certificate:
         return (
             f"{head}: {verdict} by {words.conjoined(list(names))}, groups by "
             f"{words.conjoined(list(grouped))}; {words.judged([worst])} {_at_most(worst)}, fair is "
-            f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'fresh row')}, looked at "
-            f"once, for one model{self._chosen_from}.{beside}{self._needed(worst)}"
+            f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'row')} stated to be "
+            f"new{self._looks}, for one model{self._chosen_from}.{self._overlap}{beside}"
+            f"{self._needed(worst)}"
             f"{' Rows have weights: the confidence is approximate.' if audit.is_weighted else ''}"
+        )
+
+    @property
+    def _looks(self) -> str:
+        return f" (look {self.n_looks} at them, so a stricter one)" if self.n_looks > 1 else ""
+
+    @property
+    def _overlap(self) -> str:
+        if self.overlap is None:
+            return ""
+        equal, expected = self.overlap
+        return (
+            f" {words.n_of(equal, 'row')} equal a training row in all features; {expected:,} would "
+            "by chance."
         )
 
     @property
@@ -275,6 +301,8 @@ class Certificate:
             "chosen_on_rows": candidacy.n_rows,
             "chance_to_pass": candidacy.chance,
             "not_covered": list(self.not_covered),
+            "overlap": None if self.overlap is None else list(self.overlap),
+            "looks": self.n_looks,
         }
 
 
@@ -300,12 +328,14 @@ def certify(
     y_desirable: Any = None,
     min_group: float = MIN_GROUP,
     cost_matrix: Any = None,
+    trained_on: Any = None,
+    earlier_looks: int = 0,
 ) -> Certificate:
     """Judges one fitted model, the best of several, on new rows: certified to be fair, or not.
 
     Of several models it takes the most accurate that is likely to pass, by the rows to compare
-    them on. The fresh rows are looked at once, for this model. Do not use them again: a second
-    certificate on the same rows is worth less than its confidence.
+    them on. The certificate holds if the fresh rows are new, as the caller states. With
+    `trained_on` this is checked as far as it can be; if rows are used again, say how often.
 
     Args:
         models: a fitted classifier, or a list of several.
@@ -320,10 +350,14 @@ def certify(
         y_desirable: the desirable labels; by default the models' own.
         min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.
         cost_matrix: takes the cheapest model in place of the most accurate one.
+        trained_on: features of the rows that the models were trained on, or their `row_digests`.
+        earlier_looks: how many certificates these fresh rows, or some of them, have served before.
+            The error is divided among all of them.
 
     Raises:
         ValueError: if there are several models and no rows to compare them on, or none of them is
-            more accurate than one label for everybody. The fresh rows were not looked at then.
+            more accurate than one label for everybody, or far more of the fresh rows equal a
+            training row than chance explains. The fresh rows were not looked at then.
 
     Example:
         >>> from fairgrad.sklearn import FairGradClassifier
@@ -340,6 +374,7 @@ def certify(
     from fairgrad.aware import to_predict  # noqa: PLC0415 - audits alone need no scikit-learn
 
     check_number("confidence", confidence, above=0, below=1)
+    n_looks = int(check_number("earlier_looks", earlier_looks)) + 1
     models = list(models) if isinstance(models, (list, tuple)) else [models]
     if not models or (len(models) > 1 and compared is None):
         raise ValueError(
@@ -360,7 +395,7 @@ def certify(
             columns,
             on_groups(measure, tuple(columns)),
             tolerance,
-            confidence,
+            confidence if argument == "compared" else 1 - (1 - confidence) / n_looks,
             sample_weight=weight,
             y_desirable=desirable,
             labels=model.classes_,
@@ -368,11 +403,58 @@ def certify(
         )
 
     candidacy = Candidacy(0, float("nan"), 1, 0)
-    n_fresh = len(as_array(unpack_rows(fresh, "fresh")[1]))
+    X_fresh, y_fresh, *_ = unpack_rows(fresh, "fresh")
+    n_fresh = len(as_array(y_fresh))
+    overlap = None if trained_on is None else _overlap(row_digests(X_fresh), trained_on)
     if compared is not None:
         is_audited = isinstance(compared, list) and all(isinstance(a, Audit) for a in compared)
         audits = compared if is_audited else [judge(own, compared, "compared") for own in models]
         candidacy = likeliest(audits, n_fresh, cost_matrix)
     chosen = models[candidacy.position]
-    found = Certificate(judge(chosen, fresh, "fresh"), candidacy)
+    audit = judge(chosen, fresh, "fresh")
+    found = Certificate(audit, candidacy, overlap=overlap, n_looks=n_looks)
     return replace(found, model=chosen) if found.is_certified else found
+
+
+def row_digests(X: Any) -> NDArray[np.uint64]:
+    """(N,) a digest of 40 bits of every row's features, to find out whether rows were seen before.
+
+    They are short, so that nobody's values can be read from them. They are still derived from
+    personal data: whoever knows a person's values can tell whether the row is among them. Keep them
+    as long as the training rows.
+
+    Args:
+        X: features, a data frame or an array; as they are given to the model.
+
+    Example:
+        >>> digests = row_digests(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]))
+        >>> bool(digests[0] == digests[1]), bool(digests[0] == digests[2])
+        (True, False)
+    """
+    frame = as_pandas(X)
+    frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    digests: Any = pd.util.hash_pandas_object(frame, index=False).to_numpy() >> np.uint64(24)
+    return np.asarray(digests, dtype=np.uint64)
+
+
+def _overlap(fresh: NDArray[np.uint64], trained_on: Any) -> tuple[int, int]:
+    """How many fresh rows equal a training row, and how many would by chance.
+
+    In a table of few columns many rows are equal. The share of training rows that equal another one
+    is what new rows of the same people would have, or a little less.
+
+    Raises:
+        ValueError: if far more are equal.
+    """
+    is_digest = isinstance(trained_on, np.ndarray) and trained_on.dtype == np.uint64
+    seen = trained_on if is_digest else row_digests(trained_on)
+    values, times = np.unique(seen, return_counts=True)
+    chance = float(times[times > 1].sum() / max(len(seen), 1))
+    equal, n = int(np.isin(fresh, values).sum()), len(fresh)
+    spread = np.sqrt(max(chance * (1 - chance), 0.25 / n) * (1 / n + 1 / max(len(seen), 1)))
+    if equal / n > chance + 5 * spread + FAR_MORE:
+        raise ValueError(
+            f"fresh: {equal:,} of {n:,} rows equal a row that the model was trained on; about "
+            f"{chance * n:,.0f} would by chance. A certificate needs new rows."
+        )
+    return equal, round(chance * n)

@@ -8,7 +8,8 @@ place of selection rates: the share above the median score of everyone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +30,14 @@ from fairgrad.audit.record import plain_values
 from fairgrad.audit.scores import as_scores
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
 from fairgrad.files import write_whole
-from fairgrad.groups import least_rows
+from fairgrad.groups import judged_groups, least_rows
 from fairgrad.text import Block, Section, ShownAndWritten
 
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
-
     from fairgrad.audit.counts import CountTable
+    from fairgrad.groups import Ints
 
 MIN_SHARE = 0.02
 """Categories of a smaller share may be left out of the impact ratios: 6 RCNY 5-301 (d)."""
@@ -77,6 +77,10 @@ TESTS = (
     "sides, times the number of pairs of categories in the table: if all categories are alike in "
     "truth, some p is below 0.05 in at most 5 % of tables."
 )
+REFERENCE = (
+    "The impact ratio is the {rate} divided by that of {reference}, where groups have it. Its "
+    "interval holds with {level} (MOVER, Donner and Zou 2012; upper limits share the error)."
+)
 CARE = (
     "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). None "
     "of this is a finding of discrimination, nor its absence one of compliance."
@@ -98,6 +102,7 @@ class ImpactTable(ShownAndWritten):
         confidence: of every interval.
         min_group: the share below which a category is set aside.
         median: the median score, of a scoring rate.
+        reference: the category that rates are divided by; empty for the most selected one.
 
     Example:
         >>> table = ImpactTable.from_decisions(
@@ -115,6 +120,7 @@ class ImpactTable(ShownAndWritten):
     confidence: float
     min_group: float
     median: float | None = None
+    reference: str = ""
 
     @classmethod
     def from_decisions(
@@ -125,6 +131,7 @@ class ImpactTable(ShownAndWritten):
         y_desirable: Any = None,
         min_group: float = MIN_SHARE,
         confidence: float = 0.95,
+        reference: Any = None,
     ) -> ImpactTable:
         """Of decisions: selection rates.
 
@@ -135,6 +142,7 @@ class ImpactTable(ShownAndWritten):
                 sorted order, and of more each of them.
             min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
             confidence: of every interval.
+            reference: the category to divide by, as `Audit` takes it; by default the most selected.
 
         Raises:
             ValueError: if the input cannot be audited.
@@ -146,25 +154,18 @@ class ImpactTable(ShownAndWritten):
             confidence=confidence,
             measures="demographic_parity",
             min_group=min_group,
+            reference=reference,
         )
         return cls.from_audit(audit)
 
     @classmethod
-    def from_scores(
-        cls,
-        y_score: Any,
-        sensitive_features: Any,
-        *,
-        min_group: float = MIN_SHARE,
-        confidence: float = 0.95,
-    ) -> ImpactTable:
+    def from_scores(cls, y_score: Any, sensitive_features: Any, **options: Any) -> ImpactTable:
         """Of scores: scoring rates, the share above the median score of everyone.
 
         Args:
             y_score: one score per person.
             sensitive_features: categories, as `Audit` takes them.
-            min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
-            confidence: of every interval.
+            options: `min_group`, `confidence` and `reference`, as in `from_decisions`.
 
         Raises:
             ValueError: if a score is missing, or nobody's is above the median.
@@ -178,16 +179,9 @@ class ImpactTable(ShownAndWritten):
                 f"y_score: nobody's score is above the median, {median:.6g}; scoring rates compare "
                 "who is."
             )
-        audit = Audit(
-            y_pred=np.where(score > median, ABOVE, NOT_ABOVE),
-            sensitive_features=sensitive_features,
-            y_desirable=ABOVE,
-            confidence=confidence,
-            measures="demographic_parity",
-            min_group=min_group,
-        )
-        found = cls.from_audit(audit)
-        return cls(found.frame, "scoring rate", found.n_rows, confidence, min_group, median)
+        above = np.where(score > median, ABOVE, NOT_ABOVE)
+        found = cls.from_decisions(above, sensitive_features, y_desirable=ABOVE, **options)
+        return replace(found, rate="scoring rate", median=median)
 
     @classmethod
     def from_audit(cls, audit: Audit) -> ImpactTable:
@@ -202,12 +196,15 @@ class ImpactTable(ShownAndWritten):
         """
         if audit.is_weighted:
             raise ValueError("sample_weight: an impact table counts people; audit without weights.")
-        wanted = [audit.labels.index(label) for label in audit.desirable]
+        views = dict(audit.views)
+        if len(audit.attributes) > 2:  # the rule asks for sex by race, whatever else is recorded
+            for pair in combinations(audit.attributes, 2):
+                views[" x ".join(pair)] = audit.table.view(*pair)
         rows = [
             row
-            for name, view in audit.views.items()
-            for label in wanted or range(len(audit.labels))
-            for row in _view_rows(audit, name, view, label)
+            for name, view in views.items()
+            for label in audit.desirable_indices or range(len(audit.labels))
+            for row in _view_rows(audit, name, view, label, len(views))
         ]
         frame = pd.DataFrame(rows, columns=list(COLUMNS))
         # Labels, truths and numbers as they are: pandas would turn them into floats beside None.
@@ -216,7 +213,14 @@ class ImpactTable(ShownAndWritten):
         for column in ("number", "selected"):
             frame[column] = pd.Series([row[column] for row in rows], dtype="Int64")
         n_rows = audit.table.n_rows
-        return cls(frame, "selection rate", n_rows, audit.confidence, audit.min_group)
+        return cls(
+            frame,
+            "selection rate",
+            n_rows,
+            audit.confidence,
+            audit.min_group,
+            reference=", ".join(audit.reference.values()),
+        )
 
     @property
     def verdict(self) -> str:
@@ -233,7 +237,10 @@ class ImpactTable(ShownAndWritten):
     @property
     def notes(self) -> list[str]:
         """How to read it, who is set aside, and who is not known."""
-        said = [RATIOS.format(rate=self.rate, level=self._level), TESTS, CARE]
+        level = f"{100 * self.confidence:.4g} % confidence"
+        said = [RATIOS.format(rate=self.rate, level=level), TESTS, CARE]
+        if self.reference:
+            said[0] = REFERENCE.format(rate=self.rate, level=level, reference=self.reference)
         aside = self.frame[(self.frame["set_aside"] != "") & self.frame["rate"].notna()]
         for reason, part in aside.groupby("set_aside", sort=False):
             names = list(
@@ -251,10 +258,6 @@ class ImpactTable(ShownAndWritten):
             said.append(f"{words.people_of(n)} assessed of unknown category, by {attribute}.")
         return said
 
-    @property
-    def _level(self) -> str:
-        return f"{100 * self.confidence:.4g} % confidence"
-
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
         found: dict[str, Any] = plain_values(
@@ -264,6 +267,7 @@ class ImpactTable(ShownAndWritten):
                 "confidence": self.confidence,
                 "min_group": self.min_group,
                 "median": self.median,
+                "reference": self.reference,
                 "categories": [
                     {name: None if pd.isna(value) else value for name, value in row.items()}
                     for row in self.frame.to_dict(orient="records")
@@ -333,13 +337,20 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[dict[str, Any]]:
+def _view_rows(
+    audit: Audit, name: str, view: CountTable, label: int, n_views: int
+) -> list[dict[str, Any]]:
     """The categories of one way of grouping, and how many are in none."""
     own = view.rates["selection_rate"].row(label)
-    judged = audit.judged(name) & (view.size > 0)
-    ratios = impact_ratios(own.value, judged)
+    judged = judged_groups(view.size, audit.min_group) & (view.size > 0)
+    reference = audit.reference_group(view, name)
+    ratios = impact_ratios(own.value, judged, reference)
     low, high = own.exact_interval(audit.alpha)
     best = int(np.argmax(np.where(judged, np.nan_to_num(own.value), -1.0)))
+    best = best if reference < 0 else reference
+    others = np.flatnonzero(judged) if reference < 0 else np.array([reference])
+    n_judged = int(judged.sum())
+    n_tests = n_views * (n_judged * (n_judged - 1) // 2 if reference < 0 else n_judged - 1)
     shared = {"attribute": name, "label": audit.label_value(label)}
     nothing = dict.fromkeys(COLUMNS[4:], float("nan")) | {
         "below_four_fifths": None,
@@ -362,7 +373,8 @@ def _view_rows(audit: Audit, name: str, view: CountTable, label: int) -> list[di
         if not np.isnan(ratios[g]):
             row["impact_ratio"] = float(ratios[g])
             row["below_four_fifths"] = bool(ratios[g] < FOUR_FIFTHS_RATIO)
-            row |= {} if g == best else _against_best(own, g, judged, best, audit)
+            if g != best:
+                row |= _against_best(own, g, others[others != g], best, n_tests, audit.alpha)
         found.append({column: row[column] for column in COLUMNS})
     unknown = audit.table.n_rows - view.n_rows
     if unknown:
@@ -378,7 +390,7 @@ def _reason(view: CountTable, min_group: float) -> str:
 
 
 def _against_best(
-    own: Proportion, g: int, judged: NDArray[np.bool_], best: int, audit: Audit
+    own: Proportion, g: int, others: Ints, best: int, n_tests: int, alpha: float
 ) -> dict[str, Any]:
     """The interval of a category's impact ratio, and both tests.
 
@@ -389,11 +401,8 @@ def _against_best(
     """
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
 
-    others = np.flatnonzero(judged & (np.arange(len(judged)) != g))
-    n_judged = len(others) + 1
-    n_tests = n_judged * (n_judged - 1) // 2 * len(audit.views)
     x = own.value
-    wide, shared = (own.ends_in_sums(audit.alpha / 2 / n) for n in (1, n_tests))
+    wide, shared = (own.ends_in_sums(alpha / 2 / n) for n in (1, n_tests))
     wide, shared = (Interval(*(np.clip(end, 0.0, 1.0) for end in ends)) for ends in (wide, shared))
     low = ratio_low(x[g], wide.low[g], x[others], wide.high[others])
     high = ratio_high(x[g], shared.high[g], x[others], shared.low[others])
@@ -403,11 +412,12 @@ def _against_best(
     table = np.array([[hits, n - hits], [most, m - most]]).astype(np.int64)
     z = float((x[g] - x[best]) / deviation) if deviation > 0 else 0.0
     # Of more rows scipy's products of counts overflow, and the two tests agree to many digits.
+    most_ratio = 1.0 if len(others) > 1 or x[g] <= x[best] else np.inf
     is_small = float(table.sum()) ** 2 < 2.0**62
     fisher_p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
     return {
-        "ratio_low": float(min(low.min(), 1.0)),
-        "ratio_high": float(min(high.min(), 1.0)),
+        "ratio_low": float(min(low.min(), most_ratio)),
+        "ratio_high": float(min(high.min(), most_ratio)),
         "standard_deviations": z,
         "fisher_p": float(min(fisher_p * n_tests, 1.0)),
     }

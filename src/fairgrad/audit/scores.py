@@ -34,13 +34,9 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, GroupedRows, Ints
 
 CALIBRATION_BINS, HISTOGRAM_BINS, ROC_POINTS = 10, 20, 60
-FEW = 30
-"""With fewer rows of either kind, the interval of an AUC is the wider one of two methods."""
-
 METHOD = (
     "The AUC is the chance that a row of the label has a higher score than a row of another one; "
-    "intervals are DeLong's on the logit scale, with few rows or an AUC of 0 or 1 Newcombe's if "
-    "that is wider."
+    "intervals are the wider ones of DeLong's on the logit scale and Newcombe's."
 )
 CALIBRATION = (
     "The calibration gap is how often the label is true minus the mean score: above 0 the scores "
@@ -162,9 +158,9 @@ class RankedScores(NamedTuple):
         """The interval of the AUC; [0, 1] where it is not defined.
 
         ``logit A +- z sqrt(Var A) / (A (1 - A))``, which stays within 0 and 1. DeLong's variance is
-        0 where the two kinds do not overlap, and poor with few rows: there the interval is joined
-        with Newcombe's (2006, method 5), all t with ``(A - t)^2 <= z^2 V(t)``, V the variance of
-        two exponential distributions.
+        0 where the two kinds do not overlap, and poor with few rows of one kind: the interval is
+        joined with Newcombe's (2006, method 5), all t with ``(A - t)^2 <= z^2 V(t)``, V the
+        variance of two exponential distributions.
         """
         area, variance = self.auc()
         if np.isnan(area):
@@ -177,13 +173,11 @@ class RankedScores(NamedTuple):
                 (self.negative, self.negative_squares),
             )
         )
-        low, high = area, area
+        low, high = _newcombe(area, m, n, z)
         if 0 < area < 1 and variance > 0:
             reach = z * np.sqrt(variance) / (area * (1 - area))
-            low, high = expit(logit(area) - reach), expit(logit(area) + reach)
-        if min(m, n) < FEW or low == high:
-            other = _newcombe(area, m, n, z)
-            low, high = min(low, other[0]), max(high, other[1])
+            low = min(low, expit(logit(area) - reach))
+            high = max(high, expit(logit(area) + reach))
         return Interval(np.asarray(low), np.asarray(high))
 
     def roc(self, most: int = ROC_POINTS) -> tuple[Floats, Floats, Floats]:

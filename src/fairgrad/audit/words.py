@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.scores import switch
-from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR
+from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, gravest
 from fairgrad.definitions import DEFINITIONS
 from fairgrad.groups import MIN_GROUP
 from fairgrad.text import END, ISOLATE
@@ -373,9 +373,14 @@ def _is_bad_news(name: str) -> bool:
 
 def not_judged(audit: Audit) -> str:
     """Groups set aside from the verdict because they have few rows."""
-    found = []
+    found, too_few = [], []
     for name, view in audit.views.items():
         small = np.flatnonzero(~audit.judged(name) & (view.size > 0))
+        if audit.judged(name).all() and (view.size[view.size > 0] < audit.least_rows(name)).any():
+            too_few.append(
+                f"By {name} fewer than two groups have {audit.least_rows(name):,} rows, so all are "
+                "judged, whatever their size."
+            )
         if len(small):
             names = [f"{view.groups.names[g]} ({view.size[g]:.0f})" for g in small]
             people = people_of(int(view.size[small].sum()))
@@ -383,12 +388,12 @@ def not_judged(audit: Audit) -> str:
                 f"by {name} {people} in {n_of(len(small), 'group')} of fewer than "
                 f"{audit.least_rows(name):,} rows: {listed(names, most=6)}"
             )
-    return (
-        f"Not judged, {'; '.join(found)}. Their rates are shown; min_group (--min-group 0) "
-        "includes them in the verdict."
-        if found
-        else ""
-    )
+    if found:
+        too_few.append(
+            f"Not judged, {'; '.join(found)}. Their rates are shown; min_group (--min-group 0) "
+            "includes them in the verdict."
+        )
+    return " ".join(too_few)
 
 
 def wide_tolerance(audit: Audit) -> str:
@@ -408,15 +413,26 @@ def wide_tolerance(audit: Audit) -> str:
     return ""
 
 
-def unknown_values(table: CountTable, views: Mapping[str, CountTable]) -> str:
-    """Rows set aside because their sensitive value is not known."""
+def unknown_values(audit: Audit) -> str:
+    """Rows set aside because their sensitive value is not known, and what they could change."""
+    table, views = audit.table, audit.views
     missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
     found = [
         f"{n:,} of {n_of(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
         for name, n in missing.items()
         if n
     ]
-    return f"{listed(found)}; left out of its groups and comparisons." if found else ""
+    if not found:
+        return ""
+    said = f"{listed(found)}; left out of its groups and comparisons."
+    verdicts = [both for finding in audit.asked if (both := audit.if_unknown(finding))]
+    if not verdicts:
+        return said
+    worst, best = (gravest(side) for side in zip(*verdicts, strict=True))
+    return (
+        f"{said} If all of them were in the worst-off group, the verdict would be {worst}; in the "
+        f"best-off group, {best}."
+    )
 
 
 def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:

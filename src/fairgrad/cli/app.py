@@ -49,6 +49,7 @@ OPTIONS = {
     "y_pred": "--prediction",
     "y_true": "--target",
     "min_group": "--min-group",
+    "reference": "--reference",
     "cost_matrix": "--cost",
 }
 """What the library's arguments are called here."""

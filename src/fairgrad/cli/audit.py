@@ -57,7 +57,7 @@ class AuditedSubject(NamedTuple):
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
 @options.takes(
     "target", "sensitive", "desirable", *PREDICTIONS, "baseline", "held_out", "cluster", "search",
-    *JUDGED, "out", "force", "fail_on", "json", "explain",
+    *JUDGED, "reference", "out", "force", "fail_on", "json", "explain",
     reading=("bins", "map", "ignore_case", "counts"), out="JSON file to write the audit to.",
 )  # fmt: skip
 def audit(**params: Any) -> int:
@@ -123,8 +123,8 @@ def audit(**params: Any) -> int:
 @click.argument("subject", metavar="MODEL|TABLE", type=click.Path())
 @click.argument("table", nargs=-1, metavar="[TABLE]...", type=click.Path())
 @options.takes(
-    "sensitive", "desirable", *PREDICTIONS, "min_group", "confidence", "out", "report", "force",
-    "fail_on", "json",
+    "sensitive", "desirable", *PREDICTIONS, "min_group", "reference", "confidence", "out", "report",
+    "force", "fail_on", "json",
     reading=("bins",),
     sensitive="Column that defines the categories to compare (repeatable).",
     desirable="Decision that means being selected [default: of two values, the second in sorted "
@@ -305,7 +305,11 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
     refuse_idle({"desirable": request.desirable}, ["desirable"], "with scores")
     people = read_people(request, request.columns, {})
     score = people.numbers(str(request.score), "--score")
-    how = {"min_group": request.min_group, "confidence": request.confidence}
+    how = {
+        "min_group": request.min_group,
+        "confidence": request.confidence,
+        "reference": request.reference_of(people.columns.sensitive),
+    }
     groups = people.columns.groups(people.frame)
     return ImpactTable.from_scores(score, groups, **how), people
 

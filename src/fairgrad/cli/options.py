@@ -303,6 +303,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         click.FloatRange(0),
         default=30,
     ),
+    "reference": _text(
+        "[COLUMN=]GROUP",
+        "Compare with this group, not with the mean of all rows or the most selected group "
+        "(repeatable, one per sensitive column).",
+        multiple=True,
+    ),
     "test": _text("FILE", "Table to audit the model on; then no rows are held out."),
     "test_size": _number(
         "Share of the rows to hold out for the audit [default: 0.2].",

@@ -171,6 +171,7 @@ class AuditedPeople:
             y_desirable=self.desirable,
             labels=self.labels,
             min_group=request.min_group,
+            reference=request.reference_of(self.columns.sensitive),
             remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
             **options,
         )

@@ -228,6 +228,11 @@ def prepare(
         f"{n_folds} models that was not trained on it. The model that is saved is trained on all "
         "rows in the same way."
     )
+    if len(tested) < len(people):
+        note += (
+            f" {len(people) - len(tested):,} rows are not audited: each is the only one of its "
+            "label and group, so a model that is not trained on it has never seen such a row."
+        )
     prepared = whole.part(SplitRows(everyone.train, everyone.validation, judged))
     return replace(prepared, folds=tuple(folds), notes=(*prepared.notes, note))
 

@@ -407,6 +407,7 @@ class AuditRequest:
         within: sensitive columns within whose values groups are compared.
         tolerance: the largest |F| that is judged fair, or "80%".
         min_group: groups of fewer rows are shown, but not judged.
+        reference: groups to compare with, as ``column=value`` or as a value.
         confidence: of the intervals and the verdict.
         state: file of a monitor.
         batch: name of the rows in it.
@@ -440,6 +441,7 @@ class AuditRequest:
     within: tuple[str, ...] = ()
     tolerance: float | str = 0.05
     min_group: float = MIN_GROUP
+    reference: tuple[str, ...] = ()
     confidence: float = 0.95
     state: Path | None = None
     batch: str | None = None
@@ -522,6 +524,15 @@ class AuditRequest:
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in self.search:
                 raise ValueError(f"--search {options[name]} is the column of --{name}; name others")
+
+    def reference_of(self, sensitive: Sequence[str]) -> dict[str, str] | None:
+        """The groups to compare with, by sensitive column; None for the mean of all rows."""
+        named = [part.partition("=") for part in self.reference]
+        if any(not sign for _, sign, _ in named) and len(sensitive) > 1:
+            raise ValueError("--reference: name the column, such as --reference sex=male")
+        own = {column: value for column, sign, value in named if sign and column in sensitive}
+        # A value may have the sign in it, where there is one column.
+        return own or ({sensitive[0]: self.reference[0]} if self.reference else None)
 
     @property
     def columns(self) -> ColumnRoles:
