@@ -186,7 +186,7 @@ class Audit(ShownAndWritten):
             ("empty", words.empty_groups(columns, finest)),
             ("tolerance", words.wide_tolerance(self)),
             ("not_judged", words.not_judged(self)),
-            ("strata", words.lonely_strata(self)),
+            ("strata", words.single_group_strata(self)),
             ("tiny", words.few_rows(finest, self.judged(" x ".join(self.attributes)))),
             ("weights", words.WEIGHTS if self.is_weighted else ""),
             ("threshold", words.other_threshold(*score)),

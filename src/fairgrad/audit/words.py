@@ -328,20 +328,20 @@ def left_out(measures: Collection[str], n_labels: int) -> str:
     )
 
 
-def lonely_strata(audit: Audit) -> str:
+def single_group_strata(audit: Audit) -> str:
     """Strata in which there are not two groups to compare."""
-    found = {name: None for finding in audit.findings for name in finding.comparison.left_out}
-    strata = f"{len(found)} {'stratum' if len(found) == 1 else 'strata'}"
-    said = f"{strata} left out, as fewer than two groups have enough rows there to be compared: "
-    return said + f"{listed(list(found), most=8)}." if found else ""
+    strata = {name: None for finding in audit.findings for name in finding.comparison.left_out}
+    number_of = f"{len(strata)} {'stratum' if len(strata) == 1 else 'strata'}"
+    reason = "left out, as fewer than two groups have enough rows there to be compared"
+    return f"{number_of} {reason}: {listed(list(strata), most=8)}." if strata else ""
 
 
 def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any]) -> str:
     """A guessed desirable label whose name, or whose target's name, is bad news.
 
     Example:
-        >>> doubtful_desirable(["yes"], "deny", ["no", "yes"])[:51]
-        'deny=yes was taken as desirable, though its name su'
+        >>> doubtful_desirable(["yes"], "deny", ["no", "yes"])[:50]
+        'deny=yes was taken as desirable, but its name sugg'
         >>> doubtful_desirable([1], "hired", [0, 1])
         ''
     """
@@ -355,25 +355,25 @@ def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any
         return ""
     other = next(one for one in labels if one != guessed[0])
     return (
-        f"{target}={label} was taken as desirable, though its name suggests otherwise: of two "
-        f"values the second in sorted order is. If {target}={other} is the desirable one, say so "
-        f"(--desirable {str(other)!r}, y_desirable={other!r}): rates, gains and losses turn around."
+        f"{target}={label} was taken as desirable, but its name suggests otherwise. The second of "
+        f"two values in sorted order is the default. If {target}={other} is desirable, name it "
+        f"(--desirable {str(other)!r}, y_desirable={other!r}): gains and losses are swapped now."
     )
 
 
 def _is_bad_news(name: str) -> bool:
     """Whether a name says denied, rejected, failed, ... and not the contrary."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", str(name))
-    parts = [part for part in re.split(r"[^a-z]+", spaced.casefold()) if part]
+    single_words = [word for word in re.split(r"[^a-z]+", spaced.casefold()) if word]
     return any(
-        BAD_NEWS.match(part) and not (place and parts[place - 1] in NEGATION)
-        for place, part in enumerate(parts)
+        BAD_NEWS.match(word) and not (place and single_words[place - 1] in NEGATION)
+        for place, word in enumerate(single_words)
     )
 
 
 def not_judged(audit: Audit) -> str:
     """Groups set aside from the verdict because they have few rows."""
-    found, too_few = [], []
+    by_view, too_few = [], []
     for name, view in audit.views.items():
         small = np.flatnonzero(~audit.judged(name) & (view.size > 0))
         if audit.judged(name).all() and (view.size[view.size > 0] < audit.least_rows(name)).any():
@@ -384,13 +384,13 @@ def not_judged(audit: Audit) -> str:
         if len(small):
             names = [f"{view.groups.names[g]} ({view.size[g]:.0f})" for g in small]
             people = people_of(int(view.size[small].sum()))
-            found.append(
+            by_view.append(
                 f"by {name} {people} in {n_of(len(small), 'group')} of fewer than "
                 f"{audit.least_rows(name):,} rows: {listed(names, most=6)}"
             )
-    if found:
+    if by_view:
         too_few.append(
-            f"Not judged, {'; '.join(found)}. Their rates are shown; min_group (--min-group 0) "
+            f"Not judged, {'; '.join(by_view)}. Their rates are shown; min_group (--min-group 0) "
             "includes them in the verdict."
         )
     return " ".join(too_few)
@@ -417,14 +417,15 @@ def unknown_values(audit: Audit) -> str:
     """Rows set aside because their sensitive value is not known, and what they could change."""
     table, views = audit.table, audit.views
     missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
-    found = [
+    unknown = [
         f"{n:,} of {n_of(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
         for name, n in missing.items()
         if n
     ]
-    if not found:
+    if not unknown:
         return ""
-    said = f"{listed(found)}; left out of its groups and comparisons."
+    excluded = "They are kept, but excluded from its groups and comparisons."
+    said = f"{listed(unknown)}. {excluded}"
     verdicts = [both for finding in audit.asked if (both := audit.if_unknown(finding))]
     if not verdicts:
         return said
@@ -444,7 +445,11 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
             series = pd.Series(column)
             unused = series.cat.categories.difference(list(series.dropna().unique()))
             names += [f"{name}={value}" for value in unused]
-    return f"Nothing can be said about groups without rows: {listed(names)}." if names else ""
+    return (
+        f"These groups have no rows, so there are no figures for them: {listed(names)}."
+        if names
+        else ""
+    )
 
 
 def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
@@ -454,14 +459,12 @@ def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
     is_large = np.tile((table.size >= MIN_GROUP) & is_judged, table.n_labels)
     groups = np.flatnonzero((table.size > 0) & (table.size < MIN_GROUP) & is_judged)
     labels = np.flatnonzero(is_large & (cells < MIN_GROUP) & table.has_labels)
-    found = {
+    uncertain = {
         "groups": [f"{names[g]} ({table.size[g]:.0f})" for g in groups],
         "labels within groups": [f"{cell_names[k]} ({cells[k]:.0f})" for k in labels],
     }
-    parts = [f"{what} {listed(few)}" for what, few in found.items() if few]
-    return (
-        f"Fewer than {MIN_GROUP} rows, so rates are uncertain: {'; '.join(parts)}." if parts else ""
-    )
+    few = "; ".join(f"{what} {listed(names)}" for what, names in uncertain.items() if names)
+    return f"Fewer than {MIN_GROUP} rows, so rates are uncertain: {few}." if few else ""
 
 
 def constant_predictions(table: CountTable) -> str:
@@ -470,8 +473,8 @@ def constant_predictions(table: CountTable) -> str:
     everyone = predicted.sum(axis=1)
     if (everyone > 0).sum() == 1:
         return (
-            f"Every row is predicted {labels[everyone.argmax()]}: a constant prediction is equal "
-            "for all groups and of no use to any of them."
+            f"Every row is predicted {labels[everyone.argmax()]}. This treats all groups equally "
+            "and helps none of them."
         )
     constant = ((predicted > 0).sum(axis=0) == 1) & (table.size >= MIN_GROUP)
     names = [
@@ -483,19 +486,20 @@ def constant_predictions(table: CountTable) -> str:
 
 def levelling_down(changes: Sequence[Change], baseline: str) -> str:
     """Fairness that came from taking away, not from giving; one paragraph for all measures."""
-    found = [one for one in changes if one.after.is_asked and one.is_levelling_down]
-    if not found:
+    levelled = [one for one in changes if one.after.is_asked and one.is_levelling_down]
+    if not levelled:
         return ""
     grouped: dict[str, list[str]] = {}
-    for change in found:
+    for change in levelled:
         grouped.setdefault(in_the_middle(change.after.measure), []).append(change.after.attribute)
     measures = [f"{name} (by {conjoined(views)})" for name, views in grouped.items()]
-    rates = " or ".join(dict.fromkeys(change.after.comparison.rate for change in found))
-    lost = list(dict.fromkeys(name for change in found for name in change.lost()))
+    rates = " or ".join(dict.fromkeys(change.after.comparison.rate for change in levelled))
+    lost = list(dict.fromkeys(name for change in levelled for name in change.lost()))
+    have = "has" if len(lost) == 1 else "have"
     return (
-        f"Levelling down: {conjoined(measures)} improved against {baseline} by taking away, not by "
-        f"giving. No group has a surely better {rates}, and {listed(lost, most=6)} "
-        f"{'has' if len(lost) == 1 else 'have'} a worse one."
+        f"Levelling down: {conjoined(measures)} improved against {baseline} only because groups "
+        f"got worse: {listed(lost, most=6)} {have} a worse {rates}, and no group surely has a "
+        "better one."
     )
 
 
