@@ -117,3 +117,21 @@ def test_what_others_wrote_is_never_replaced(program, adult, fitted, tmp_path):
 def test_unknown_commands_suggest_the_nearest(program):
     program("fti").refused("fti", "Did you mean 'fit'?")
     program("sql", "count").refused("count", "Did you mean 'counts'?")
+
+
+def test_spellings_of_one_value(program, tmp_path):
+    path = tmp_path / "hired.csv"
+    rows = [
+        f"{'FM'[i % 2]},{('Yes', 'yes', 'no')[i % 3]},{('yes', 'no')[i % 2]}" for i in range(300)
+    ]
+    path.write_text("Hiring in 2024\n\nsex,hired,p\n" + "\n".join(rows) + "\n")
+    named = ["--target", "hired", "--sensitive", "sex"]
+    fit = ["fit", path, *named, "--out", tmp_path / "model"]
+    program(*fit).refused("'Yes' (100 rows), 'yes' (100 rows)", '--map "yes=Yes"', "--ignore-case")
+    program(*fit, "--map", "maybe=yes").refused("--map names 'maybe'", "hired, sex")
+    audit = ["audit", path, *named, "--prediction", "p", "--json"]
+    program(*audit).refused("differ in spelling alone")
+    for way in (["--ignore-case"], ["--map", "Yes=yes"]):
+        found = program(*audit, *way).check().json
+        assert len(found["audit"]["labels"]) == 2
+        assert "using row 3 as the header" in " ".join(found["notes"])

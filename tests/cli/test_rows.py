@@ -21,7 +21,7 @@ def table(people):
 
 
 def trained(table, **settings):
-    request = FitRequest(columns=COLUMNS, **{"epochs": 8, "seed": 3, "points": 4, **settings})
+    request = FitRequest(columns=COLUMNS, **{"epochs": 8, "seed": 3, "points": 6, **settings})
     prepared = prepare(table, request)
     return prepared, train(prepared, request, lambda _: None)
 

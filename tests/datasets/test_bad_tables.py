@@ -141,6 +141,11 @@ def test_mixed_column_may_be_declared_categorical(table):
     assert list(data.frame["code"].cat.categories) == ["1", "2", "x", "y"]
 
 
+def test_all_mixed_columns_are_named_at_once(table):
+    mixed = table.assign(code=[1, 2, "x", "y"] * 30, grade=["9", "10", "11", "other"] * 30)
+    refused(mixed, "'code' mixes .* The same is true of 'grade'")
+
+
 def test_infinite_numbers(table):
     table.loc[3, "salary"] = np.inf
     refused(table, "'salary' holds 1 infinite number")

@@ -284,7 +284,7 @@ def _compared_columns(request: AuditRequest, models: Sequence[SavedModel]) -> Co
     if len(own) > 1:
         said = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(own))
         raise ValueError(f"the two models predict different things: {said}")
-    return model_columns(models[-1], request.sensitive)
+    return model_columns(models[-1], request.sensitive, ignore_case=request.ignore_case)
 
 
 def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:

@@ -211,7 +211,7 @@ def predicted_people(
     """
     per_row = ("score", "weight", "cluster", "time", "search")
     needs = [name for name in per_row if getattr(request, name)]
-    columns = model_columns(model, request.sensitive)
+    columns = model_columns(model, request.sensitive, ignore_case=request.ignore_case)
     if request.held_out and model.held_out:
         if needs:
             raise ValueError(

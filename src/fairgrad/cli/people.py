@@ -288,13 +288,17 @@ def _complete(
     return keep, left_out
 
 
-def model_columns(model: SavedModel, sensitive: Sequence[str]) -> ColumnRoles:
+def model_columns(
+    model: SavedModel, sensitive: Sequence[str], *, ignore_case: bool = False
+) -> ColumnRoles:
     """The role of each column of a table that a model is audited on."""
     own = model.columns
     wanted = tuple(sensitive) or own.sensitive
     bins = {name: edges for name, edges in own.bins.items() if name in wanted}
     desirable = model.settings["desirable"]
-    return ColumnRoles(own.target, wanted, bins=bins, y_desirable=desirable, prefix="--")
+    return ColumnRoles(
+        own.target, wanted, bins=bins, y_desirable=desirable, ignore_case=ignore_case, prefix="--"
+    )
 
 
 def model_predictions(

@@ -398,8 +398,8 @@ class AuditRequest:
         threshold: scores of at least this predict the desirable value.
         weight: column of sample weights.
         cluster: column that says which rows belong together.
-        value_map: what predicted values stand for.
-        ignore_case: values that differ in case, spaces or accents are one value.
+        value_map: what predicted values, and spellings of values, stand for.
+        ignore_case: whether values that differ in case, spaces or accents are one value.
         search: columns to search subgroups with.
         held_out: audit the rows that were held out when the model was trained.
         counts: each row of the table stands for as many rows as its column n_rows says.
@@ -542,6 +542,7 @@ class AuditRequest:
             sensitive=tuple(dict.fromkeys(self.sensitive)),
             bins=dict(self.bins),
             y_desirable=self.desirable,
+            value_map=self.value_map,
             ignore_case=self.ignore_case,
             prefix="--",
         )

@@ -136,16 +136,14 @@ def choose_features(
     dates: list[str] = []
     merged: list[str] = []
     gaps: dict[str, list[str]] = {"number": [], "category": []}
-    for name in map(str, frame.columns):
-        column, reason = _usable(frame, name, categorical, keep, prefix)
+    for name, (column, reason) in _all_usable(frame, categorical, keep, prefix).items():
         kind = column_kind(column)
         own: dict[str, tuple[pd.Series, DatePart | None]] = {name: (column, None)}
         if kind == "date" and not reason:
             own = _date_features(column, report.forms.get(name, ""), frame.columns)
-            reason = "" if own else "one value only"
             dates += [name] if own else []
-        if reason:
-            left_out[name] = reason
+        if reason or not own:
+            left_out[name] = reason or "one value only"
             continue
         missing = int(column.isna().sum())
         if missing:
@@ -175,6 +173,23 @@ def choose_features(
     ]
     notes = (*(f"{what}: {', '.join(found)}." for what, found in said if found), *merged)
     return ChosenFeatures(pd.DataFrame(columns), features, left_out, notes)
+
+
+def _all_usable(
+    frame: pd.DataFrame, categorical: Sequence[str], keep: Sequence[str], prefix: str
+) -> dict[str, tuple[pd.Series, str]]:
+    """Each column, and why it is of no use; all faulty ones are named in one error."""
+    found, faults = {}, {}
+    for name in map(str, frame.columns):
+        try:
+            found[name] = _usable(frame, name, categorical, keep, prefix)
+        except ValueError as error:
+            faults[name] = error
+    if faults:
+        first, *others = faults
+        more = f". The same is true of {', '.join(map(repr, others))}" if others else ""
+        raise ValueError(f"{faults[first]}{more}") from faults[first]
+    return found
 
 
 def _usable(

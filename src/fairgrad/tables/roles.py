@@ -28,6 +28,7 @@ from fairgrad.tables.values import (
     identifies_rows,
     is_quantity,
     short_number,
+    value_name,
 )
 
 if TYPE_CHECKING:
@@ -194,7 +195,17 @@ class ColumnRoles:
         """
         self.check([str(name) for name in frame.columns])
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
-        labelled = self.merged(frame.iloc[rows].reset_index(drop=True))
+        labelled = frame.iloc[rows].reset_index(drop=True)
+        known = {
+            value_name(v) for n in (self.target, *self.sensitive) for v in labelled[n].unique()
+        }
+        unused = [value for value in self.value_map if value not in known]
+        if unused:
+            raise ValueError(
+                f"{self.prefix}map names {unused[0]!r}, which is no value of "
+                f"{', '.join((self.target, *self.sensitive))}"
+            )
+        labelled = self.merged(labelled)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
 

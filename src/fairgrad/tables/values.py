@@ -297,8 +297,8 @@ def texts_among_numbers(column: pd.Series) -> str:
     if numeric.all() and len(python_types) == 1:
         return ""
     if numeric.mean() >= 0.5 or (len(python_types) > 1 and not numeric.all()):
-        shown = ", ".join(repr(value) for value in distinct[~numeric].head(_MOST_SHOWN))
-        return shown or "numbers in quotes"
+        texts = sorted(distinct[~numeric], key=lambda text: text in MISSING_TEXTS)[:_MOST_SHOWN]
+        return ", ".join(map(repr, texts)) or "numbers in quotes"
     return ""
 
 
