@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -478,6 +479,6 @@ def lifelong_error(error: float, n_rows: float, tightest: float) -> float:
         >>> round(lifelong_error(0.025, 10_000, 10_000), 5)
         0.00117
     """
-    rho = tightest / (-float(lambertw(-(error**2) / np.e, -1).real) - 1)
+    rho = tightest / (-float(lambertw(-(error**2) / math.e, -1).real) - 1)
     distance = 2 * (1 + rho / n_rows) * np.log1p(np.sqrt(1 + n_rows / rho) / (2 * error))
     return float(ndtr(-np.sqrt(distance)))
