@@ -125,7 +125,7 @@ def audit(**params: Any) -> int:
 @options.takes(
     "sensitive", "desirable", *PREDICTIONS, "min_group", "reference", "confidence", "out", "report",
     "force", "fail_on", "json",
-    reading=("bins",),
+    reading=("bins", "ignore_case"),
     sensitive="Column that defines the categories to compare (repeatable).",
     desirable="Decision that means being selected [default: of two values, the second in sorted "
     "order].",
@@ -191,7 +191,7 @@ def impact(**params: Any) -> int:
 @click.argument("table", metavar="TABLE", type=click.Path())
 @options.takes(
     "target", "sensitive", "desirable", *JUDGED, "out", "force", "json",
-    reading=("bins", "map"), out="JSON file to write the comparison to.",
+    reading=("bins", "map", "ignore_case"), out="JSON file to write the comparison to.",
 )  # fmt: skip
 def compare(first: str, second: str, table: str, **params: Any) -> int:
     """Compare B with A on the rows of TABLE: what changes, how sure that is, who changes sides.
