@@ -65,6 +65,7 @@ nitpick_ignore_regex = [
     # Types in signatures that have no page:
     (r"py:class", r"fairgrad\.\w+\.\w+\.\w+"),
     (r"py:class", r"fairgrad\.(dual\.(Constants|State)|groups\.GroupedRows)"),
+    (r"py:class", r"fairgrad\.(text\.(Section|Block)|splitting\.SplitRows)"),
 ]
 rst_epilog = r"""
 .. |F| replace:: \|F\|

@@ -91,7 +91,7 @@ def test_boosted_trees(kind, measure, plain):
     quiet = {"verbose": -1} if kind is FairGradLGBMClassifier else {"verbosity": 0}
     quiet["n_jobs"] = 1
     codes = np.searchsorted(["low", "mid", "top"], Y)
-    model = kind(measure, y_desirable=2, n_estimators=40, max_depth=2, **quiet)
+    model = kind(measure, y_desirable=2, max_depth=2, **quiet)
     model.fit(X, codes, sensitive_features=PEOPLE)
     assert len(model.cell_names_) == len(model.cell_weights_)
     levels = fairness_levels(codes, model.predict(X), PEOPLE, measure, y_desirable=2)

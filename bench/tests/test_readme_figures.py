@@ -85,15 +85,15 @@ def test_what_the_page_says_of_equal_unfairness():
     words = " ".join(page.split())
     every = pd.read_csv(ROOT / "results" / "equal_unfairness.csv")
     for model, title in {
-        "linear": "linear models",
+        "linear": "linear",
         "nonlinear": "networks",
         "lightgbm": "boosted trees",
     }.items():
         of_model = every[every["model"] == model]
-        stated = re.search(rf"(\d+) of (\d+) cells\s+of {title}", words)
+        stated = re.search(rf"\| {title} \| (\d+) of (\d+) \|", words)
         assert int(stated[1]) == (of_model["verdict"] != "behind").sum()
         assert int(stated[2]) == len(of_model)
     behind = every[every["verdict"] == "behind"]
-    stated = re.search(r"less than half a point in (\d+) of (\d+) cells", words)
+    stated = re.search(r"below half a point of accuracy in (\d+) of (\d+) cases", words)
     assert int(stated[1]) == (behind["difference"] > -0.005).sum()
     assert int(stated[2]) == len(behind)

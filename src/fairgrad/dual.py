@@ -111,21 +111,25 @@ class AutoRate(NamedTuple):
     most: float = 5.0
 
     @classmethod
-    def fitting(cls, n_rows: float | None) -> AutoRate:
+    def fitting(cls, n_rows: float | None, n_outcomes: int = 1) -> AutoRate:
         """The numbers for a training set of so many rows; None for an unknown number.
 
         An epoch moves a multiplier by the violation, until training sets are so large that a step
-        of 512 rows does with the full rate. Fewer rows than 1,000 count as 1,000.
+        of 512 rows does with the full rate. Fewer rows than 1,000 count as 1,000. Levels of
+        predicted labels have half the rates: a label predicted instead of another moves two of
+        them, but one level of errors.
 
         Example:
             >>> AutoRate.fitting(5_000).per_rows, AutoRate.fitting(1_000_000).per_rows
             (150.0, 512.0)
         """
         large = cls()
+        if n_outcomes > 1:
+            large = large._replace(rate=large.rate / 2, proportional=large.proportional / 2)
         if n_rows is None:
             return large
         n_rows = max(n_rows, 1_000.0)
-        share = min(1.0, large.rate * n_rows / large.per_rows)
+        share = min(1.0, cls().rate * n_rows / large.per_rows)
         return large._replace(
             per_rows=share * large.per_rows,
             horizon=share * large.horizon,
@@ -301,7 +305,7 @@ def make_constants(
         n_outcomes=n_outcomes,
         cost=cost,
     )
-    return with_auto_rate(constants, AutoRate.fitting(n_rows)) if is_auto else constants
+    return with_auto_rate(constants, AutoRate.fitting(n_rows, n_outcomes)) if is_auto else constants
 
 
 def is_auto_rate(fairness_rate: Any) -> bool:
@@ -318,13 +322,8 @@ def is_auto_rate(fairness_rate: Any) -> bool:
 def with_auto_rate(constants: Constants, auto: AutoRate | None = None) -> Constants:
     """The same with the automatic rate, as the head of this module describes it."""
     auto = auto or AutoRate()
-    # A label predicted instead of another moves two levels of outcomes, but one level of errors.
-    part = 1.0 if constants.n_outcomes == 1 else 0.5
     constants = replace(
-        constants,
-        fairness_rate=part * auto.rate,
-        proportional_rate=part * auto.proportional,
-        auto=auto,
+        constants, fairness_rate=auto.rate, proportional_rate=auto.proportional, auto=auto
     )
     gain = _gains(constants)
     return replace(

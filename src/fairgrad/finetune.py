@@ -62,7 +62,7 @@ class FineTuned:
         classes: the labels in the order of its outputs; with one output, above 0 is the second.
         history: one dictionary per epoch: the mean training loss (with its fairness weights). With
             validation rows also accuracy, unfairness (mean of |F|) and, with a cost matrix, merit
-            (`fairgrad.dual.cost_shares`).
+            (``fairgrad.dual.cost_shares``).
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -391,7 +391,7 @@ class HeadFrontier:
 
     @property
     def points(self) -> pd.DataFrame:
-        """One row per head: epsilon, seed, accuracy and unfairness with their intervals."""
+        """One row per head: epsilon, accuracy and unfairness with their intervals."""
         found: pd.DataFrame = self.frontier.points_
         return found
 

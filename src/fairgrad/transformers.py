@@ -101,7 +101,7 @@ class FairTrainer(Trainer):
         ...     _ = trainer.train()
         ...     sorted(trainer.evaluate())
         {'train_runtime': ...
-        ['epoch', 'eval_accuracy', 'eval_loss', ..., 'eval_unfairness']
+        ['epoch', 'eval_accuracy', 'eval_fair_accuracy', ..., 'eval_unfairness']
     """
 
     loss_is_scaled_for_ga = True  # by `_share`

@@ -44,7 +44,7 @@ def test_a_certified_model_is_written_and_everything_says_so(program, tables, tm
     card = (out / "MODEL_CARD.md").read_text("utf-8")
     assert "## Certificate" in card
     assert "it needs new rows" in card.replace("\n", " ")
-    assert "looked at once, for one model" in (out / "report.html").read_text("utf-8")
+    assert "stated to be new" in (out / "report.html").read_text("utf-8")
     points = pd.read_csv(out / "frontier.csv")
     assert not [name for name in points if name.startswith("test")]  # they were looked at once
 

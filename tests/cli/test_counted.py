@@ -258,7 +258,7 @@ def test_far_too_many_values_are_told(monkeypatch, tmp_path):
     path = tmp_path / "people.parquet"
     table(n=5000).assign(id=[f"p{i}" for i in range(5000)]).to_parquet(path)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
-    with pytest.raises(ValueError, match=r"'id' has 4,9\d\d different values in 4,9"):
+    with pytest.raises(ValueError, match=r"'id' has 4,\d\d\d different values in 4,"):
         audit_subject(asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
     monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
     with pytest.raises(ValueError, match="more than 5 combinations of the values of y, sex, order"):

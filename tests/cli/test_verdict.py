@@ -243,7 +243,7 @@ def test_a_model_of_two_measures(program, adult, tmp_path):
         assert sentence.replace(">", "&gt;") in page
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text(encoding="utf-8")
     # First, in the audit, and among the risks.
-    assert card.count(conclusion.split(" (")[0].replace("|", "\\|")) == 3
+    assert card.count(conclusion.split(" (")[0].replace(">", "&gt;")) == 3
     again = program("audit", tmp_path / "model", adult, "--json").check().json
     assert again["judged_by"] == ["demographic_parity", "accuracy_parity"]
 

@@ -45,9 +45,9 @@ def test_a_head_equals_one_fitted_alone(network, rows):
     found = tune(network, rows, validation=rows)
     with torch.no_grad():
         features = copy.deepcopy(network.body).eval()(torch.from_numpy(X)).numpy()
-    seed = int(found.points.seed[0])
+    seed = found.frontier.seed_
     alone = FairGradClassifier(
-        "demographic_parity", epsilon=0.05, fairness_rate=0.05, random_state=seed,
+        "demographic_parity", epsilon=0.05, random_state=seed,
     ).fit(features, y, sensitive_features=s)  # fmt: skip
     margin = logits(found.module(1), X) @ [-1, 1]
     np.testing.assert_allclose(margin, alone.decision_function(features), atol=1e-4)

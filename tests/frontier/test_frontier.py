@@ -107,8 +107,6 @@ def test_slack_buys_accuracy(frontier):
     points = frontier.points_
     assert points["validation_unfairness"].iloc[0] < 0.05 < points["validation_unfairness"].iloc[-1]
     assert points["validation_accuracy"].iloc[-1] > points["validation_accuracy"].iloc[0]
-    assert frontier.hypervolume() > 0
-    assert frontier.hypervolume("test", (0.5, 1.0)) > 0.5 * points["test_accuracy"].max() - 0.25
 
 
 def test_select_gives_a_fitted_classifier(frontier, strangers):

@@ -234,5 +234,6 @@ class StackedFairness:
             error_memory=member.error_memory,
             negative_weights=plan.negative_weights,
             cost_matrix=costs,
+            n_rows=float(groups.mass.sum()),
         )
         return dual.with_steady_rates(constants, member.steady_share)
