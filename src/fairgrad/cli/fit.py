@@ -162,7 +162,7 @@ def demo(out: str, force: bool, as_json: bool) -> int:
     place = Path(out)
     is_earlier_demo = (place / SAMPLE).is_file()
     folder = check_folder(out, force=force or is_earlier_demo)
-    roles = ColumnRoles("income", ("sex",))
+    roles = ColumnRoles("income", ("sex",), prefix="--")
     request = FitRequest(columns=roles, measures=(DEMO_MEASURE,), points=DEMO_POINTS)
     output.progress("Adult (US census of 1994): who earns more than 50,000 dollars?")
     data = datasets.load("adult")
