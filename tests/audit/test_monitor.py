@@ -110,6 +110,14 @@ def test_a_first_batch_of_one_group_waits_for_others():
     assert len(monitor.to_frame()) == 4
 
 
+def test_a_wrong_option_is_an_error_and_changes_nothing():
+    monitor = Monitor("equality")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="equality"):
+            monitor.update([0, 1] * 200, **rows(0), batch="monday")
+    assert monitor.batches == []
+
+
 def test_a_change_is_dated_and_told_once():
     monitor = Monitor("demographic_parity")
     for day in range(24):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fairgrad.audit import Monitor
 from fairgrad.cli import counted
 from fairgrad.cli.audit import audit as audit_command
-from fairgrad.cli.audit import audit_subject
+from fairgrad.cli.audit import audit_subject, decided_people
 from fairgrad.cli.monitor import add_batches
 from fairgrad.cli.monitor import monitor as monitor_command
 from fairgrad.cli.options import SQL_DIALECTS
@@ -59,9 +59,9 @@ def asked_by(*arguments, command=audit_command):
 def monitored(*arguments):
     """The batches of a table with dates, and the people."""
     request, watched = asked_by(*arguments, command=monitor_command), Monitor("accuracy_parity")
-    subject = audit_subject(request)
-    add_batches(watched, subject, request)
-    return [(one.name, one.counts) for one in watched.batches], subject.people
+    decided = decided_people(request)
+    add_batches(watched, decided, request, has_labels=True)
+    return [(one.name, one.counts) for one in watched.batches], decided.people
 
 
 def answers(monkeypatch, *arguments):
@@ -70,7 +70,7 @@ def answers(monkeypatch, *arguments):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, _, people, _ = audit_subject(asked_by(*arguments))
+            audit, people, _ = audit_subject(asked_by(*arguments))
         except ValueError as error:
             found.append(("error", str(error)))
         else:
@@ -191,7 +191,7 @@ def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, _, people, _ = audit_subject(asked_by(path, *asked))
+            audit, people, _ = audit_subject(asked_by(path, *asked))
         except ValueError as error:
             found.append(str(error))
         else:
@@ -204,11 +204,11 @@ def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_pa
     frame, path = table().drop(columns="day"), tmp_path / "german.csv"
     frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
-    audit, _, people, _ = audit_subject(asked_by(path, *PLAIN))
+    audit, people, _ = audit_subject(asked_by(path, *PLAIN))
     assert people.counts is None
     assert any("german.csv is read row by row" in note for note in people.notes)
     frame.to_csv(path, index=False, sep=";", decimal=",")
-    plain, _, people, _ = audit_subject(
+    plain, people, _ = audit_subject(
         asked_by(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
     )
     assert people.counts is not None
@@ -221,7 +221,7 @@ def test_names_that_are_one_name_for_duckdb(monkeypatch, tmp_path, kind):
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
     asked = ("--target", "y", "--prediction", "h", "--sensitive", "Sex")
-    audit, _, people, _ = audit_subject(asked_by(path, *asked))
+    audit, people, _ = audit_subject(asked_by(path, *asked))
     assert people.counts is None
     assert len(audit.views["Sex"].size) == 3
 
@@ -293,7 +293,7 @@ def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect
     assert counts.main(query, standalone_mode=False) == 0
     answer = answer_of(dialect, frame, capsys.readouterr().out)
     answer.to_csv(tmp_path / "counts.csv", index=False)
-    audit, _, people, _ = audit_subject(
+    audit, people, _ = audit_subject(
         asked_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
     )
     assert countable(audit) == truth
@@ -352,7 +352,7 @@ def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(counted, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
         audit_subject(asked_by("people.duckdb::loans", *PLAIN))
-    _, _, people, _ = audit_subject(asked_by(path, *PLAIN))
+    _, people, _ = audit_subject(asked_by(path, *PLAIN))
     assert people.counts is None
     assert any("is read into memory; to have it counted" in note for note in people.notes)
 

@@ -37,3 +37,17 @@ def test_either_a_state_or_dates(program, tmp_path):
     table = write_day(tmp_path / "monday.csv", 0, 0.6)
     ran = program("monitor", table, "--prediction", "hired", "--sensitive", "sex").check(2)
     assert "--state is missing" in ran.err
+
+
+def test_labels_may_come_late(program, tmp_path):
+    state, table = tmp_path / "state.json", tmp_path / "monday.csv"
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.choice(['F', 'M'])},{rng.choice(['no', 'yes'])},{rng.choice(['no', 'yes'])}"
+        for _ in range(300)
+    ]
+    table.write_text("\n".join(["sex,hired,good", *rows]))
+    call = ("--prediction", "hired", "--sensitive", "sex", "--state", state)
+    program("monitor", table, *call, "--measure", "equalized_odds").check()
+    ran = program("monitor", table, *call, "--target", "good").check()
+    assert "Equalized odds" in " ".join(ran.out.split())

@@ -27,7 +27,7 @@ import hashlib
 import json
 import math
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ class Monitor(ShownAndWritten):
         min_group: float = MIN_GROUP,
     ) -> None:
         check_number("confidence", confidence, above=0, below=1)
-        self.measures = [as_measure(one) for one in ([measures], measures)[type(measures) is list]]
+        self.measures = list(measures) if isinstance(measures, (list, tuple)) else [measures]
         self.tolerance, self.confidence = tolerance, confidence
         self.y_desirable, self.min_group = y_desirable, min_group
         self.attributes: list[str] = []
@@ -188,12 +188,17 @@ class Monitor(ShownAndWritten):
         digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
         new = Batch(str(batch), y_true is not None, counts, digest)
         place = self._place(new)
-        self.attributes = list(columns)
-        if place == len(self.batches):
-            self.batches.append(new)
+        before = self.attributes, self.batches
+        self.attributes, self.batches = list(columns), list(self.batches)
+        if place < len(self.batches):
+            self.batches[place] = replace(self.batches[place], counts=counts, has_labels=True)
         else:
-            self.batches[place].counts, self.batches[place].has_labels = new.counts, True
-        self._look()
+            self.batches.append(new)
+        try:
+            self._look()
+        except ValueError:
+            self.attributes, self.batches = before
+            raise
 
     def _place(self, new: Batch) -> int:
         """Where a batch belongs: at the end, or in place of the one whose labels it brings.
@@ -220,7 +225,8 @@ class Monitor(ShownAndWritten):
     @property
     def needs_labels(self) -> bool:
         """Whether a measure compares predictions with true labels."""
-        return not all(isinstance(one, str) and one in WITHOUT_LABELS for one in self.measures)
+        known = [as_measure(one) for one in self.measures]
+        return not all(isinstance(one, str) and one in WITHOUT_LABELS for one in known)
 
     @property
     def waiting(self) -> list[str]:
@@ -254,8 +260,8 @@ class Monitor(ShownAndWritten):
             ValueError: if there are no rows to compare yet.
         """
         usable = self._usable(self.batches)
-        if not usable:
-            raise ValueError("batches: no batch has its true labels yet.")
+        if not self._is_comparable(usable):
+            raise ValueError("batches: there are no two groups and two labels to compare yet.")
         n = self.n_rows
         findings = self._audit(usable, self.confidence).findings
         n_limits = 2 * max(sum(int(one.comparison.tested.sum()) for one in findings), 1)
@@ -265,7 +271,14 @@ class Monitor(ShownAndWritten):
     def _usable(self, batches: Sequence[Batch]) -> list[Batch]:
         return [one for one in batches if one.has_labels or not self.needs_labels]
 
+    def _is_comparable(self, batches: Sequence[Batch]) -> bool:
+        """Whether every attribute has two values, and there are two labels."""
+        lines = [line[:-1] for one in batches for line in one.counts]
+        *groups, true, predicted = ({*column} - {None} for column in zip(*lines, strict=True))
+        return all(len(values) > 1 for values in groups) and len(true | predicted) > 1
+
     def _audit(self, batches: Sequence[Batch], confidence: float) -> Audit:
+        known = (label for one in self.batches for line in one.counts for label in line[-3:-1])
         columns = [*self.attributes, TRUE, PREDICTED, COUNT]
         lines = [line for one in batches for line in one.counts]
         return Audit.from_counts(
@@ -277,18 +290,16 @@ class Monitor(ShownAndWritten):
             tolerance=self.tolerance,
             confidence=confidence,
             y_desirable=self.y_desirable,
+            labels=[label for label in dict.fromkeys(known) if label is not None],
             min_group=self.min_group,
         )
 
     def _look(self) -> None:
         """Judges all rows so far, and keeps what is known now with the last batch."""
-        last = self.batches[-1]
-        try:
-            audit = self.current_audit()
-        except ValueError:
-            if len(self._usable(self.batches)) > 1:
-                raise
-            return  # the first rows may be of one group only
+        last, usable = self.batches[-1], self._usable(self.batches)
+        if not usable or not self._is_comparable(usable):
+            return
+        audit = self.current_audit()
         last.verdict = audit.verdict
         last.levels = _levels(audit).to_numpy().tolist()
         last.changes = self._changes()
@@ -311,7 +322,7 @@ class Monitor(ShownAndWritten):
                 n_levels = len(self._audit(parts[0], 0.5).to_frame("levels"))
                 error = max(spent / (2 * n_levels), LEAST_ERROR)
                 before, after = (_levels(self._audit(part, 1 - error)) for part in parts)
-            except ValueError:  # one group only
+            except ValueError:  # one part lacks a group or a label
                 continue
             both = before.merge(after, on=["measure", "attribute", "name"])
             rise = both["level_y"] - both["level_x"]
@@ -446,7 +457,7 @@ class Monitor(ShownAndWritten):
                 if getattr(monitor, name) != getattr(wanted, name):
                     raise ValueError(
                         f"{name}: {path} was started with {getattr(monitor, name)!r}, got "
-                        f"{getattr(wanted, name)!r}. Start another state, or leave the option out."
+                        f"{getattr(wanted, name)!r}. Use the same options, or start another state."
                     )
             yield monitor
             monitor.save(path)

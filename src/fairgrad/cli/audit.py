@@ -36,18 +36,34 @@ JUDGED = ("weight", "judged", "within", "tolerance", "min_group", "confidence", 
 PREDICTIONS = ("prediction", "score", "threshold")
 
 
+class DecidedPeople(NamedTuple):
+    """Rows with their predictions, and what an audit of them needs.
+
+    Attributes:
+        people: the rows.
+        predicted: (n,) the predictions.
+        further: arguments of the audit.
+        asked: what was asked, for people.
+        judged: the measures of the verdict; empty for the usual ones.
+    """
+
+    people: AuditedPeople
+    predicted: Any
+    further: dict[str, Any]
+    asked: dict[str, str]
+    judged: list[Any]
+
+
 class AuditedSubject(NamedTuple):
     """What was audited, and the result.
 
     Attributes:
         audit: of all rows.
-        predicted: (n,) the predictions.
         people: the rows.
         asked: what was asked, for people.
     """
 
     audit: Audit
-    predicted: Any
     people: AuditedPeople
     asked: dict[str, str]
 
@@ -89,7 +105,7 @@ def audit(**params: Any) -> int:
 
     request = AuditRequest.from_options(params)
     subject = audit_subject(request)
-    result, _, people, _ = subject
+    result, people, _ = subject
     output.notes(people.notes)
     if request.search:
         result.worst_subgroups(people.searchable(request.search))
@@ -316,6 +332,13 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
 
 def audit_subject(request: AuditRequest) -> AuditedSubject:
     """Audits a model, or a table with predictions."""
+    people, predicted, further, asked, judged = decided_people(request)
+    result = people.audit(predicted, request, judged, **further)
+    return AuditedSubject(result, people, asked)
+
+
+def decided_people(request: AuditRequest) -> DecidedPeople:
+    """Reads the rows of a table, with its predictions or those of a model."""
     judged: list[Any] = list(request.measure)
     if request.model is None:
         people, predicted, further = _table_predictions(request)
@@ -332,8 +355,7 @@ def audit_subject(request: AuditRequest) -> AuditedSubject:
         further["sample_weight"] = people.numbers(request.weight, "--weight")
     if request.cluster:
         further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
-    result = people.audit(predicted, request, judged, **further)
-    return AuditedSubject(result, predicted, people, asked)
+    return DecidedPeople(people, predicted, further, asked, judged)
 
 
 def _model_predictions(
@@ -407,7 +429,7 @@ def _written(subject: AuditedSubject, request: AuditRequest) -> dict[str, Any]:
     from fairgrad.cli.folder import Provenance, audit_values  # noqa: PLC0415 - keeps --help quick
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
 
-    result, _, people, asked = subject
+    result, people, asked = subject
     source, outputs = Provenance.of(request.table), request.outputs
     values = audit_values(result, source)
     if "out" in outputs:

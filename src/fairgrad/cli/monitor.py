@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairgrad.cli import options
-from fairgrad.cli.audit import PREDICTIONS, audit_subject
+from fairgrad.cli.audit import PREDICTIONS, decided_people
 
 if TYPE_CHECKING:
     from fairgrad.audit import Monitor
-    from fairgrad.cli.audit import AuditedSubject
+    from fairgrad.cli.audit import DecidedPeople
     from fairgrad.cli.request import AuditRequest
 
 
@@ -41,6 +41,7 @@ def monitor(**params: Any) -> int:
     """  # noqa: D301 - click reads the character, not its spelling
     from fairgrad.audit import Monitor  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli import output  # noqa: PLC0415 - as above
+    from fairgrad.cli.people import usual_measures  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
     from fairgrad.report import Report  # noqa: PLC0415 - as above
 
@@ -49,26 +50,32 @@ def monitor(**params: Any) -> int:
         raise ValueError(
             "--state is missing: name the file that keeps the counts, or a column of dates (--time)"
         )
-    subject = audit_subject(request)
-    measures = list(dict.fromkeys(one.measure for one in subject.audit.asked))
+    decided = decided_people(request)
+    people = decided.people
+    has_labels = decided.further.get("has_labels", True)
     how: dict[str, Any] = {
-        "measures": measures,
         "tolerance": request.tolerance,
         "confidence": request.confidence,
-        "y_desirable": subject.audit.desirable or None,
         "min_group": request.min_group,
     }
+    # What is not asked for is as it was when the state was started.
+    is_new = request.state is None or not request.state.exists()
+    if decided.judged or is_new:
+        usual = usual_measures(people.desirable, has_labels=has_labels)
+        how["measures"] = [getattr(one, "measure", one) for one in decided.judged] or usual
+    if request.model or request.desirable or is_new:
+        how["y_desirable"] = people.desirable
     opened = (
         nullcontext(Monitor(**how)) if not request.state else Monitor.opened(request.state, **how)
     )
     with opened as watched:
-        add_batches(watched, subject, request)
-    output.notes(subject.people.notes)
+        add_batches(watched, decided, request, has_labels=has_labels)
+    output.notes(people.notes)
     if "out" in request.outputs:
         watched.to_json(request.outputs["out"])
     if "report" in request.outputs:
-        title = f"Fairness of predicting {subject.people.columns.target} over time"
-        Report(watched, asked=subject.asked, title=title).save(request.outputs["report"])
+        title = f"Fairness of predicting {people.columns.target} over time"
+        Report(watched, asked=decided.asked, title=title).save(request.outputs["report"])
     if request.as_json:
         output.show_json({"verdict": watched.verdict, **watched.to_dict()})
     else:
@@ -78,21 +85,24 @@ def monitor(**params: Any) -> int:
     return exit_code(watched.verdict, request.fail_on)
 
 
-def add_batches(watched: Monitor, subject: AuditedSubject, request: AuditRequest) -> None:
+def add_batches(
+    watched: Monitor, decided: DecidedPeople, request: AuditRequest, *, has_labels: bool
+) -> None:
     """Adds the rows of a table, as one batch or one per period."""
     import numpy as np  # noqa: PLC0415 - keeps --help quick
 
-    people = subject.people
-    n = len(people.frame)
+    people = decided.people
     name = request.batch or people.table
-    batches = np.full(n, name) if not request.time else people.periods(request.time, request.period)
+    batches = np.full(len(people.frame), name)
+    if request.time:
+        batches = people.periods(request.time, request.period)
     groups = people.columns.groups(people.frame)
-    truth = people.truth().to_numpy() if subject.audit.has_labels else None
+    truth = people.truth().to_numpy() if has_labels else None
     for batch in sorted(set(batches)):
         chosen = batches == batch
         watched.update(
             None if truth is None else truth[chosen],
-            subject.predicted[chosen],
+            decided.predicted[chosen],
             {column: values[chosen] for column, values in groups.items()},
             batch=str(batch),
             count=None if people.times is None else people.times[chosen],
