@@ -51,3 +51,34 @@ def test_labels_may_come_late(program, tmp_path):
     program("monitor", table, *call, "--measure", "equalized_odds").check()
     ran = program("monitor", table, *call, "--target", "good").check()
     assert "Equalized odds" in " ".join(ran.out.split())
+
+
+def test_a_day_may_lack_groups_labels_and_rows(here, tmp_path):
+    """A quiet day is no reason to refuse: the verdict is about all days together."""
+    state = tmp_path / "state.json"
+    call = ("--prediction", "hired", "--sensitive", "sex", "--state", state)
+    days = {
+        "women.csv": ["F,no"] * 40,
+        "one.csv": ["M,yes"],
+        "unknown.csv": [",no"] * 3,
+        "two.csv": ["M,yes", "F,no"],
+    }
+    for name, rows in days.items():
+        (tmp_path / name).write_text("\n".join(["sex,hired", *rows]))
+        here("monitor", tmp_path / name, *call).check()
+    here("monitor", write_day(tmp_path / "full.csv", 0, 0.2), *call, "--fail-on", "unfair").check(1)
+    known = json.loads(state.read_text())
+    assert known["y_desirable"] is None  # the first day did not tell
+    assert [sum(line[-1] for line in day["counts"]) for day in known["batches"]] == [
+        40, 1, 3, 2, 1500,
+    ]  # fmt: skip
+
+
+def test_a_quiet_day_of_a_model_and_of_true_values(here, tmp_path):
+    state = tmp_path / "state.json"
+    call = ("--prediction", "hired", "--target", "good", "--sensitive", "sex", "--state", state)
+    rows = {"quiet.csv": ["F,yes,no"] * 35, "day.csv": ["F,yes,no", "M,no,yes", "M,yes,yes"] * 40}
+    for name, lines in rows.items():
+        (tmp_path / name).write_text("\n".join(["sex,hired,good", *lines]))
+        here("monitor", tmp_path / name, *call, "--desirable", "yes").check()
+    assert json.loads(state.read_text())["y_desirable"] == "yes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +64,8 @@ def monitor(**params: Any) -> int:
     if decided.judged or is_new:
         usual = usual_measures(people.desirable, has_labels=has_labels)
         how["measures"] = [getattr(one, "measure", one) for one in decided.judged] or usual
-    if request.model or request.desirable or is_new:
+    # A day with a single label does not tell which one is desirable by default.
+    if request.model or request.desirable or (is_new and len(people.labels) > 1):
         how["y_desirable"] = people.desirable
     opened = (
         nullcontext(Monitor(**how)) if not request.state else Monitor.opened(request.state, **how)
@@ -96,7 +98,7 @@ def add_batches(
     batches = np.full(len(people.frame), name)
     if request.time:
         batches = people.periods(request.time, request.period)
-    groups = people.columns.groups(people.frame)
+    groups = replace(people.columns, is_part=True).groups(people.frame, people.times)
     truth = people.truth().to_numpy() if has_labels else None
     for batch in sorted(set(batches)):
         chosen = batches == batch

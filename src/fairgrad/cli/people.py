@@ -105,6 +105,8 @@ class AuditedPeople:
         target = repr(self.columns.target)
         # A value that stands for itself is a label that the target happens not to have.
         named = [value for value, label in self.value_map.items() if value == label]
+        if self.columns.is_part and len(self.labels) < 2:
+            named += map(str, as_categories(self.frame[column]).cat.categories)
         self.labels += [value for value in named if value not in self.labels]
         found, note = matched_column(
             self.frame, column, self.labels, target=target, option=option, given=self.value_map

@@ -105,7 +105,6 @@ def _kinds(table: TableSource) -> set[str]:
 
 def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
     """The role of each column."""
-    lists = {name: tuple(options.get(name, ())) for name in ("drop", "categorical", "keep")}
     return ColumnRoles(
         target=options["target"],
         sensitive=tuple(dict.fromkeys(options["sensitive"])),
@@ -114,8 +113,10 @@ def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
         use_sensitive=options.get("use_sensitive", False),
         value_map={value: own for part in options.get("map", ()) for value, own in part.items()},
         ignore_case=options.get("ignore_case", False),
+        drop=tuple(options.get("drop", ())),
+        categorical=tuple(options.get("categorical", ())),
+        keep=tuple(options.get("keep", ())),
         prefix="--",
-        **lists,
     )
 
 
@@ -544,6 +545,7 @@ class AuditRequest:
             y_desirable=self.desirable,
             value_map=self.value_map,
             ignore_case=self.ignore_case,
+            is_part=self.state is not None,
             prefix="--",
         )
 

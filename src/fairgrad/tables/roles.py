@@ -141,6 +141,7 @@ class ColumnRoles:
         keep: features even if they look like identifiers or have a single value.
         value_map: values of target and sensitive columns that mean another one of their values.
         ignore_case: whether values that differ in case, spaces or accents are one value.
+        is_part: whether the table is a part of all rows, such as a day, that may lack values.
         prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
 
@@ -154,6 +155,7 @@ class ColumnRoles:
     keep: tuple[str, ...] = ()
     value_map: Mapping[str, str] = field(default_factory=dict)
     ignore_case: bool = False
+    is_part: bool = False
     prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
@@ -317,14 +319,14 @@ class ColumnRoles:
         """
         column = self._column(frame, self.target)
         distinct, n_rows = column.nunique(), _n_known(column, times)
-        if distinct < 2:
+        if distinct < 2 and not self.is_part:
             classes = "1 class" if distinct == 1 else "no classes"
             raise ValueError(
                 f"the target {column.name!r} has {classes} in {counted(n_rows, 'row')}; two "
                 "or more are needed"
             )
         is_date = column_kind(column) == "date"
-        names_rows = identifies_rows(column, n_rows)
+        names_rows = identifies_rows(column, n_rows) and not self.is_part
         if is_quantity(column) or is_date or distinct > MOST_VALUES or names_rows:
             raise ValueError(
                 f"the target {column.name!r} has {distinct:,} different values and looks "
@@ -333,7 +335,7 @@ class ColumnRoles:
             )
         label = self._named(column)
         names = list(label.cat.categories)
-        if self.y_desirable not in {None, *names}:
+        if self.y_desirable not in {None, *names} and not self.is_part:
             argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
             raise ValueError(
                 f"{argument} is {self.y_desirable!r}; the values of {column.name!r} are "
@@ -374,6 +376,8 @@ class ColumnRoles:
 
     def desirable(self, labels: Sequence[str]) -> str | None:
         """The desirable one of the labels; None if there are several and none was named."""
+        if self.is_part and self.y_desirable is not None:  # the label may be missing today
+            return self.y_desirable
         found = desirable_labels(labels, self.y_desirable)
         return labels[found[0]] if found else None
 
@@ -391,10 +395,10 @@ class ColumnRoles:
     def _group_column(self, frame: pd.DataFrame, name: str, times: Times) -> pd.Series:
         column = frame[name]
         known = column.dropna()
-        if known.empty:
+        if known.empty and not self.is_part:
             raise ValueError(f"the sensitive column {name!r} has no values")
         if name in self.bins:
-            return _binned(column, self.bins[name], f"{self.prefix}bins")
+            return _binned(column, self.bins[name], f"{self.prefix}bins", is_part=self.is_part)
         column = self._column(frame, name)
         distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
@@ -404,13 +408,14 @@ class ColumnRoles:
                 f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
                 f"group them, for example {example}"
             )
-        if distinct == n_rows or identifies_rows(column, n_rows) or distinct > MOST_VALUES:
+        names_rows = distinct == n_rows or identifies_rows(column, n_rows)
+        if (names_rows and not self.is_part) or distinct > MOST_VALUES:
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different values in "
                 f"{n_rows:,} rows; a group needs many rows, so merge values or name another "
                 "column"
             )
-        if distinct < 2:
+        if distinct < 2 and not self.is_part:
             raise ValueError(
                 f"the sensitive column {name!r} has one value only, {known.iloc[0]!r}: "
                 "there are no groups to compare"
@@ -475,7 +480,7 @@ def _copies_hint(n_copies: int, n_rows: int, *, are_copies: bool) -> list[str]:
     return [f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"]
 
 
-def _binned(column: pd.Series, bins: Sequence[float], argument: str) -> pd.Series:
+def _binned(column: pd.Series, bins: Sequence[float], argument: str, *, is_part: bool) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over.
 
     A column that a query has cut already (`tables/sql.py`) holds their names.
@@ -489,7 +494,7 @@ def _binned(column: pd.Series, bins: Sequence[float], argument: str) -> pd.Serie
     else:
         values = number_column(column.to_frame(), str(column.name), argument)
         grouped = cut_numbers(values, edges)
-    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2:
+    if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2 and not is_part:
         raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
     return pd.Series(grouped, index=column.index, name=column.name)
 
