@@ -5,6 +5,11 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # One thread per process: on small networks two are often slower, and tests run in parallel.
 export OMP_NUM_THREADS := 1
+# Processes that train together find each other on this machine even if its name leads nowhere.
+export PET_LOCAL_ADDR := 127.0.0.1
+ifeq ($(shell uname -s),Linux)
+export GLOO_SOCKET_IFNAME := lo
+endif
 
 .PHONY: demo test coverage test-browser test-cuda test-network test-lowest test-newest lint format docs bench-overhead bench-smoke reliability pictures clean
 
