@@ -27,10 +27,10 @@ from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
+from fairgrad.progress import ProgressBar
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.splitting import unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
-from fairgrad.training import EpochBar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -706,8 +706,8 @@ def _labelled(
     return rows
 
 
-def _progress(n: int, verbose: bool | str, unit: str) -> EpochBar:
-    return EpochBar(n, enabled=None if verbose == "auto" else bool(verbose), unit=unit)
+def _progress(n: int, verbose: bool | str, unit: str) -> ProgressBar:
+    return ProgressBar(n, enabled=None if verbose == "auto" else bool(verbose), unit=unit)
 
 
 def _logits(module: nn.Module, batch: Any) -> Tensor:

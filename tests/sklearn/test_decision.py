@@ -583,3 +583,13 @@ class TestConventions:
         )
         levels = fairness_levels(held[1], model.predict(held[0]), held[2], "demographic_parity")
         np.testing.assert_allclose(model.levels_, levels.values, atol=1e-12)
+
+
+def test_a_bar_of_the_folds_says_how_long_it_will_take(hiring, capsys):
+    model = FairDecisionClassifier(regression(), tune_on="cross_fitted", verbose=True)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    shown = capsys.readouterr().err
+    assert "folds" in shown
+    assert "0:00:00 left" in shown
+    clone(model).set_params(verbose="auto").fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert not capsys.readouterr().err

@@ -195,11 +195,7 @@ def _trained(
     from fairgrad.files import whole_folder  # noqa: PLC0415 - as above
     from fairgrad.tables.reading import table_name  # noqa: PLC0415 - as above
 
-    if request.grows_trees:
-        with output.progress_bar(None) as tell:
-            outcome = fit_table(request, tell)
-    else:  # networks show a bar of their own, of epochs
-        outcome = fit_table(request, output.progress)
+    outcome = fit_table(request, output.progress)
     if request.folder is not None:
         with whole_folder(request.folder) as folder:
             write_outcome(outcome, folder, table_name(request.table), opening=opening)

@@ -477,13 +477,13 @@ def _estimator(prepared: PreparedTable, request: FitRequest) -> Any:
         "use_sensitive": prepared.columns.use_sensitive,
         "cost_matrix": request.cost_matrix(sorted(prepared.labels)),
         "random_state": request.seed,
+        "verbose": "auto" if output.shows_progress() else False,
     }
     if request.grows_trees:
         return FairDecisionClassifier(boosted_trees(request, prepared.n_training), **shared)
     further: dict[str, Any] = {} if request.epochs is None else {"max_iter": request.epochs}
     if request.layers:  # the paper's: without these, deep ones swing too much to be made fair
         further |= {"hidden_layer_sizes": request.layers, "dropout": 0.2}
-    further["verbose"] = "auto" if output.shows_progress() else False
     return FairGradClassifier(**shared, **further)
 
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, has_fit
 
 from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.checks import naming_rows
+from fairgrad.progress import ProgressBar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,11 +158,14 @@ class CellModels:
         within = [[self._group_model(group, own) for own in members] for group in self.group]
         return FittedCells(of_label, within, aware_model)
 
-    def cross_fit(self, fold: Ints) -> tuple[FittedCells, list[Floats], Floats | None]:
+    def cross_fit(
+        self, fold: Ints, shows: bool | None
+    ) -> tuple[FittedCells, list[Floats], Floats | None]:
         """The mean of models of the folds, and what they say of the rows they have not seen.
 
         Args:
             fold: (n,) the fold of each row.
+            shows: whether to show a progress bar, as `ProgressBar` takes it.
 
         Returns:
             The mean; of each set of attributes (L, G, n) the probabilities of the cells; and those
@@ -171,7 +175,7 @@ class CellModels:
         found = [np.zeros((n_labels, groups.n_groups, n)) for groups in self.groups]
         told = None if self.encoder is None else np.zeros((n_labels, n))
         models = []
-        for own in range(int(fold.max()) + 1):
+        for own in ProgressBar(int(fold.max()) + 1, enabled=shows, unit="folds"):
             held = np.flatnonzero(fold == own)
             models.append(self.fit(np.flatnonzero(fold != own)))
             X = _safe_indexing(self.X, held)

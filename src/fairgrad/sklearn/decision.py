@@ -157,6 +157,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. Decisions then cost as little as can be.
         random_state: of the rows held out, and of the folds.
+        verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
     Attributes:
         classes_: the class labels.
@@ -213,6 +214,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         min_group: float = MIN_GROUP,
         cost_matrix: Any = None,
         random_state: Any = None,
+        verbose: bool | str = False,
     ) -> None:
         self.estimator = estimator
         self.fairness_measure = fairness_measure
@@ -227,6 +229,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.min_group = min_group
         self.cost_matrix = cost_matrix
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,
@@ -629,7 +632,8 @@ class Tuning:
         self.groups = self._known_groups() if model.use_sensitive else []
         if is_cross_fitted:
             fold = fold_of_rows(cells.rows.cell(), model.n_folds, seed)
-            self.fitted, found, told = cells.cross_fit(fold)
+            shows = None if model.verbose == "auto" else bool(model.verbose)
+            self.fitted, found, told = cells.cross_fit(fold, shows)
             self.probabilities = self._given(found, self._better(found, told))
             self.own = self._given(*cells.probabilities(self.fitted, X, self.rows))
         else:

@@ -13,7 +13,6 @@ with needing_torch():
     from fairgrad.training.table import Batches as Batches
     from fairgrad.training.table import TrainingTable
     from fairgrad.training.table import generator as generator
-    from fairgrad.training.trainer import EpochBar as EpochBar
     from fairgrad.training.trainer import History, Training, train
     from fairgrad.training.trainer import Stack as Stack
     from fairgrad.training.trainer import StackParts as StackParts

@@ -6,7 +6,6 @@ members see the same batches, so that rows are gathered once and multiplied in o
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from torch.nn import functional
 
 from fairgrad import dual
 from fairgrad.evaluate import unfairness
+from fairgrad.progress import ProgressBar
 from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.linear import compiled_epochs
@@ -27,9 +27,8 @@ from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.table import Batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rich.progress import Progress
     from torch import nn
 
     from fairgrad.constraints import Constraints
@@ -45,9 +44,6 @@ Objective = Callable[[Tensor, Tensor], Tensor]
 
 An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
 """
-
-PATIENCE = 2.0
-"""Seconds of work before a progress bar appears."""
 
 MAX_ACTIVATIONS = 2**18
 """Rows are judged in pieces of so many activations, which stay in the processor's cache."""
@@ -397,7 +393,7 @@ class TrainingRun:
 
     def go(self, progress: bool | None) -> None:
         """Trains all epochs by single steps."""
-        bar = EpochBar(self.plan.epochs, enabled=progress)
+        bar = ProgressBar(self.plan.epochs, enabled=progress)
         try:
             for epoch in bar:
                 for rows in self.stack.batches.epoch():
@@ -419,7 +415,7 @@ class TrainingRun:
         epochs = compiled_epochs(self.stack)
         if epochs is None:
             return False
-        bar = EpochBar(self.plan.epochs, enabled=progress)
+        bar = ProgressBar(self.plan.epochs, enabled=progress)
         finite = True
         try:
             for _ in bar:
@@ -492,48 +488,3 @@ def _describe(record: History) -> str:
     if np.isnan(record.unfairness).all():
         return accuracy
     return f"{accuracy}, unfairness {np.nanmin(record.unfairness):.4f}"
-
-
-class EpochBar:
-    """Counts epochs, or other units of work, and shows what the caller says of each.
-
-    `enabled` True shows the bar at once, False never, None on a terminal when the work lasts.
-    """
-
-    def __init__(self, n_epochs: int, *, enabled: bool | None, unit: str = "epochs") -> None:
-        self.n_epochs, self.enabled, self.unit = n_epochs, enabled, unit
-        self.text = ""
-        self._bar: Progress | None = None
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the bar is there already."""
-        return self._bar is not None
-
-    def __iter__(self) -> Iterator[int]:
-        started = time.monotonic()
-        try:
-            for epoch in range(self.n_epochs):
-                yield epoch
-                lasts = time.monotonic() - started > PATIENCE
-                if self._bar is None and (lasts if self.enabled is None else self.enabled):
-                    self._show()
-                if self._bar is not None:
-                    self._bar.update(self._bar.task_ids[0], completed=epoch + 1, text=self.text)
-        finally:
-            if self._bar is not None:
-                self._bar.stop()
-
-    def _show(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 - loaded only where a bar is shown
-        from rich.progress import Progress  # noqa: PLC0415
-
-        console = Console(stderr=True)
-        if self.enabled is None and not console.is_terminal:
-            self.enabled = False
-            return
-        self._bar = Progress(
-            *Progress.get_default_columns(), "{task.fields[text]}", console=console
-        )
-        self._bar.add_task(self.unit, total=self.n_epochs, text=self.text)
-        self._bar.start()
