@@ -1,6 +1,7 @@
 """``fairgrad audit`` on predictions of any system, and its exit codes."""
 
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -178,6 +179,16 @@ def test_the_table_of_local_law_144(program, scored, tmp_path):
     assert found["rate"] == "selection rate"
     assert found["provenance"]["data"][0]["name"] == "people.csv"
     assert max(row["impact_ratio"] or 0 for row in found["categories"]) == 1
+
+
+def test_impact_takes_the_options_that_its_error_suggests(here, tmp_path):
+    table = tmp_path / "decisions.csv"
+    table.write_text("hired,sex\n" + "yes,f\ny,f\nno,f\nn,m\nyes,m\n" * 40)
+    asked = [table, "--prediction", "hired", "--sensitive", "sex", "--json"]
+    said = here("impact", *asked).check(2).err
+    (suggested,) = re.findall(r'--map "(.+?)"', " ".join(said.split()))
+    rows = here("impact", *asked, "--map", suggested).check().json["categories"]
+    assert {row["category"]: row["rate"] for row in rows} == {"f": 2 / 3, "m": 0.5}
 
 
 def test_impact_ratios_set_the_exit_code(here, tmp_path):

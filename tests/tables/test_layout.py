@@ -170,6 +170,36 @@ def test_files_of_statistics_programs(tmp_path):
         read_table(tmp_path / "pay.sav")
 
 
+@pytest.mark.parametrize("name", ["people.sav", "people.zsav", "people.xpt"])
+def test_real_files_of_spss_and_sas(name, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    people = pd.DataFrame(
+        {"age": [30.5, np.nan, 41.0], "city": ["Rome", "São Paulo", ""], "sex": [1.0, 2.0, 1.0]}
+    )
+    if name.endswith("xpt"):
+        pyreadstat.write_xport(people, tmp_path / name, file_format_version=5)
+    else:
+        labels = {"sex": {1: "male", 2: "female"}}
+        compress = name.endswith("zsav")
+        pyreadstat.write_sav(
+            people, tmp_path / name, variable_value_labels=labels, compress=compress
+        )
+        people["sex"] = people["sex"].map(labels["sex"])
+    found = read_table(tmp_path / name)
+    np.testing.assert_array_equal(found["age"], people["age"])
+    assert found["city"].astype(object).fillna("").tolist() == people["city"].tolist()
+    assert found["sex"].tolist() == people["sex"].tolist()
+
+
+def test_texts_of_old_sas_files_that_are_not_utf_8(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / "people.xpt"
+    people = pd.DataFrame({"age": [30.0, 41.0], "city": ["Köln", "Rome"]})
+    pyreadstat.write_xport(people, path, file_format_version=5)
+    path.write_bytes(path.read_bytes().replace("Köln".encode(), "Köln ".encode("cp1252")))
+    assert read_table(path)["city"].tolist() == ["Köln", "Rome"]
+
+
 def test_a_footer_does_not_turn_numbers_into_texts(tmp_path):
     path = tmp_path / "long.csv"
     numbers = np.arange(120_000)

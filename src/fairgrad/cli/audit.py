@@ -141,7 +141,7 @@ def audit(**params: Any) -> int:
 @options.takes(
     "sensitive", "desirable", *PREDICTIONS, "min_group", "reference", "confidence", "out", "report",
     "force", "fail_on", "json",
-    reading=("bins", "ignore_case"),
+    reading=("bins", "map", "ignore_case"),
     sensitive="Column that defines the categories to compare (repeatable).",
     desirable="Decision that means being selected [default: of two values, the second in sorted "
     "order].",

@@ -75,12 +75,24 @@ TEXT_ENDINGS = (
 )
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
-STATISTICS: dict[str, tuple[str, Any, dict[str, str]]] = {
-    ".dta": ("a Stata", pd.read_stata, {}),
-    ".sav": ("an SPSS", pd.read_spss, {}),
-    ".zsav": ("an SPSS", pd.read_spss, {}),
-    ".sas7bdat": ("a SAS", pd.read_sas, {"encoding": "infer"}),
-    ".xpt": ("a SAS", pd.read_sas, {"encoding": "infer"}),
+
+
+def _read_sas(path: Path) -> pd.DataFrame:
+    """A SAS file; a transport file does not record the encoding of its texts."""
+    if path.suffix.lower() != ".xpt":
+        return pd.read_sas(path, encoding="infer")
+    try:
+        return pd.read_sas(path, encoding="utf-8")
+    except UnicodeDecodeError:
+        return pd.read_sas(path, encoding="cp1252")
+
+
+STATISTICS: dict[str, tuple[str, Callable[[Path], pd.DataFrame]]] = {
+    ".dta": ("a Stata", pd.read_stata),
+    ".sav": ("an SPSS", pd.read_spss),
+    ".zsav": ("an SPSS", pd.read_spss),
+    ".sas7bdat": ("a SAS", _read_sas),
+    ".xpt": ("a SAS", _read_sas),
 }
 """Files of statistics programs: the program, and how pandas reads them."""
 
@@ -638,12 +650,12 @@ def _whole(
 ) -> Iterator[pd.DataFrame]:
     """An Excel, Stata, SPSS or SAS file, which is read as a whole and given in pieces."""
     ending = path.suffix.lower()
-    program, read, how = STATISTICS.get(ending, ("an Excel", None, {}))
+    program, read = STATISTICS.get(ending, ("an Excel", None))
     try:
-        frame, said = _excel(path, options) if read is None else (read(path, **how), "")
+        frame, said = _excel(path, options) if read is None else (read(path), "")
     except ImportError as error:
         raise ImportError(f"reading {program} file: {_one_line(error)}") from None
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except Exception as error:  # every reader has exceptions of its own
         raise ValueError(
             f"{path.name} cannot be read as {program} file ({_one_line(error)})"
         ) from error
