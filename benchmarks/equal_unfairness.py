@@ -41,6 +41,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -299,20 +300,19 @@ def figures(part: Rows, chances: Any, measure: str) -> tuple[float, float, float
     return accuracy, levels.unfairness, float(np.nanmax(levels.gaps))
 
 
-def planned(kind: str) -> Iterator[tuple[str, str, str, float]]:
+def planned(kind: str, inputs: str) -> Iterator[tuple[str, str, str, float]]:
     """Measure, inputs, method and epsilon of each model of a unit."""
-    if kind == "linear":
-        yield MEASURES[0], "blind", LOGISTIC, np.inf
+    rivals = [name for name, own in RIVALS.items() if own == inputs]
+    if kind == "linear" and inputs == "blind":
+        yield MEASURES[0], inputs, LOGISTIC, np.inf
     for measure in MEASURES:
-        for inputs in ("blind", "aware"):
-            yield measure, inputs, PLAIN, np.inf
-            rivals = [name for name, own in RIVALS.items() if own == inputs]
-            for method in (*OURS, *rivals):
-                only_exact = method == "ThresholdOptimizer" and measure == "equalized_odds"
-                for epsilon in EPSILONS[:1] if only_exact else EPSILONS:
-                    yield measure, inputs, method, epsilon
-        for epsilon in ORACLE_EPSILONS:
-            yield measure, "blind", "oracle", epsilon
+        yield measure, inputs, PLAIN, np.inf
+        for method in (*OURS, *rivals):
+            only_exact = method == "ThresholdOptimizer" and measure == "equalized_odds"
+            for epsilon in EPSILONS[:1] if only_exact else EPSILONS:
+                yield measure, inputs, method, epsilon
+        for epsilon in ORACLE_EPSILONS if inputs == "blind" else ():
+            yield measure, inputs, "oracle", epsilon
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -320,20 +320,18 @@ def run(asked: argparse.Namespace) -> None:
     path = asked.out / "equal_unfairness_models.csv"
     known = pd.read_csv(path).to_dict("records") if path.exists() else []
     rows = {tuple(str(row[key]) for key in KEYS): row for row in known}
-    for kind in asked.models:
-        for seed in SEEDS:
-            for table in asked.tables:
-                unit = None
-                for plan in planned(kind):
-                    measure, inputs, method, epsilon = plan
-                    found = (table, seed, kind, measure, inputs, method, float(epsilon))
-                    key = tuple(map(str, found))
-                    if key in rows:
-                        continue
-                    unit = unit or Unit(parts_of(table, seed), kind, seed)
-                    rows[key] = dict(zip(KEYS, found, strict=True)) | judged(unit, *plan)
-                    write_whole(path, pd.DataFrame([*rows.values()]).to_csv(index=False))
-                    print(*key, rows[key], flush=True)
+    for inputs, seed, kind, table in product(("blind", "aware"), SEEDS, asked.models, asked.tables):
+        unit = None
+        for plan in planned(kind, inputs):
+            measure, _, method, epsilon = plan
+            found = (table, seed, kind, measure, inputs, method, float(epsilon))
+            key = tuple(map(str, found))
+            if key in rows:
+                continue
+            unit = unit or Unit(parts_of(table, seed), kind, seed)
+            rows[key] = dict(zip(KEYS, found, strict=True)) | judged(unit, *plan)
+            write_whole(path, pd.DataFrame([*rows.values()]).to_csv(index=False))
+            print(*key, rows[key], flush=True)
 
 
 def judged(unit: Unit, measure: str, inputs: str, method: str, epsilon: float) -> dict[str, Any]:

@@ -307,3 +307,26 @@ def test_terminals_that_lack_signs(exam, encoding, tmp_path):
     assert max(map(len, shown.splitlines())) <= 60
     as_json = subprocess.run([*command, "--json"], capture_output=True, env=environment, check=True)
     assert "race=שלום" in {row["group"] for row in json.loads(as_json.stdout)["audit"]["groups"]}
+
+
+def test_a_model_no_better_than_a_constant_starts_red_everywhere(here, tmp_path):
+    # the best of models on the rows of the fit, and useless on those that judge it
+    rng = np.random.default_rng(0)
+    n = 400
+    hired, sex = rng.random(n) < 0.7, rng.choice(["F", "M"], n)
+    table = pd.DataFrame({"skill": hired + rng.normal(0, 0.5, n), "sex": sex})
+    table["hired"] = np.where(hired, "yes", "no")
+    path, other, out = (tmp_path / name for name in ("people.csv", "other.csv", "model"))
+    table.to_csv(path, index=False)
+    table.assign(skill=-table["skill"], guess=rng.permutation(table["hired"])).to_csv(other)
+    named = ["--target", "hired", "--sensitive", "sex"]
+    said = "\N{BALLOT X} By accuracy the model is no better than a constant"
+
+    ran = here("fit", path, *named, "--test", other, "--out", out).check()
+    assert said in ran.out.replace("\n", " ")
+    assert f"**{said}" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert re.search(r'<h1 class="bad"><bdi>. No better than a constant', page)
+
+    ran = here("audit", other, *named, "--prediction", "guess").check()
+    assert ran.out.replace("\n", " ").startswith(said)

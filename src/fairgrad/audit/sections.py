@@ -74,6 +74,8 @@ def _after_summary(audit: Audit, changed: list[Block]) -> list[Section]:
 
 def _summary(audit: Audit) -> Section:
     title = f"{words.SIGNS[audit.verdict]} {words.capitalized(audit.verdict)}"
+    if _useless(audit):  # the first thing to know, whatever the verdict
+        title = f"{words.SIGNS[UNFAIR]} No better than a constant ({audit.verdict})"
     blocks = [*_compared(audit), *_gains(audit)]
     return Section(SUMMARY, title, conclusion(audit), tuple(blocks))
 
@@ -250,7 +252,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
     else:
         verdict = _verdict_sentence(finding, rates)
         sentences = [_rates_sentence(finding, rates), f"{verdict} ({rows})."]
-    sentences += [_other_findings(audit, finding), _accuracy(audit), _useless(audit)]
+    sentences = [_useless(audit), *sentences, _other_findings(audit, finding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
@@ -353,7 +355,10 @@ def _useless(audit: Audit) -> str:
     share = truth.max() / truth.sum()
     if audit.has_labels and audit.accuracy <= share:
         label = words.in_sentence(str(labels[truth.argmax()]))
-        return f"Predicting {label} for everybody would be right in {percent(share)}."
+        return (
+            f"By accuracy the model is no better than a constant: it is right in "
+            f"{percent(audit.accuracy)}, predicting {label} for everybody in {percent(share)}."
+        )
     return ""
 
 

@@ -307,9 +307,10 @@ def _opening(outcome: AuditedModel, table: str) -> str:
     from fairgrad.audit import words  # noqa: PLC0415 - as above
 
     audit = outcome.audit
+    sign = audit.sections[0].title[:1]
     measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
     trained = f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}."
-    return f"{trained} **{words.SIGNS[audit.verdict]} {escape(audit.conclusion)}**"
+    return f"{trained} **{sign} {escape(audit.conclusion)}**"
 
 
 def _certified(outcome: AuditedModel) -> list[str]:
