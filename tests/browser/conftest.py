@@ -101,6 +101,12 @@ def files(samples, report, tmp_path_factory):
         "scored": lambda: Report(samples.scored_audit()),
         "labels": lambda: Report(samples.scored_audit(3, n_labels=3)),
         "many": lambda: Report(samples.scored_audit(100, n=20_000)),
+        "comparison": lambda: Report(samples.comparison()),
+        "impact": lambda: Report(samples.impact_table()),
+        "monitor": lambda: Report(samples.monitor()),
+        "trade-off": lambda: Report(
+            samples.make_audit(), frontier=samples.make_frontier(), opening="trade-off"
+        ),
     }
     return functools.cache(lambda name: make[name]().save(folder / f"{name}.html"))
 

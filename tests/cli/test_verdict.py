@@ -259,7 +259,7 @@ def test_two_columns_of_predictions_are_compared(here, exam, tmp_path):
     assert found["changed"] == changed
     assert found["accuracy"]["second"] == 1.0
     assert sum(row["rows"] for row in found["sides"]) == changed
-    assert "Who gets another exam" in report.read_text(encoding="utf-8")
+    assert "Who gets a different decision" in report.read_text(encoding="utf-8")
     as_json = here(*named, "--json").check().json
     assert as_json["changes"] == found["changes"]
     here("compare", "guess", "gess", path, "--target", "exam", "--sensitive", "race").refused(

@@ -167,7 +167,7 @@ def test_plot_and_report(frontier):
     np.testing.assert_array_equal(shown["accuracy_low"].notna(), own)
     data = frontier.report_data(chosen=chosen)
     assert isinstance(data, FrontierData)
-    assert set(data.rates["group"]) == {"sex=F", "sex=M"}
+    assert set(data.rates["group"]) == {"F", "M"}
     assert "demographic parity" in data.measure
     page = Report(frontier.audits_["test"][chosen], frontier=data).html()
     assert "Accuracy against unfairness" in page

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import Audit
+from fairgrad.audit import Audit, ImpactTable, Monitor
 from fairgrad.report import FrontierData, Report
 
 
@@ -89,14 +89,42 @@ def hostile_report(column="<b>sex</b>"):
     )
 
 
-def fair_report():
-    """What `fairgrad fit` reports: a fair model, and a plain one that selects men more often."""
+def two_systems():
+    """Labels, sex, decisions of a fair model, and of a plain one that selects men more often."""
     rng = np.random.default_rng(0)
     sex = pd.Series(rng.choice(["Female", "Male"], 6000), name="sex")
     y = np.where(rng.random(6000) < 0.4, "yes", "no")
     plain = np.where(rng.random(6000) < 0.9, y, "no")
     plain[(sex == "Female") & (rng.random(6000) < 0.4)] = "no"
     fair = np.where(rng.random(6000) < np.where(sex == "Male", 0.82, 0.80), y, "no")
+    return y, sex, fair, plain
+
+
+def comparison():
+    """A fair model beside a plain one."""
+    y, sex, fair, plain = two_systems()
+    return Audit(y, plain, sex).compare(fair, names=("the old system", "the new system"))
+
+
+def impact_table():
+    """Of the plain model's decisions."""
+    _, sex, _, plain = two_systems()
+    return ImpactTable.from_decisions(plain, sex)
+
+
+def monitor():
+    """The plain model, month after month."""
+    y, sex, _, plain = two_systems()
+    found = Monitor("demographic_parity")
+    for month in range(1, 4):
+        rows = slice(2000 * (month - 1), 2000 * month)
+        found.update(y[rows], plain[rows], sex[rows], batch=f"2026-0{month}-01")
+    return found
+
+
+def fair_report():
+    """What `fairgrad fit` reports: a fair model, and a plain one that selects men more often."""
+    y, sex, fair, plain = two_systems()
     audit = Audit(
         y, fair, sex, "demographic_parity", baseline=plain, baseline_name="the plain model"
     )

@@ -209,8 +209,9 @@ def test_the_page_says_which_label_was_taken_as_desirable():
 def test_a_plain_model_of_a_frontier_is_called_so(samples):
     points = samples.make_frontier().points.assign(epsilon=[0, 0.1, 0.2, 0.3, 0.4, np.inf])
     report = Report(samples.make_audit(), frontier=points, chosen=5)
-    assert report.frontier.names[5].startswith("plain model: accuracy 82.2 %")
-    assert "ε = 0.4000" in report.frontier.names[4]
+    assert report.frontier.names[5].startswith("accuracy 82.2 %, unfairness")
+    assert "trained for no constraint" in report.frontier.names[5]
+    assert "trained for a gap of at most 0.4" in report.frontier.names[4]
 
 
 def test_measures_of_ones_own_make_a_page():

@@ -74,18 +74,28 @@ class AuditComparison(ShownAndWritten):
     @property
     def conclusion(self) -> str:
         """What changes, in a few sentences."""
-        moved = f"{self.names[1]} in place of {self.names[0]}: {self._changed}."
+        moved = f"{self._changed} from {self.names[1]} than from {self.names[0]}."
         sentences = [moved, sections.price(self.audit), self._verdicts()]
         return " ".join(sentence for sentence in sentences if sentence)
 
     def _verdicts(self) -> str:
-        verdicts = [
-            f"{words.heading(change.after)}: {change.before.verdict}, then {change.after.verdict}"
-            for change in self.audit.changes
-            if change.after.is_asked
-        ]
-        shown = [*verdicts[:4], *([f"{len(verdicts) - 4} more below"] if len(verdicts) > 4 else [])]
-        return f"{'; '.join(shown)}."
+        """What becomes of the verdict on each measure, the changes first."""
+        by_verdicts: dict[tuple[str, str], list[str]] = {}
+        attributes = {change.after.attribute for change in self.audit.changes}
+        for change in self.audit.changes:
+            if change.after.is_asked:
+                name = words.in_the_middle(change.after.measure)
+                of = f" ({change.after.attribute})" if len(attributes) > 1 else ""
+                both = change.before.verdict, change.after.verdict
+                by_verdicts.setdefault(both, []).append(f"{name}{of}")
+        sentences = []
+        for (before, after), names in sorted(
+            by_verdicts.items(), key=lambda item: len({*item[0]}) < 2
+        ):
+            verb = f"stays {after}" if before == after else f"changes from {before} to {after}"
+            most = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]
+            sentences.append(f"The verdict by {words.conjoined(most)} {verb}.")
+        return " ".join(sentences)
 
     @property
     def _changed(self) -> str:
@@ -95,7 +105,7 @@ class AuditComparison(ShownAndWritten):
     @property
     def sections(self) -> tuple[Section, ...]:
         """Who gets a different decision, then what the audit of the second system says."""
-        title = f"{self._changed} by {self.names[1]} than by {self.names[0]}"
+        title = f"{self._changed} from {self.names[1]} than from {self.names[0]}"
         return sections.comparison_sections(self.audit, title, [self._verdicts()])
 
     def to_dict(self) -> dict[str, Any]:

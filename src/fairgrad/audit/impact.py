@@ -81,6 +81,8 @@ REFERENCE = (
     "The impact ratio is the {rate} divided by that of {reference}, where groups have it. Its "
     "interval holds with {level} (MOVER, Donner and Zou 2012; upper limits share the error)."
 )
+N_METHOD = 2
+"""The first notes say how the figures are made; the others, who and what they are about."""
 CARE = (
     "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). None "
     "of this is a finding of discrimination, nor its absence one of compliance."
@@ -289,7 +291,7 @@ class ImpactTable(ShownAndWritten):
         found = []
         for (attribute, label), part in self.frame.groupby(["attribute", "label"], sort=False):
             rows = tuple(_cells(row) for row in part.to_dict(orient="records"))
-            title = f"Impact ratios by {attribute}, {label}"
+            title = f"Impact ratios by {attribute} (selected means {label})"
             found.append(Block(title, IMPACT_HEADS, rows))
         found[-1] = found[-1]._replace(sentences=tuple(self.notes))
         return found
@@ -297,12 +299,16 @@ class ImpactTable(ShownAndWritten):
     @property
     def sections(self) -> tuple[Section, ...]:
         """The table that the law requires, and how to read it."""
-        of = f"; median score {self.median:.6g}" if self.median is not None else ""
-        people = words.people_of(self.n_rows)
-        opening = f"Impact ratios by {self.rate}, {people} assessed{of}"
+        of = f" Their median score is {self.median:.6g}." if self.median is not None else ""
+        opening = f"{words.people_of(self.n_rows)} were assessed.{of}"
         blocks = [block._replace(is_brief=True) for block in self.blocks()]
+        blocks[-1] = blocks[-1]._replace(sentences=self.notes[N_METHOD:])
+        method = Block("Intervals and tests", sentences=self.notes[:N_METHOD], is_brief=True)
         title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
-        return (Section("summary", title, (f"{opening}.", *self._conclusion()), blocks),)
+        return (
+            Section("summary", title, (opening, *self._conclusion()), blocks),
+            Section("method", "Method and definitions", (), (method,)),
+        )
 
     def _conclusion(self) -> list[str]:
         """Which categories the four-fifths rule is about, in one sentence."""
@@ -310,11 +316,25 @@ class ImpactTable(ShownAndWritten):
         if compared.empty:
             return []
         ratio, who = compared[["impact_ratio", "category"]].to_numpy()[0]
-        lowest = f"The lowest impact ratio is {ratio:.2f} ({words.in_sentence(str(who))})"
-        return [f"{lowest}; the four-fifths rule asks for at least {FOUR_FIFTHS_RATIO:g}."]
+        against = self.reference or "the most selected category"
+        lowest = (
+            f"The {self.rate} of {words.in_sentence(str(who))} is the lowest: {ratio:.2f} times"
+        )
+        rule = f"The four-fifths rule asks for at least {FOUR_FIFTHS_RATIO:g}"
+        return [f"{lowest} that of {words.in_sentence(against)}. {rule}."]
 
 
-IMPACT_HEADS = ("category", "number", "share", "selected", "rate", "ratio", "interval", "SD", "p")
+IMPACT_HEADS = (
+    "category",
+    "people",
+    "selected",
+    "rate",
+    "impact\nratio",
+    "interval",
+    "share",
+    "SD",
+    "p",
+)
 
 
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
@@ -327,11 +347,11 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
     return (
         str(row["category"]) + (" *" if row["set_aside"] else ""),
         f"{row['number']:,}",
-        shown("share", ".1%"),
         shown("selected", ",.0f"),
         shown("rate", ".1%"),
         shown("impact_ratio", ".2f"),
         "-" if pd.isna(row["ratio_low"]) else ends,
+        shown("share", ".1%"),
         shown("standard_deviations", "+.1f"),
         "<0.001" if row["fisher_p"] < LEAST_P else shown("fisher_p", ".3f"),
     )

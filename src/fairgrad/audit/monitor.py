@@ -59,7 +59,7 @@ CHANGE_ALARMS = 0.05
 """How often a system that never changes is reported to have changed, in its whole life."""
 LEAST_ERROR = 1e-12
 """Smaller errors of a limit are not told apart."""
-TRUE, PREDICTED, COUNT = "y_true", "y_pred", "count"
+TRUE, PREDICTED, COUNT = "true label", "y_pred", "count"
 """Names of columns in the counts of a batch, after the sensitive attributes."""
 
 
@@ -347,19 +347,33 @@ class Monitor(ShownAndWritten):
         if not self.batches or not self.batches[-1].levels:
             return ("There are no two groups of people to compare yet.", *said)
         of_means = [line for line in self.batches[-1].levels if line[0] != "four_fifths_rule"]
+        names = {
+            (finding.measure, name): (is_valued, readable)
+            for finding in self.current_audit().findings
+            for name, is_valued, readable in zip(
+                finding.comparison.names,
+                finding.comparison.valued,
+                words.level_names(finding),
+                strict=True,
+            )
+        }
+        # Of two labels one says what the other does: the desirable one is told.
         measure, _, name, level, low, high = max(
-            of_means or self.batches[-1].levels, key=lambda line: abs(line[3])
+            of_means or self.batches[-1].levels,
+            key=lambda line: (round(abs(line[3]), 9), names.get((line[0], line[2]), (False,))[0]),
         )
         judged = words.capitalized(words.short(self.verdict)[2:])
+        who = words.in_sentence(names.get((measure, name), (False, name))[1])
+        way = "above" if level > 0 else "below"
         worst = (
-            f"{judged} since {self.since}. On average since {self.batches[0].name}, {name} is "
-            f"{words.points(abs(level))} points {'above' if level > 0 else 'below'} the overall "
-            f"rate ({words.title(measure)}; limits {100 * low:+.1f} and {100 * high:+.1f} points, "
+            f"{judged} since {self.since}. On average since {self.batches[0].name}, the rate of "
+            f"{who} is {words.points(abs(level))} points {way} the overall rate (interval "
+            f"{100 * low:+.1f} to {100 * high:+.1f}; {words.in_the_middle(measure)}, "
             f"{words.n_of(self.n_rows, 'row')})."
         )
         promise = (
-            "You may look after every batch: this verdict is wrong with at most "
-            f"{1 - self.confidence:.0%} probability in the whole life of the system."
+            "You may look after every batch: the probability that a verdict is ever wrong is at "
+            f"most {100 * (1 - self.confidence):.4g} %."
         )
         return (worst, promise, *said)
 

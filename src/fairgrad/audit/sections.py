@@ -376,15 +376,15 @@ def _not_judged(audit: Audit) -> str:
 
 def gains(audit: Audit) -> tuple[str, ...]:
     """Who gained and who lost by the measures of the verdict, in people; only sure changes."""
-    by_predicate: dict[str, dict[str, None]] = {}
+    by_predicate: dict[tuple[str, bool], dict[str, None]] = {}
     asked = [change for change in audit.changes if change.after.is_asked]
     for change in asked:
-        for predicate, moved in _moved_people(change):
-            by_predicate.setdefault(predicate, {}).setdefault(moved)
+        for predicate, has_label, moved in _moved_people(change):
+            by_predicate.setdefault((predicate, has_label), {}).setdefault(moved)
     plain = " (without the fairness constraint)" if audit.baseline_name == words.PLAIN else ""
     against = f"Compared with {words.in_sentence(audit.baseline_name)}{plain},"
     sentences = []
-    for predicate, people in by_predicate.items():
+    for (predicate, _), people in by_predicate.items():
         n_more = len(people) - MOST_GAINS
         shown = [*list(people)[:MOST_GAINS], *([f"{n_more} more groups"] if n_more > 0 else [])]
         sentences.append(f"{against} {words.conjoined(shown)} are {predicate}.")
@@ -392,8 +392,11 @@ def gains(audit: Audit) -> tuple[str, ...]:
     return tuple(sentences) or nobody
 
 
-def _moved_people(change: Change) -> list[tuple[str, str]]:
-    """What happens to how many more or fewer people of a group; first the increases."""
+def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
+    """What happens to how many more or fewer people of a group, or of a label in it.
+
+    Increases come first.
+    """
     comparison, groups = change.after.comparison, change.after.table.groups
     names = words.people_names(groups)
     up, down = change.moves.of_cells(comparison, people=True)
@@ -404,9 +407,9 @@ def _moved_people(change: Change) -> list[tuple[str, str]]:
             among, predicate = _phrase(comparison, k, groups)
             more = "more" if net > 0 else "fewer"
             who = f"{abs(net):,} {more} {words.in_sentence(names[comparison.cell_group[k]])}"
-            moved.append((net, predicate, f"{who} {among}".strip()))
+            moved.append((net, predicate, bool(among), f"{who} {among}".strip()))
     moved.sort(key=lambda one: (one[0] < 0, -abs(one[0])))
-    return [(predicate, who) for _, predicate, who in moved]
+    return [one[1:] for one in moved]
 
 
 def price(audit: Audit) -> str:
@@ -463,17 +466,19 @@ def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Bloc
 def _levels(finding: Finding, place: int) -> Block:
     """Every level of a measure with its interval."""
     comparison, (low, high) = finding.comparison, finding.level_intervals
+    names = words.level_names(finding)
     rows = [
         [name, f"{level:.4f}", f"{a:.4f}", f"{b:.4f}"]
-        for name, level, a, b in zip(comparison.names, finding.levels, low, high, strict=True)
+        for name, level, a, b in zip(names, finding.levels, low, high, strict=True)
         if not math.isnan(level)
     ]
+    readable = dict(zip(comparison.names, names, strict=True))
     (best, best_level), (worst, worst_level) = finding.best, finding.worst
     sentences = [words.convention(finding.measure)]
     if best:
         sentences.append(
-            f"Best off: {words.in_sentence(best)} ({best_level:+.3f}). Worst off: "
-            f"{words.in_sentence(worst)} ({worst_level:+.3f}). The mean of |F| is "
+            f"Best off: {words.in_sentence(readable[best])} ({best_level:+.3f}). Worst off: "
+            f"{words.in_sentence(readable[worst])} ({worst_level:+.3f}). The mean of |F| is "
             f"{finding.unfairness:.4f}."
         )
     if finding.n_undefined:
@@ -655,12 +660,14 @@ def _change(row: Mapping[Any, Any]) -> str:
 
 def _sides(audit: Audit) -> Block:
     """Who gets another prediction, the most people first."""
+    groups = audit.table.groups
+    people = dict(zip(groups.names, words.people_names(groups), strict=True))
     rows = [
-        [str(row["group"]), f"{row['from']} → {row['to']}", _side(row), f"{row['rows']:,}"]
+        [people[row["group"]], f"{row['from']} → {row['to']}", _side(row), f"{row['rows']:,}"]
         for row in audit.to_frame("sides").to_dict(orient="records")
-    ] or [["nobody", "-", "-", "0"]]
-    columns = ("group", "prediction", "which is", "people")
-    return Block(f"Who gets another {audit.target}", columns, rows, texts=3)
+    ] or [["no group", "-", "-", "0"]]
+    columns = ("group", f"predicted {audit.target}", "new decision", "people")
+    return Block("Who gets a different decision", columns, rows, texts=3)
 
 
 def _side(row: Mapping[Any, Any]) -> str:
@@ -668,8 +675,8 @@ def _side(row: Mapping[Any, Any]) -> str:
     if row["true"] == "not known":
         return "not known"
     if row["to"] == row["true"]:
-        return "right now"
-    return "wrong now" if row["from"] == row["true"] else "still wrong"
+        return "right"
+    return "wrong" if row["from"] == row["true"] else "still wrong"
 
 
 def _details(audit: Audit) -> Section:

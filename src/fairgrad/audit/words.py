@@ -203,6 +203,33 @@ def people_names(groups: Groups) -> list[str]:
     return names
 
 
+def group_names(groups: Groups) -> list[str]:
+    """Groups with their attributes, for lists of several: "women, race Black"."""
+    return [
+        ", ".join(
+            PEOPLE.get(str(values[code]).casefold(), f"{name} {values[code]}")
+            if name.casefold() in {"sex", "gender"}
+            else f"{name} {values[code]}"
+            for name, values, code in zip(groups.attributes, groups.values, codes, strict=True)
+        )
+        for codes in groups.codes
+    ]
+
+
+def level_names(finding: Finding) -> tuple[str, ...]:
+    """Each level of a finding in words: "women", "men with income >50K", "men predicted >50K"."""
+    comparison, groups = finding.comparison, finding.table.groups
+    is_of_predictions = comparison.rate in {"selection rate", "prediction rate"}
+    verb = "predicted" if is_of_predictions else f"with {groups.label_name}"
+    people, names = people_names(groups), []
+    for name, group, label in zip(
+        comparison.names, comparison.group, comparison.label, strict=True
+    ):
+        of_label = f" {verb} {groups.labels[label]}" if label >= 0 else ""
+        names.append(f"{people[group]}{of_label}" if group >= 0 else name)
+    return tuple(names)
+
+
 def short(verdict: str) -> str:
     """A verdict in one word after its sign."""
     return f"{SIGNS[verdict]} {verdict.split(maxsplit=1)[0]}"
@@ -248,17 +275,20 @@ def advice(finding: Finding) -> str:
     needed = finding.rows_needed
     if needed is None:
         return "No number of rows would settle it: the figure is at the tolerance, or not defined."
+    groups = finding.table.groups
+    people = dict(zip(groups.names, people_names(groups), strict=True))
     largest = sorted(needed.more.items(), key=lambda item: -item[1])
-    parts = [f"{_rounded_up(rows):,} of {in_sentence(name)}" for name, rows in largest[:3]]
-    rest, others = sum(rows for _, rows in largest[3:]), len(largest) - 3
-    if rest:
-        parts.append(
-            f"{_rounded_up(rest):,} of {'another group' if others == 1 else f'{others} others'}"
-        )
-    most = "any number" if needed.high is None else f"{_rounded_up(needed.high):,}"
+    more = [f"{_rounded_up(rows):,} more {in_sentence(people[name])}" for name, rows in largest[:3]]
+    others, n_others = sum(rows for _, rows in largest[3:]), len(largest) - 3
+    if others:
+        where = "another group" if n_others == 1 else f"{n_others} other groups"
+        more.append(f"{_rounded_up(others):,} more in {where}")
+    low = f"{_rounded_up(needed.low):,}"
+    high = "any number" if needed.high is None else f"{_rounded_up(needed.high):,}"
+    between = f"{low} or more" if needed.high is None else f"{low} to {high}"
     return (
-        f"About {conjoined(parts)} more would settle it four times out of five; it may take from "
-        f"{_rounded_up(needed.low):,} to {most} in all, as the rates are uncertain."
+        f"About {conjoined(more)} would settle it with a chance of 80 %. The rates are uncertain: "
+        f"it may take {low if low == high else between} rows in all."
     )
 
 
@@ -324,7 +354,7 @@ def left_out(measures: Collection[str], n_labels: int) -> str:
     names = " and ".join(title(name) for name in measures)
     return names and (
         f"{names} was left out: there are {n_labels} labels, and none is named as the desirable "
-        "one. Name it to include this measure (y_desirable=)."
+        "one. Name the desirable label to include this measure."
     )
 
 
@@ -356,8 +386,8 @@ def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any
     other = next(one for one in labels if one != guessed[0])
     return (
         f"{target}={label} was taken as desirable, but its name suggests otherwise. The second of "
-        f"two values in sorted order is the default. If {target}={other} is desirable, name it "
-        f"(--desirable {str(other)!r}, y_desirable={other!r}): gains and losses are swapped now."
+        f"two values in sorted order is the default. If {target}={other} is desirable, audit again "
+        "with it as the desirable value: gains and losses are swapped now."
     )
 
 
@@ -382,7 +412,7 @@ def not_judged(audit: Audit) -> str:
                 "judged, whatever their size."
             )
         if len(small):
-            names = [f"{view.groups.names[g]} ({view.size[g]:.0f})" for g in small]
+            names = [f"{people_names(view.groups)[g]} ({view.size[g]:.0f})" for g in small]
             people = people_of(int(view.size[small].sum()))
             by_view.append(
                 f"by {name} {people} in {n_of(len(small), 'group')} of fewer than "
@@ -390,8 +420,8 @@ def not_judged(audit: Audit) -> str:
             )
     if by_view:
         too_few.append(
-            f"Not judged, {'; '.join(by_view)}. Their rates are shown; min_group (--min-group 0) "
-            "includes them in the verdict."
+            f"Not judged, {'; '.join(by_view)}. Their rates are shown. To judge them, too, lower "
+            "the minimum size of a group."
         )
     return " ".join(too_few)
 
@@ -454,7 +484,10 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
 
 def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
     """Groups, and labels within groups, that are judged though they have few rows."""
-    names, cell_names = table.groups.names, table.groups.cell_names(by_label=True)
+    names, target = group_names(table.groups), table.groups.label_name
+    cell_names = [
+        f"{name} with {target} {label}" for label in table.groups.labels for name in names
+    ]
     cells = table.rows.sum(axis=2).T.ravel()
     is_large = np.tile((table.size >= MIN_GROUP) & is_judged, table.n_labels)
     groups = np.flatnonzero((table.size > 0) & (table.size < MIN_GROUP) & is_judged)
@@ -478,7 +511,7 @@ def constant_predictions(table: CountTable) -> str:
         )
     constant = ((predicted > 0).sum(axis=0) == 1) & (table.size >= MIN_GROUP)
     names = [
-        f"{table.groups.names[g]} ({labels[predicted[:, g].argmax()]})"
+        f"{group_names(table.groups)[g]} ({labels[predicted[:, g].argmax()]})"
         for g in np.flatnonzero(constant)
     ]
     return f"Everybody gets the same prediction in: {listed(names)}." if names else ""

@@ -23,6 +23,7 @@ from sklearn.utils import check_consistent_length
 from fairgrad.audit import Audit
 from fairgrad.audit.counts import OVERALL, CountTable, mean_costs, predicted_labels
 from fairgrad.audit.intervals import Proportion, clopper_pearson
+from fairgrad.audit.words import people_names
 from fairgrad.aware import to_predict
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
@@ -49,16 +50,15 @@ if TYPE_CHECKING:
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
 KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
 NOTE = (
-    "Bars are {confidence:.0%} intervals of the models on the frontier, exact for the accuracy and "
-    "simultaneous over groups for the unfairness."
+    "Lines: {confidence:.0f} % intervals of the models that no other model beats in both figures."
 )
 AWARE_NOTE = (
-    " Aware models look at the sensitive value to predict: by what they are ahead of the others is "
-    "what blindness costs. The law may forbid them."
+    " Aware models use the sensitive value to predict. What they gain over the others is the price "
+    "of not using it. The law may forbid them."
 )
 COST_NOTE = (
-    " Which models are on the frontier, and which is chosen, is judged by the mean cost of their "
-    "predictions, not by the accuracy shown."
+    " The models are compared and chosen by the mean cost of their predictions, not by the "
+    "accuracy shown."
 )
 
 
@@ -468,7 +468,7 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
 
     own = _points(frontier.points_, on)
     audits = list(frontier.audits_[on])
-    note, points = NOTE.format(confidence=frontier.confidence), own
+    note, points = NOTE.format(confidence=100 * frontier.confidence), own
     note += COST_NOTE if f"{on}_cost" in frontier.points_ else ""
     kinds = frontier.points_["use_sensitive"]
     if kinds.any() and not kinds.all():
@@ -478,7 +478,7 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
         points,
         pd.concat([_rates(i, audit) for i, audit in enumerate(audits)], ignore_index=True),
         chosen=chosen,
-        measure=f"mean |F|, {measure_name(frontier.fairness_measure_).replace('_', ' ')}",
+        measure=measure_name(frontier.fairness_measure_).replace("_", " "),
         on=f"{on} rows",
         note=note,
     )
@@ -506,5 +506,8 @@ def _rates(position: int, audit: Audit) -> pd.DataFrame:
         f"{rate} of {label}" if several and label is not None else rate
         for rate, label in zip(frame["rate"], frame["label"], strict=True)
     ]
+    groups = audit.views[finest].groups
+    people = dict(zip(groups.names, people_names(groups), strict=True))
     kept = frame[["group", "value"]].assign(rate=names, point=position)
+    kept["group"] = kept["group"].map(people)
     return kept.reset_index(drop=True)

@@ -6,6 +6,7 @@ heading and how. The table gives the tooltips, and the data that stand below the
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -270,15 +271,15 @@ def _levels(finding: Finding) -> Records:
     """The levels that are defined and asked for."""
     comparison, (low, high) = finding.comparison, finding.level_intervals
     groups = finding.table.groups
-    names = fig.unique(words.people_names(groups))
+    names, level_names = fig.unique(words.people_names(groups)), words.level_names(finding)
     asked = getattr(comparison.map, "applies", None)
     records = []
     for j, level in enumerate(finding.levels):
         if np.isnan(level) or (asked is not None and not asked[j]):
             continue
-        name, group, label = comparison.names[j], comparison.group[j], comparison.label[j]
+        name, group, label = level_names[j], comparison.group[j], comparison.label[j]
         row = {"name": name, "group": names[group] if group >= 0 else name}
-        row["label"] = f"{groups.label_name}={groups.labels[label]}" if label >= 0 else ""
+        row["label"] = f"{groups.label_name} {groups.labels[label]}" if label >= 0 else ""
         records.append({**row, "level": float(level), "low": float(low[j]), "high": float(high[j])})
     return records
 
@@ -419,20 +420,30 @@ def threshold_figures(audit: Audit) -> list[ReportFigure]:
 def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
     """One chart per measure and way of grouping: the limits of each level after every batch."""
     levels = monitor.to_frame()
+    findings = {(one.measure, one.attribute): one for one in monitor.current_audit().findings}
     dates = pd.to_datetime(levels["batch"], format="ISO8601", errors="coerce")
     x = alt.X("batch:O", title=None, sort=None)
     if dates.notna().all():
         x = alt.X("batch:T", title=None, scale=alt.Scale(type="utc"))
-    table: Table = {"batch": ("batch", str), "name": ("level of", str), **LEVELS}
+    table: Table = {
+        "batch": ("batch", str), "name": ("group", str), **LEVELS, "level": ("gap", number),
+    }  # fmt: skip
 
     def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="level since the start, with its limits")
+        return alt.Y(f"{field}:Q", title="mean gap to the overall rate since the start")
 
     figures = []
     pairs = levels[["measure", "attribute"]].drop_duplicates().to_numpy().tolist()
     for position, (measure, attribute) in enumerate(pairs):
         of_finding = levels[(levels["measure"] == measure) & (levels["attribute"] == attribute)]
+        finding = findings[measure, attribute]
+        names = dict(zip(finding.comparison.names, words.level_names(finding), strict=True))
+        of_finding = of_finding.assign(name=[names.get(n, n) for n in of_finding["name"]])
         records = of_finding.to_dict(orient="records")
+        if len(finding.table.groups.labels) == 2 and finding.comparison.rate == "selection rate":
+            # The levels of the other label are the same with the opposite sign.
+            valued = itertools.compress(names.values(), finding.comparison.valued)
+            of_finding = of_finding[of_finding["name"].isin([*valued])]
         largest = of_finding["level"].abs().groupby(of_finding["name"]).max()
         shown = largest.nlargest(MOST_LEVEL_LINES).index.tolist()
         drawn = [row for row in records if row["name"] in shown]
@@ -452,7 +463,6 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of two charts: clicking a point of the first shows its rates in the second."""
-PLAIN = "plain model"
 NEEDED = ("epsilon", "accuracy", "unfairness")
 RATES_NEEDED = ("point", "group", "rate", "value")
 HISTORY_NEEDED = ("epoch", "quantity", "name", "value")
@@ -470,8 +480,8 @@ def _check_columns(frame: Any, needed: tuple[str, ...], argument: str) -> None:
 
 
 def epsilon_text(value: float) -> str:
-    """An epsilon for people; that of the plain model is its name."""
-    return PLAIN if np.isinf(value) else number(value)
+    """What a model was trained for, in words."""
+    return "no constraint" if np.isinf(value) else f"a gap of at most {value:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,7 +496,7 @@ class FrontierData:
         rates: one row per model, group and rate with the columns point (the position of the model
             in `points`), group, rate and value; shown when a point is clicked.
         chosen: position of the model that was chosen, if any.
-        measure: what unfairness means here.
+        measure: the fairness measure, if it is known.
         on: which rows the figures come from.
         note: what readers should know, such as what a compared method needs to predict.
 
@@ -497,7 +507,7 @@ class FrontierData:
     points: pd.DataFrame
     rates: pd.DataFrame | None = None
     chosen: int | None = None
-    measure: str = "mean |F|"
+    measure: str = ""
     on: str = "validation rows"
     note: str = ""
 
@@ -526,10 +536,9 @@ class FrontierData:
     def names(self) -> list[str]:
         """Each point in words, for the list beside the chart."""
         return [
-            f"{row['series']}{', ' if row['series'] else ''}"
-            f"{'' if np.isinf(row['epsilon']) else 'ε = '}{epsilon_text(row['epsilon'])}: accuracy "
-            f"{percent(row['accuracy'])}, unfairness {number(row['unfairness'])}"
-            f"{' (chosen)' if row['is_chosen'] else ''}"
+            f"{row['series']}{': ' if row['series'] else ''}"
+            f"accuracy {percent(row['accuracy'])}, unfairness {number(row['unfairness'], 3)}, "
+            f"trained for {epsilon_text(row['epsilon'])}{' (chosen)' if row['is_chosen'] else ''}"
             for row in self.records
         ]
 
@@ -545,17 +554,16 @@ class FrontierData:
 
     @property
     def sentence(self) -> str:
-        """What the chosen model costs against the most accurate one, in one sentence."""
+        """What the chosen model costs against the most accurate one."""
         accuracy, unfairness = self.points["accuracy"], self.points["unfairness"]
-        best, at = accuracy.max(), self.first
-        span = f"{len(accuracy)} models on {self.on}: accuracy from {percent(accuracy.min())} to"
+        best, at = int(accuracy.argmax()), self.first
+        most = f"The most accurate of the {len(accuracy)} models predicts"
+        most += f" {percent(accuracy.iloc[best])} of the {self.on} correctly"
+        most += f" and has an unfairness of {number(unfairness.iloc[best], 3)}"
         if self.chosen is None:
-            return f"{span} {percent(best)}."
-        return (
-            f"{span} {percent(best)}. The chosen one has {percent(accuracy.iloc[at])} and an "
-            f"unfairness of {number(unfairness.iloc[at], 3)}; that of the most accurate one is "
-            f"{number(unfairness.iloc[int(accuracy.argmax())], 3)}."
-        )
+            return f"{most}."
+        chosen = f"The chosen one predicts {percent(accuracy.iloc[at])} correctly"
+        return f"{most}. {chosen} and has {number(unfairness.iloc[at], 3)}."
 
 
 def as_frontier(source: Any, chosen: int | None = None) -> FrontierData:
@@ -593,13 +601,14 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
     records = [{**row, "remark": _remark(row)} for row in frontier.records]
     methods = list(dict.fromkeys(row["series"] for row in records))
     table: Table = {
-        "epsilon": ("epsilon", epsilon_text), "accuracy": ("accuracy", percent),
+        "epsilon": ("trained for", epsilon_text), "accuracy": ("accuracy", percent),
         "unfairness": ("unfairness", number),
         **({"series": ("method", str)} if len(methods) > 1 else {}),
     }  # fmt: skip
+    unfairness = f"unfairness, {frontier.measure}" if frontier.measure else "unfairness"
     base = fig.told_apart(
         _told(records, table).encode(
-            x=alt.X("unfairness:Q", title=f"unfairness ({frontier.measure})"),
+            x=alt.X("unfairness:Q", title=unfairness),
             y=alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format=".1%")).scale(zero=False),
         ), "series", methods,
     )  # fmt: skip
@@ -615,8 +624,8 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
     )
     dots = fig.told_apart(dots, "series", methods, shape=fig.series(alt.Shape, "series", methods))
     chosen = base.transform_filter("datum.is_chosen").encode(color=alt.value(fig.var("ink")))
-    unfairness = frontier.points["unfairness"]
-    is_right = unfairness.iloc[frontier.first] > (unfairness.min() + unfairness.max()) / 2
+    values = frontier.points["unfairness"]
+    is_right = values.iloc[frontier.first] > (values.min() + values.max()) / 2
     side: Any = {"align": "right" if is_right else "left", "dx": -16 if is_right else 16, "dy": -10}
     layers += [
         base.transform_filter("datum.on_frontier").mark_line(strokeWidth=1.5, opacity=0.7),
@@ -627,7 +636,7 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
     chart = alt.layer(*layers).add_params(alt.param(name="shown", value=frontier.first))
     table = {**table, "remark": ("remark", str)}
     title = "Accuracy against unfairness"
-    said = f"{title} of {frontier.sentence}"
+    said = f"{title}. {frontier.sentence}"
     return _figure(FRONTIER, title, chart, records, table, said, 300, note=frontier.note)
 
 
@@ -654,7 +663,7 @@ def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
     )
     return _figure(
         POINT_RATES,
-        "Rates per group at the point shown",
+        "Rates of each group, model shown",
         chart.add_params(alt.param(name="shown", value=frontier.first)),
         records,
         {"model": ("model", str), **table},

@@ -118,11 +118,16 @@ class Report:
         rest = [*by_key.values(), *([method] if method.blocks else [])]
         if self.frontier is None:
             return (first, *rest)
-        how = "Each point is a model: further up is more accurate, further left is fairer."
+        how = (
+            "Each point is a model: further up is more accurate, further left is fairer. "
+            "Unfairness is the mean distance of a group's rate from the overall rate."
+        )
         blocks = (Block("Trade-off", chart="frontier"),)
         trade_off = Section(TRADE_OFF, "What fairness costs", (self.frontier.sentence, how), blocks)
-        two = (trade_off, first) if self.opening == TRADE_OFF else (first, trade_off)
-        return (*two, *rest)
+        if self.opening == SUMMARY:
+            return (first, trade_off, *rest)
+        judged = first._replace(title=f"The chosen model: {first.title[2:].lower()}")
+        return (trade_off, judged, *rest)
 
     @cached_property
     def _drawn(self) -> dict[tuple[str, str | int], list[ReportFigure]]:
