@@ -1,6 +1,6 @@
 """How often verdicts and intervals err where rows, groups or findings are not simple.
 
-Every case is drawn again and again with a known truth. Minutes on one core:
+Every case is drawn again and again with a known truth. Half an hour on one core:
 
     python benchmarks/verdicts.py --out results
 """
@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from monitor import limits
+from scipy.stats import binom
 
 from fairgrad import Constraints, On
-from fairgrad.audit import FAIR, UNFAIR, Audit, ImpactTable, certify
+from fairgrad.audit import FAIR, UNFAIR, Audit, Candidacy, Certificate, ImpactTable, certify
+from fairgrad.audit.certificate import look_share
 from fairgrad.audit.scores import RankedScores
+from fairgrad.audit.verdicts import FAIR_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,11 +151,69 @@ class FirstColumn:
         return X[:, 0] > 1
 
 
+def looked_at(rng: np.random.Generator) -> bool:
+    """A model just beyond the tolerance: does one of five looks at new rows certify it?"""
+    for look in range(1, 6):
+        s = rng.integers(2, size=2000)
+        pred = (rng.random(2000) < np.where(s == 1, 0.5501, 0.4499)) * 1
+        confidence = 1 - 0.05 * look_share(look)
+        if Certificate(audit_of(pred, s, confidence=confidence), ONE).is_certified:
+            return True
+    return False
+
+
+ONE = Candidacy(0, float("nan"), 1, 0)
+
+
+def rows_ratio(level: float) -> float:
+    """Rows that settle "unfair" in 80 % of draws, by those of the exact unconditional test.
+
+    Two groups of one size. The test orders tables by the score statistic and takes the largest
+    region whose probability is at most 5 % for all rates whose gap is at the tolerance.
+    """
+    audit, exact = (_least_rows(level, test) for test in (_audit_region, _exact_region))
+    return audit / exact
+
+
+def _least_rows(level: float, region: Callable[[int], Any]) -> int:
+    """The fewest rows of each group with a power of 80 %, within 1 %."""
+    low, high = 50, 2000
+    while high - low > max(1, low // 100):
+        m = (low + high) // 2
+        gains = [binom.pmf(np.arange(m + 1), m, rate) for rate in (0.5 - level, 0.5 + level)]
+        is_enough = gains[0] @ region(m) @ gains[1] >= 0.8
+        low, high = (low, m) if is_enough else (m, high)
+    return high
+
+
+def _audit_region(m: int) -> Any:
+    """(m + 1, m + 1) whether the audit calls this table unfair, the second group advantaged."""
+    hits = np.stack(np.meshgrid(*[np.arange(m + 1.0)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    low, _ = limits(hits, np.full_like(hits, m), FAIR_SHARE * 0.05)
+    return (low[:, 1] > 0.05).reshape(m + 1, m + 1)
+
+
+def _exact_region(m: int) -> Any:
+    """The same for the exact unconditional test at 5 %."""
+    x, y = np.meshgrid(*[np.arange(m + 1) / m] * 2, indexing="ij")
+    rates = np.linspace(0.0, 0.9, 91)  # of the first group; the second is selected 0.1 more often
+    mean = (x + y) / 2
+    spread = np.sqrt(np.maximum(mean * (1 - mean) - 0.0025, 1e-4) * 2 / m)
+    order = np.argsort(-((y - x - 0.1) / spread), axis=None)
+    tails = np.zeros((m + 1) ** 2)
+    for rate in rates:
+        chance = np.outer(*(binom.pmf(np.arange(m + 1), m, own) for own in (rate, rate + 0.1)))
+        tails = np.maximum(tails, np.cumsum(chance.ravel()[order]))
+    is_in = np.zeros((m + 1) ** 2, dtype=bool)
+    is_in[order[tails <= 0.05]] = True
+    return is_in.reshape(m + 1, m + 1)
+
+
 def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], Any], int, str]]:
     """What is tried: its name, the figure, one draw, how many of them, and the goal."""
     for k in (1, 4, 9):
         what = f"{k} attributes exactly at the tolerance"
-        yield what, "called unfair", lambda r, k=k: several_findings(r, k), n // 2, "<= 0.05"
+        yield what, "called unfair", lambda r, k=k: several_findings(r, k), n, "<= 0.05"
     yield (
         "1 % of the rows weigh 20",
         "interval holds",
@@ -176,13 +238,20 @@ def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], An
                 n,
                 ">= 0.94" if known else "",
             )
+        yield (
+            f"{rows} rows per person, with cluster, just beyond the tolerance",
+            "called fair",
+            lambda r, m=rows: repeated_people(r, 0.0501, m, known=True).verdict == FAIR,
+            n,
+            "<= 0.05",
+        )
     for k in (7, 14):
         for place, what in enumerate(("some p below 0.05", "some interval misses")):
             yield (
                 f"impact table of {k} identical categories",
                 what,
                 lambda r, k=k, i=place: alike_categories(r, k)[i],
-                n // 2,
+                n,
                 "<= 0.05",
             )
     for rates in ((0.9, 0.1), (0.95, 0.5)):
@@ -214,39 +283,60 @@ def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], An
             f"{k} fair groups of 200 rows",
             "advice within a factor of 2",
             lambda r, k=k, m=needed: 0.5 <= advised(r, k, m) <= 2,
-            n // 4,
+            n,
             ">= 0.5",
         )
     yield (
         "certificate on training rows",
         "refused",
         lambda r: overlapping(r, is_new=False),
-        n // 10,
+        n,
         "1",
     )
     yield (
         "certificate on new rows, some equal to training rows",
         "refused",
         lambda r: overlapping(r, is_new=True),
-        n // 4,
+        n,
         "0",
     )
+
+    yield (
+        "5 certificates of a model just beyond the tolerance, each on new rows",
+        "certified at some look",
+        looked_at,
+        n,
+        "<= 0.05",
+    )
+    for level in (0.08, 0.1):
+        yield (
+            f"level {level}: rows to call it unfair, by those of the exact test",
+            "ratio",
+            lambda _, x=level: rows_ratio(x),
+            1,
+            "<= 1.1",
+        )
 
 
 def main() -> None:
     """Draws all cases and writes one row each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
     given = parser.parse_args()
-    rows = []
+    path = given.out / "verdicts.csv"
+    known = pd.read_csv(path) if path.exists() and given.resume else pd.DataFrame()
+    rows: list[dict[str, Any]] = known.to_dict(orient="records")
+    path.parent.mkdir(parents=True, exist_ok=True)
     for place, (case, figure, draw, n, goal) in enumerate(cases(given.draws)):
+        if place < len(rows):
+            continue
         rng = np.random.default_rng(place)
         share = float(np.mean([draw(rng) for _ in range(n)]))
-        rows.append({"case": case, "figure": figure, "share": share, "goal": goal, "draws": n})
-        print(f"{case}: {figure} in {share:.3f} of {n} draws ({goal})", flush=True)
-    given.out.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows).round(4).to_csv(given.out / "verdicts.csv", index=False)
+        rows.append({"case": case, "figure": figure, "value": share, "goal": goal, "draws": n})
+        print(f"{case}: {figure} {share:.3f} of {n} draws ({goal})", flush=True)
+        pd.DataFrame(rows).round(4).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from fairgrad.audit import (
     Audit,
     Candidacy,
     Certificate,
+    SeenRows,
     certify,
     likeliest,
-    row_digests,
     words,
 )
 from fairgrad.audit.certificate import LIKELY, best_candidate, chance_to_pass
@@ -205,22 +205,31 @@ def test_training_rows_are_no_new_rows():
     options = {"fairness_measure": "accuracy_parity"}
     with pytest.raises(ValueError, match=r"fresh: 3,000 of 3,000 rows equal a row .* trained on"):
         certify(Always(), train, trained_on=train[0], **options)
-    certificate = certify(Always(), fresh, trained_on=row_digests(train[0]), **options)
+    certificate = certify(Always(), fresh, trained_on=SeenRows.of(train[0]), **options)
     assert certificate.overlap == (0, 0)
     assert "stated to be new" in certificate.sentence
+    assert "0 rows equal a training row" in certificate.sentence
     # In a table of few values most new rows equal some training row.
     train, fresh = ((np.sign(X).round(), y, s) for X, y, s in (train, fresh))
     certificate = certify(Always(), fresh, trained_on=train[0], **options)
     assert min(certificate.overlap) > 2900
 
 
-def test_looks_share_the_error():
+def test_all_looks_of_a_series_share_one_error():
+    """However often somebody looks: the errors of all looks add up to the one that is stated."""
     fresh = drawn(1)
-    once, third = (
-        certify(Always(), fresh, fairness_measure="demographic_parity", earlier_looks=looks)
-        for looks in (0, 2)
-    )
-    assert once.audit.confidence == pytest.approx(0.95)
-    assert third.audit.confidence == pytest.approx(1 - 0.05 / 3)
-    assert "look 3" in third.sentence
-    assert third.to_dict()["looks"] == 3
+    options = {"fairness_measure": "demographic_parity"}
+    only = certify(Always(), fresh, **options)
+    series = [certify(Always(), fresh, look=look, **options) for look in range(1, 6)]
+    errors = [1 - one.audit.confidence for one in series]
+    assert only.audit.confidence == only.confidence == pytest.approx(0.95)
+    assert errors == sorted(errors, reverse=True)
+    assert 0.04 <= sum(errors) <= 0.05
+    assert [one.confidence for one in series] == pytest.approx([0.95] * 5)
+    assert "look" not in only.sentence
+    assert "with 95 % confidence" in series[2].sentence
+    assert "look 3 at this model" in series[2].sentence
+    values = json.loads(json.dumps(series[2].to_dict(), allow_nan=False))
+    assert (values["look"], values["chance_to_pass"]) == (3, None)
+    with pytest.raises(ValueError, match="look"):
+        certify(Always(), fresh, look=0, **options)

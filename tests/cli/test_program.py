@@ -99,7 +99,7 @@ def test_frontier(program, adult, tmp_path):
     assert [point["plain"] for point in points] == [False] * 5 + [True]
     assert {file.name for file in folder.iterdir()} == {
         "MODEL_CARD.md", "audit.json", "fairgrad.json", "frontier.csv", "model.skops",
-        "report.html", "test_rows.csv",
+        "report.html", "test_rows.csv", "training_rows.npz",
     }  # fmt: skip
     program("predict", folder, adult).check()
 

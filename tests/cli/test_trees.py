@@ -16,7 +16,7 @@ from fairgrad.tables.roles import ColumnRoles
 
 FILES = {
     "MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "trees.zip", "report.html",
-    "test_rows.csv",
+    "test_rows.csv", "training_rows.npz",
 }  # fmt: skip
 NAMED = ["--target", "income", "--sensitive", "sex", "--model", "lightgbm"]
 

@@ -90,4 +90,4 @@ def test_verdicts_keep_their_promises():
         noise = 2 * (max(goal * (1 - goal), 0) / row["draws"]) ** 0.5
         low = goal - noise if sign != "<=" else 0.0
         high = goal + noise if sign != ">=" else 1.0
-        assert low <= row["share"] <= high, row["case"]
+        assert low <= row["value"] <= high, row["case"]

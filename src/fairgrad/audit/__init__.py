@@ -6,12 +6,13 @@ with keeping_random_state():  # rich draws numbers when it is imported
     import rich.console as _console  # noqa: F401 - the modules below import it
 
 from fairgrad.audit.audit import Audit
-from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest, row_digests
+from fairgrad.audit.certificate import Candidacy, Certificate, certify, likeliest
 from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.monitor import Monitor
 from fairgrad.audit.record import audit_schema, bias_and_risks
+from fairgrad.audit.seen_rows import SeenRows
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
 from fairgrad.audit.words import Notice
@@ -30,11 +31,11 @@ __all__ = [
     "ImpactTable",
     "Monitor",
     "Notice",
+    "SeenRows",
     "Subgroup",
     "SubgroupSearch",
     "audit_schema",
     "bias_and_risks",
     "certify",
     "likeliest",
-    "row_digests",
 ]

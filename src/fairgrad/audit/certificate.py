@@ -16,24 +16,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
+from fairgrad.audit.seen_rows import SeenRows, row_digests
 from fairgrad.audit.verdicts import FAIR, UNDECIDED
-from fairgrad.checks import check_number
-from fairgrad.columns import as_array, as_pandas, sensitive_columns
+from fairgrad.checks import check_count, check_number
+from fairgrad.columns import as_array, sensitive_columns
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import on_groups
 from fairgrad.splitting import unpack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
@@ -43,8 +41,8 @@ LIKELY = 0.8
 
 SMALL = 1e-12
 """Costs that differ by less are equal."""
-FAR_MORE = 0.02
-"""Share of fresh rows that may equal training rows beyond chance, such as people who came again."""
+LOOK = 0.8
+"""Share of the remaining error that each look of a series uses."""
 
 
 class Candidacy(NamedTuple):
@@ -175,8 +173,8 @@ class Certificate:
         model: the model; None if it is not certified.
         overlap: how many of the fresh rows equal a training row, and how many would by chance, as
             training rows equal each other; None if that was not compared.
-        n_looks: how often these rows have been used for a certificate, this time included. Each
-            uses its share of the error.
+        look: the number of this look in a series of looks at the model, which share one error;
+            None for the only look.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -195,12 +193,17 @@ class Certificate:
     candidacy: Candidacy
     model: Any = None
     overlap: tuple[int, int] | None = None
-    n_looks: int = 1
+    look: int | None = None
 
     @property
     def is_certified(self) -> bool:
         """Whether the model is fair within the tolerance on new people, with the confidence."""
         return self.audit.verdict == FAIR
+
+    @property
+    def confidence(self) -> float:
+        """Of the certificate, and of all others of its series together."""
+        return 1 - (1 - self.audit.confidence) / look_share(self.look)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -223,7 +226,7 @@ class Certificate:
     def sentence(self) -> str:
         """What is certified, on which rows; or why not, and what it would take."""
         audit = self.audit
-        level = f"{100 * audit.confidence:.4g} % confidence"
+        level = f"{100 * self.confidence:.4g} % confidence"
         decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
         worst = max(decisive, key=words.severity)
         names = dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive)
@@ -236,14 +239,16 @@ class Certificate:
             f"{head}: {verdict} by {words.conjoined(list(names))}, groups by "
             f"{words.conjoined(list(grouped))}; {words.judged([worst])} {_at_most(worst)}, fair is "
             f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'row')} stated to be "
-            f"new{self._looks}, for one model{self._chosen_from}.{self._overlap}{beside}"
+            f"new{self._look}, for one model{self._chosen_from}.{self._overlap}{beside}"
             f"{self._needed(worst)}"
             f"{' Rows have weights: the confidence is approximate.' if audit.is_weighted else ''}"
         )
 
     @property
-    def _looks(self) -> str:
-        return f" (look {self.n_looks} at them, so a stricter one)" if self.n_looks > 1 else ""
+    def _look(self) -> str:
+        if self.look is None:
+            return ""
+        return f" (look {self.look} at this model; the confidence is that of all looks together)"
 
     @property
     def _overlap(self) -> str:
@@ -270,11 +275,11 @@ class Certificate:
             rows = " As observed it is not fair: more rows would not help, a fairer model would."
         else:
             said = words.advice(worst) if worst.verdict == UNDECIDED else ""
-            rows = f" {said} These are fresh rows." if said else ""
+            rows = f" {said} They must be new rows." if said else ""
         tolerance = self.attainable
         if tolerance is None:
             return rows
-        return f"{rows} With these rows it could have been a tolerance of {tolerance:.3f}."
+        return f"{rows} It would have passed at a tolerance of {tolerance:.3f}."
 
     @property
     def attainable(self) -> float | None:
@@ -291,7 +296,7 @@ class Certificate:
             "certified": self.is_certified,
             "sentence": self.sentence,
             "verdict": audit.verdict,
-            "confidence": audit.confidence,
+            "confidence": self.confidence,
             "measures": list(dict.fromkeys(finding.measure for finding in audit.asked)),
             "groups_by": list(dict.fromkeys(finding.attribute for finding in audit.asked)),
             "tolerance": {f.measure: f.tolerance.value for f in audit.asked},
@@ -299,11 +304,20 @@ class Certificate:
             "fresh_rows": audit.table.n_rows,
             "chosen_from": candidacy.n_models,
             "chosen_on_rows": candidacy.n_rows,
-            "chance_to_pass": candidacy.chance,
+            "chance_to_pass": None if np.isnan(candidacy.chance) else candidacy.chance,
             "not_covered": list(self.not_covered),
             "overlap": None if self.overlap is None else list(self.overlap),
-            "looks": self.n_looks,
+            "look": self.look,
         }
+
+
+def look_share(look: int | None) -> float:
+    """The share of the error that a look may use: 0.8, 0.16, 0.032, ..., which add up to 1.
+
+    Args:
+        look: its number, from 1; None for the only look, which may use all.
+    """
+    return 1.0 if look is None else LOOK * (1 - LOOK) ** (look - 1)
 
 
 def _at_most(finding: Finding) -> str:
@@ -329,13 +343,14 @@ def certify(
     min_group: float = MIN_GROUP,
     cost_matrix: Any = None,
     trained_on: Any = None,
-    earlier_looks: int = 0,
+    look: int | None = None,
 ) -> Certificate:
     """Judges one fitted model, the best of several, on new rows: certified to be fair, or not.
 
     Of several models it takes the most accurate that is likely to pass, by the rows to compare
     them on. The certificate holds if the fresh rows are new, as the caller states. With
-    `trained_on` this is checked as far as it can be; if rows are used again, say how often.
+    `trained_on` this is checked as far as it can be. Whoever may come back with other rows, or
+    another measure, numbers these looks, so that all certificates of a model share one error.
 
     Args:
         models: a fitted classifier, or a list of several.
@@ -350,9 +365,9 @@ def certify(
         y_desirable: the desirable labels; by default the models' own.
         min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.
         cost_matrix: takes the cheapest model in place of the most accurate one.
-        trained_on: features of the rows that the models were trained on, or their `row_digests`.
-        earlier_looks: how many certificates these fresh rows, or some of them, have served before.
-            The error is divided among all of them.
+        trained_on: features of the rows that the models were trained on, or their `SeenRows`.
+        look: the number of this look at the model, from 1. Each look may use 80 % of the error that
+            earlier ones left. None if it is the only one.
 
     Raises:
         ValueError: if there are several models and no rows to compare them on, or none of them is
@@ -374,7 +389,8 @@ def certify(
     from fairgrad.aware import to_predict  # noqa: PLC0415 - audits alone need no scikit-learn
 
     check_number("confidence", confidence, above=0, below=1)
-    n_looks = int(check_number("earlier_looks", earlier_looks)) + 1
+    if look is not None:
+        check_count("look", look)
     models = list(models) if isinstance(models, (list, tuple)) else [models]
     if not models or (len(models) > 1 and compared is None):
         raise ValueError(
@@ -395,7 +411,7 @@ def certify(
             columns,
             on_groups(measure, tuple(columns)),
             tolerance,
-            confidence if argument == "compared" else 1 - (1 - confidence) / n_looks,
+            confidence if argument == "compared" else 1 - (1 - confidence) * look_share(look),
             sample_weight=weight,
             y_desirable=desirable,
             labels=model.classes_,
@@ -405,56 +421,15 @@ def certify(
     candidacy = Candidacy(0, float("nan"), 1, 0)
     X_fresh, y_fresh, *_ = unpack_rows(fresh, "fresh")
     n_fresh = len(as_array(y_fresh))
-    overlap = None if trained_on is None else _overlap(row_digests(X_fresh), trained_on)
+    overlap = None
+    if trained_on is not None:
+        seen = trained_on if isinstance(trained_on, SeenRows) else SeenRows.of(trained_on)
+        overlap = seen.overlap(row_digests(X_fresh))
     if compared is not None:
         is_audited = isinstance(compared, list) and all(isinstance(a, Audit) for a in compared)
         audits = compared if is_audited else [judge(own, compared, "compared") for own in models]
         candidacy = likeliest(audits, n_fresh, cost_matrix)
     chosen = models[candidacy.position]
     audit = judge(chosen, fresh, "fresh")
-    found = Certificate(audit, candidacy, overlap=overlap, n_looks=n_looks)
+    found = Certificate(audit, candidacy, overlap=overlap, look=look)
     return replace(found, model=chosen) if found.is_certified else found
-
-
-def row_digests(X: Any) -> NDArray[np.uint64]:
-    """(N,) a digest of 40 bits of every row's features, to find out whether rows were seen before.
-
-    They are short, so that nobody's values can be read from them. They are still derived from
-    personal data: whoever knows a person's values can tell whether the row is among them. Keep them
-    as long as the training rows.
-
-    Args:
-        X: features, a data frame or an array; as they are given to the model.
-
-    Example:
-        >>> digests = row_digests(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]))
-        >>> bool(digests[0] == digests[1]), bool(digests[0] == digests[2])
-        (True, False)
-    """
-    frame = as_pandas(X)
-    frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(np.asarray(X))
-    digests: Any = pd.util.hash_pandas_object(frame, index=False).to_numpy() >> np.uint64(24)
-    return np.asarray(digests, dtype=np.uint64)
-
-
-def _overlap(fresh: NDArray[np.uint64], trained_on: Any) -> tuple[int, int]:
-    """How many fresh rows equal a training row, and how many would by chance.
-
-    In a table of few columns many rows are equal. The share of training rows that equal another one
-    is what new rows of the same people would have, or a little less.
-
-    Raises:
-        ValueError: if far more are equal.
-    """
-    is_digest = isinstance(trained_on, np.ndarray) and trained_on.dtype == np.uint64
-    seen = trained_on if is_digest else row_digests(trained_on)
-    values, times = np.unique(seen, return_counts=True)
-    chance = float(times[times > 1].sum() / max(len(seen), 1))
-    equal, n = int(np.isin(fresh, values).sum()), len(fresh)
-    spread = np.sqrt(max(chance * (1 - chance), 0.25 / n) * (1 / n + 1 / max(len(seen), 1)))
-    if equal / n > chance + 5 * spread + FAR_MORE:
-        raise ValueError(
-            f"fresh: {equal:,} of {n:,} rows equal a row that the model was trained on; about "
-            f"{chance * n:,.0f} would by chance. A certificate needs new rows."
-        )
-    return equal, round(chance * n)

@@ -45,6 +45,7 @@ class DecidedPeople(NamedTuple):
         further: arguments of the audit.
         asked: what was asked, for people.
         judged: the measures of the verdict; empty for the usual ones.
+        model: what predicts; None if the predictions are a column.
     """
 
     people: AuditedPeople
@@ -52,6 +53,7 @@ class DecidedPeople(NamedTuple):
     further: dict[str, Any]
     asked: dict[str, str]
     judged: list[Any]
+    model: SavedModel | None = None
 
 
 class AuditedSubject(NamedTuple):
@@ -332,19 +334,19 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
 
 def audit_subject(request: AuditRequest) -> AuditedSubject:
     """Audits a model, or a table with predictions."""
-    people, predicted, further, asked, judged = decided_people(request)
+    people, predicted, further, asked, judged, _ = decided_people(request)
     result = people.audit(predicted, request, judged, **further)
     return AuditedSubject(result, people, asked)
 
 
 def decided_people(request: AuditRequest) -> DecidedPeople:
     """Reads the rows of a table, with its predictions or those of a model."""
-    judged: list[Any] = list(request.measure)
+    judged, model = list[Any](request.measure), None
     if request.model is None:
         people, predicted, further = _table_predictions(request)
         asked = {"Table": people.table}
     else:
-        people, predicted, further, asked, trained_for = _model_predictions(request)
+        people, predicted, further, asked, trained_for, model = _model_predictions(request)
         judged = judged or trained_for
     if request.baseline:
         further["baseline"] = people.predictions(request.baseline, "--baseline")
@@ -355,13 +357,11 @@ def decided_people(request: AuditRequest) -> DecidedPeople:
         further["sample_weight"] = people.numbers(request.weight, "--weight")
     if request.cluster:
         further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
-    return DecidedPeople(people, predicted, further, asked, judged)
+    return DecidedPeople(people, predicted, further, asked, judged, model)
 
 
-def _model_predictions(
-    request: AuditRequest,
-) -> tuple[AuditedPeople, Any, dict[str, Any], dict[str, str], list[Any]]:
-    """What a model predicts for a table, arguments of the audit, words, and the measures."""
+def _model_predictions(request: AuditRequest) -> DecidedPeople:
+    """What a model predicts for a table; the measures are those that it was trained for."""
     from fairgrad.cli.counted import predicted_people  # noqa: PLC0415 - keeps --help quick
     from fairgrad.cli.folder import load_model, same_data  # noqa: PLC0415 - as above
     from fairgrad.cli.request import measures_on  # noqa: PLC0415 - as above
@@ -383,7 +383,7 @@ def _model_predictions(
         "Trained for": ", ".join(model.measures),
     }
     further = {} if scores is None else {"y_score": scores}
-    return people, predicted, further, asked, judged
+    return DecidedPeople(people, predicted, further, asked, judged, model)
 
 
 def _table_predictions(request: AuditRequest) -> tuple[AuditedPeople, Any, dict[str, Any]]:

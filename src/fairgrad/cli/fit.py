@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fairgrad.cli import options
 
@@ -39,6 +40,12 @@ TRAINING = (
     "measure", "tolerance", "separate", "within", "cost", "use_sensitive", "model", "layers",
     "epochs", "seed", "train_rows", "min_group", "test", "test_size",
 )  # fmt: skip
+JUDGING = {
+    "table", "sensitive", "weight", "measure", "tolerance", "within", "min_group", "ignore_case",
+    "as_json", *options.FILE_OPTIONS,
+}  # fmt: skip
+"""Options of `certify` that have an effect on a model that is trained already."""
+
 READING = ("bins", "drop", "keep", "categorical", "key", "map", "ignore_case")
 
 
@@ -85,23 +92,42 @@ def fit(**params: Any) -> int:
 @click.command(
     cls=options.Command, short_help="Train a model that is certified to be fair, or none."
 )
-@click.argument("table", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
+@click.argument("table", metavar="[MODEL] TABLE...", nargs=-1, required=True, type=click.Path())
 @options.takes(
-    *PEOPLE, "out!", *TRAINING, "points", "force", "json",
+    "target", "sensitive", *PEOPLE[2:], "out", *TRAINING, "points", "force", "json",
     reading=READING, out=folder_out("the certified model"),
 )  # fmt: skip
-def certify(**params: Any) -> int:
+@click.pass_context
+def certify(context: click.Context, /, **params: Any) -> int:
     """Train models on TABLE, and keep one only if it is certified to be fair on new people.
 
     \b
       fairgrad certify people.csv --target income --sensitive sex --out model
+      fairgrad certify model/ new.csv
 
     The program trains many models, from exactly fair to unconstrained. The validation rows choose
     the most accurate one that is likely to pass. The test rows, which nothing has used before, then
     decide once: the model is certified if it is fair within --tolerance with 95 % confidence.
 
     If it is not certified, only the audit and the report are written, and the exit code is 1.
+
+    With the folder of a MODEL, no model is trained: this one is judged on TABLE, whose rows must be
+    new. Rows of the training table are recognized and refused. The folder records each look, and
+    all looks together are wrong with at most 5 % probability.
     """  # noqa: D301 - as above
+    from fairgrad.cli.folder import MARK  # noqa: PLC0415 - keeps --help quick
+
+    if (Path(params["table"][0]).expanduser() / MARK).is_file():
+        from fairgrad.cli.certify import certify_model  # noqa: PLC0415 - as above
+
+        for name in (name for name in params if name not in JUDGING):
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} has no effect with a model, which is trained already")
+        return certify_model({name: params[name] for name in JUDGING})
+    for name in ("target", "sensitive", "out"):
+        if not params[name]:
+            raise click.UsageError(f"Missing option '--{name}'.", context)
     outcome = _trained(params, certify=True)
     _show(outcome)
     certificate = outcome.certificate

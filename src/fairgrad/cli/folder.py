@@ -20,6 +20,7 @@ import numpy as np
 
 import fairgrad
 from fairgrad.audit.record import made_at, used_versions
+from fairgrad.audit.seen_rows import row_digests
 from fairgrad.columns import with_formulas
 from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.audit import Audit, Certificate
+    from fairgrad.audit import Audit, Certificate, SeenRows
     from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.reading import TableSource
 
@@ -44,6 +45,9 @@ MARK = "fairgrad.json"
 
 MODEL, AUDIT, CARD, REPORT = "model.skops", "audit.json", "MODEL_CARD.md", "report.html"
 POINTS, SAMPLE, ROWS = "frontier.csv", "people.csv", "test_rows.csv"
+DIGESTS, LOOKS = "training_rows.npz", "looks.json"
+"""Digests of the training rows (`SeenRows`), and the certificates that were asked for."""
+
 TREES = "trees.zip"
 """The boosted trees of a model, in their library's own format, beside `MODEL`."""
 
@@ -64,7 +68,12 @@ FORM = {
 }  # fmt: skip
 """What `MARK` must hold: types by name, a list for any number of the same."""
 
-OURS = frozenset({MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, TREES})
+OURS = frozenset(
+    {
+        MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, TREES, DIGESTS, LOOKS,
+        f".{LOOKS}.lock",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +90,7 @@ class SavedModel:
         provenance: what it rests on, as plain values; empty for models of older versions.
         held_out: how the test rows of a large table are found again (`LargeTable`); empty if a
             file names them.
+        seen: digests of the rows it was trained on and chosen by; they are not loaded.
     """
 
     pipeline: Any
@@ -91,6 +101,7 @@ class SavedModel:
     missing: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
+    seen: SeenRows | None = None
 
     @property
     def needed(self) -> list[str]:
@@ -134,6 +145,11 @@ class SavedModel:
         predicted = np.asarray(classifier.predict(matrix, **known)).astype(object)
         return predicted, classifier.predict_proba(matrix, **known)[:, order], odd
 
+    def row_digests(self, table: pd.DataFrame, missing: Sequence[str] = ()) -> NDArray[np.uint32]:
+        """(n,) digests of the features of a table, as `SeenRows` compares them."""
+        features, _ = self.encoder.read(table, (*self.missing, *missing))
+        return row_digests(self.encoder.encode(features))
+
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder.
 
@@ -161,6 +177,8 @@ class SavedModel:
             "features": {one.name: one.kind for one in self.encoder.features_},
             "groups": [asdict(feature) for feature in self.groups],
         }
+        if self.seen is not None:
+            self.seen.save(folder / DIGESTS)
         write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
 
 

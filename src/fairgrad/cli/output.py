@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit
+    from fairgrad.audit import Audit, Certificate
     from fairgrad.cli.training import AuditedModel
 
 WIDTH = 80
@@ -171,20 +171,20 @@ def show_outcome(outcome: AuditedModel) -> None:
     notes(outcome.notes)
     for fault in outcome.faults:
         say_paragraph(f"! {fault}", style="bold red")
-    _say_certified(outcome)
+    certificate = outcome.certificate
+    if certificate is not None:
+        say_certificate(certificate)
+        if not certificate.is_certified:
+            say_paragraph("No model is written.", "bold red")
     show_audit(outcome.audit)
     if outcome.mean_costs:
         say_paragraph(cost_sentence(outcome.mean_costs))
 
 
-def _say_certified(outcome: AuditedModel) -> None:
-    """Whether the model is certified, if that was asked for."""
-    certificate = outcome.certificate
-    if certificate is not None:
-        style = "bold green" if certificate.is_certified else "bold red"
-        say_paragraph(certificate.sentence, style)
-        if not certificate.is_certified:
-            say_paragraph("No model is written.", style)
+def say_certificate(certificate: Certificate) -> None:
+    """Prints whether a model is certified."""
+    style = "bold green" if certificate.is_certified else "bold red"
+    say_paragraph(certificate.sentence, style)
 
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:

@@ -16,9 +16,10 @@ import pandas as pd
 from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
-from fairgrad.audit import Audit, Candidacy, Certificate, likeliest
+from fairgrad.audit import Audit, Candidacy, Certificate, SeenRows, likeliest
 from fairgrad.audit.certificate import LIKELY
 from fairgrad.audit.counts import mean_costs
+from fairgrad.audit.seen_rows import row_digests
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
 from fairgrad.cli import output
@@ -75,6 +76,7 @@ class TrainedModels:
         notes: warnings raised by the training.
         faults: what is wrong with the chosen model, as `fairgrad.usefulness` says it.
         candidacy: how it was chosen to be certified, if that was asked for.
+        overlap: how many rows of a test file equal training rows, see `Certificate`.
     """
 
     fair: Any
@@ -84,6 +86,12 @@ class TrainedModels:
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     candidacy: Candidacy | None = None
+    overlap: tuple[int, int] | None = None
+
+    def certificate(self, audit: Audit) -> Certificate | None:
+        """Whether the chosen model is certified; None if that was not asked for."""
+        candidacy = self.candidacy
+        return None if candidacy is None else Certificate(audit, candidacy, overlap=self.overlap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +149,7 @@ class AuditedModel:
     @property
     def certificate(self) -> Certificate | None:
         """Whether the model is certified; None if that was not asked for."""
-        candidacy = self.trained.candidacy
-        return None if candidacy is None else Certificate(self.audit, candidacy)
+        return self.trained.certificate(self.audit)
 
 
 def fit_table(request: FitRequest, progress: Callable[[str], object]) -> AuditedModel:
@@ -186,11 +193,13 @@ def fit_prepared(
         progress: called with what is done next.
         source: what the result rests on.
     """
-    folds = []
+    seen, overlap, folds = SeenRows.of(prepared.rest.X), None, []
+    if request.certify and prepared.from_file:  # refused before anything is trained
+        overlap = seen.overlap(row_digests(prepared.test.X))
     for number, fold in enumerate(prepared.folds, start=1):
         progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
         folds.append(judge(fold, train(fold, request, lambda _: None), number))
-    trained = train(prepared, request, progress)
+    trained = replace(train(prepared, request, progress), overlap=overlap)
     progress("Auditing the model on the test rows")
     test, judged = prepared.test, None
     further: dict[str, Any]
@@ -224,6 +233,7 @@ def fit_prepared(
         settings=_settings(prepared, request, trained, audit),
         provenance=source.to_dict(),
         held_out={} if prepared.sample is None else prepared.sample.table.hashes,
+        seen=seen,
     )
     return AuditedModel(model, trained, audit, prepared, request, judged, source)
 
@@ -284,9 +294,8 @@ def _settings(
         "costs": dict(request.costs),
         "desirable": prepared.desirable,
     }
-    if trained.candidacy is not None:
-        known["certificate"] = Certificate(audit, trained.candidacy).to_dict()
-    return known
+    certificate = trained.certificate(audit)
+    return known if certificate is None else {**known, "certificate": certificate.to_dict()}
 
 
 def train(
