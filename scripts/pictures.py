@@ -2,7 +2,8 @@
 
 Without a report it runs the demo first, in a temporary folder. It needs playwright and a Chromium;
 the environment variable FAIRGRAD_BROWSER names the executable if it is not /usr/bin/chromium.
-Writes the first screen to docs/pictures: report.png, for the README, and report_phone.png.
+Writes the first screen to docs/pictures: report.png, for the README, and report_phone.png; and
+overhead.svg, a chart of committed results for a page that is read on code hosts, too.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,20 @@ from playwright.sync_api import sync_playwright
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+DOCS = Path(__file__).parents[1] / "docs"
+PICTURES = DOCS / "pictures"
 BROWSER = os.environ.get("FAIRGRAD_BROWSER", "/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SCREENS = {"report.png": (1280, 620), "report_phone.png": (390, 844)}
 READY = "document.documentElement.dataset.charts === 'ready'"
+
+
+def draw_overhead() -> Path:
+    """Draws the chart of docs/results/overhead.md from the committed results."""
+    sys.path.insert(0, str(DOCS / "extensions"))
+    charts, results_charts = (import_module(name) for name in ("charts", "results_charts"))
+    charts.write_svg(charts.as_spec(results_charts.overhead_chart()), PICTURES / "overhead.svg")
+    return PICTURES / "overhead.svg"
 
 
 def demo_report(folder: Path) -> Path:
@@ -66,7 +77,7 @@ def main(arguments: list[str]) -> None:
     else:
         with tempfile.TemporaryDirectory() as folder:
             written = take(demo_report(Path(folder)))
-    for path in written:
+    for path in (*written, draw_overhead()):
         sys.stdout.write(f"{path} ({path.stat().st_size // 1000} kB)\n")
 
 

@@ -1,7 +1,9 @@
 """Pages that live in the repository for readers of the code, shown on the site as well.
 
 Their links into the repository become links between pages, or plain names where there is no page.
-Links to scripts of the gallery, on any page, lead to the page that the gallery makes of them.
+Links to scripts of the gallery, on any page, lead to the page that the gallery makes of them. A
+comment such as ``<!-- pages: first second -->`` becomes a hidden table of contents, which is not
+seen on a code host.
 """
 
 from __future__ import annotations
@@ -23,6 +25,26 @@ PAGES = {
 }
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 SCRIPT = re.compile(r"\]\(((?:\.\./)*)gallery/(plot_\w+)\.py\)")
+CONTENTS = re.compile(r"<!-- pages: (.*?) -->")
+
+
+def with_contents(text: str) -> str:
+    """The text with its comment on pages as a table of contents.
+
+    Example:
+        >>> print(with_contents("<!-- pages: first second -->").replace("`", "~"))
+        ~~~{toctree}
+        :hidden:
+        <BLANKLINE>
+        first
+        second
+        ~~~
+    """
+
+    def block(comment: re.Match[str]) -> str:
+        return "\n".join(["```{toctree}", ":hidden:", "", *comment[1].split(), "```"])
+
+    return CONTENTS.sub(block, text)
 
 
 def with_links_of_the_site(text: str) -> str:
@@ -50,7 +72,7 @@ def turn_links(_app: Any, docname: str, source: list[str]) -> None:
         source[0] = (REPOSITORY / WHOLE[docname]).read_text(encoding="utf-8")
     if docname in {*WHOLE, "architecture", "reproduction"}:
         source[0] = with_links_of_the_site(source[0])
-    source[0] = SCRIPT.sub(r"](\1auto_gallery/\2.rst)", source[0])
+    source[0] = with_contents(SCRIPT.sub(r"](\1auto_gallery/\2.rst)", source[0]))
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
+import pandas as pd
 from results_tables import read
 
 from fairgrad_bench.paper import dataset_title, method_title
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LOOKS = {
     "fairgrad": ("#0b5fff", "circle"),
@@ -81,3 +79,194 @@ def _words(part: pd.DataFrame) -> str:
         f"{row.method} by {row.measure}: {row.accuracy:.3f} at {row.mean_abs_fairness:.3f}"
         for row in named.itertuples()
     )
+
+
+def trade_off_chart(
+    points: pd.DataFrame, panel: str, method: str, title: str, *, panels: int = 2
+) -> Any:
+    """Accuracy against unfairness of some methods, one panel per value of a column.
+
+    Args:
+        points: with the columns accuracy and unfairness.
+        panel: the column that separates the panels.
+        method: the column that colour and shape tell apart.
+        title: of the chart.
+        panels: how many stand side by side.
+    """
+    names, percent = list(dict.fromkeys(points[method])), alt.Axis(format=".1%", tickCount=4)
+    looks: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=names)}
+    looks["legend"] = alt.Legend(labelLimit=300)
+    told = "; ".join(
+        f"{row[panel]}, {row[method]}: {row['accuracy']:.3f} at {row['unfairness']:.3f}"
+        for row in points.to_dict(orient="records")
+    )
+    return (
+        alt.Chart(points)
+        .mark_point(size=90, filled=True, opacity=1)
+        .encode(
+            x=alt.X("unfairness:Q", axis=alt.Axis(tickCount=4)),
+            y=alt.Y("accuracy:Q", title="accuracy", axis=percent).scale(zero=False),
+            color=alt.Color(f"{method}:N", **looks),
+            shape=alt.Shape(f"{method}:N", **looks),
+        )
+        .properties(width=220, height=150)
+        .facet(alt.Facet(f"{panel}:N", title=None, sort=None), columns=panels)
+        .resolve_scale(x="independent", y="independent")
+        .properties(title=title, description=f"{title}, accuracy at unfairness. {told}.")
+    )
+
+
+def bar_chart(rows: pd.DataFrame, name: str, value: str, series: str, title: str) -> Any:
+    """A group of bars per name, one bar per series.
+
+    Args:
+        rows: one per bar.
+        name: the column of the names.
+        value: the column of the bars' lengths, which is also the title of the axis.
+        series: the column that colours tell apart.
+        title: of the chart.
+    """
+    order = list(dict.fromkeys(rows[series]))
+    told = "; ".join(
+        f"{row[name]}, {row[series]}: {row[value]:.3g}" for row in rows.to_dict(orient="records")
+    )
+    return (
+        alt.Chart(rows)
+        .mark_bar()
+        .encode(
+            x=alt.X(f"{value}:Q"),
+            y=alt.Y(f"{name}:N", title=None, sort=None, axis=alt.Axis(labelLimit=300)),
+            yOffset=alt.YOffset(f"{series}:N", sort=order),
+            color=alt.Color(f"{series}:N", title=None, sort=order),
+        )
+        .properties(
+            width=440, height=alt.Step(14), title=title, description=f"{title}. {value}: {told}."
+        )
+    )
+
+
+def boosting_chart() -> Any:
+    """Fair boosted trees beside other ways to make trees fair."""
+    rows = read("boosting.csv").rename(columns={"mean_abs_fairness": "unfairness"})
+    rows = rows[
+        (rows["measure"] == "equalized_odds") & ~rows["method"].str.contains("held out|GBM.*smooth")
+    ]
+    rows = rows.assign(dataset=rows["dataset"].map(dataset_title))
+    return trade_off_chart(rows, "dataset", "method", "Boosted trees, equalized odds")
+
+
+def estimator_chart() -> Any:
+    """The plain model, the default and exact fairness, by demographic parity."""
+    rows = read("estimator.csv")
+    rows = rows[rows["measure"] == "demographic_parity"]
+    kinds = {"plain": "plain model", "default": "default", "exact": "exactly fair"}
+    points = pd.DataFrame(
+        {
+            "dataset": dataset_title(row["dataset"]),
+            "model": model,
+            "accuracy": row[f"{kind}_accuracy"],
+            "unfairness": row[f"{kind}_unfairness"],
+        }
+        for row in rows.to_dict(orient="records")
+        for kind, model in kinds.items()
+    )
+    return trade_off_chart(points, "dataset", "model", "FairGradClassifier, demographic parity")
+
+
+def labels_chart() -> Any:
+    """Plain and fair models of tables with four labels."""
+    rows = read("many_labels.csv")
+    rows = rows[(rows["method"] == "gradient") & (rows["measure"] != "four_fifths_rule")]
+    titles = rows["table"] + ", " + rows["measure"].str.replace("_", " ")
+    points = rows.assign(panel=titles, model=rows["model"] + " model")
+    return trade_off_chart(points, "panel", "model", "Four labels, linear models")
+
+
+def finetuning_chart() -> Any:
+    """New heads on frozen features, with and without fairness."""
+    frames = [read(f"finetune_{name}_summary.csv") for name in ("utkface", "compas_text")]
+    rows = pd.concat(frames).query("mode == 'head'")
+    kinds = {"fairgrad": "fair head", "unconstrained": "plain head"}
+    points = pd.DataFrame(
+        {
+            "task": rows["task"],
+            "model": rows["method"].map(kinds),
+            "accuracy": rows["test_accuracy"],
+            "unfairness": rows["test_unfairness"],
+        }
+    )
+    return trade_off_chart(points, "task", "model", "A new head on frozen features", panels=3)
+
+
+def frontier_chart() -> Any:
+    """Processor seconds of a frontier, beside fairlearn's reductions."""
+    rows = read("frontier_fairlearn.csv")
+    names = rows["frontier"].str.replace("as many as the reductions", "8 models")
+    names = names.str.replace("one stack", "32 models").str.replace(" per epsilon", ", 8 models")
+    rows = rows.assign(frontier=names.str.replace("GridSearch", "GridSearch, 32 models"))
+    rows = rows.rename(columns={"seconds": "processor seconds"})
+    title = "Time of a whole frontier on Adult"
+    return bar_chart(rows, "frontier", "processor seconds", "measure", title)
+
+
+def certificates_chart() -> Any:
+    """How often fair and barely unfair models are certified, by the number of rows."""
+    rows = read("certificates.csv")
+    rows = rows[rows["world"].isin(["edge", "fair"])]
+    worlds = {"edge": "barely unfair models", "fair": "fair models"}
+    titles = rows["measure"].str.replace("_", " ") + ", " + rows["groups"].astype(str) + " groups"
+    rows = rows.assign(models=rows["world"].map(worlds), panel=titles)
+    told = "; ".join(
+        f"{row['panel']}, {row['models']}, {row['rows']:,} rows: {row['certified']:.1%}"
+        for row in rows.to_dict(orient="records")
+    )
+    share = alt.Y("certified:Q", title="tables with a certificate", axis=alt.Axis(format=".0%"))
+    title = "How often a model is certified"
+    return (
+        alt.Chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("rows:Q", title="rows of the table", scale=alt.Scale(type="log")),
+            y=share.scale(domain=[0, 1]),
+            color=alt.Color("models:N", title=None),
+        )
+        .properties(width=180, height=150)
+        .facet(alt.Facet("panel:N", title=None, sort=None), columns=3)
+        .properties(title=title, description=f"{title}. {told}.")
+    )
+
+
+def settles_chart() -> Any:
+    """How many training loops meet each goal, by loss."""
+    goals = {
+        "mean |F| at most half of plain": "unfairness halved",
+        "accuracy within 0.005 of the estimator": "as accurate as the estimator",
+        "at most 0.01 above its best epoch": "ends near its best epoch",
+    }
+    rows = read("settles_goals.csv").set_index("goal").loc[list(goals)]
+    losses = {"auto": "auto (default)", "paper": "paper", "nupi": "nupi", "fairret": "fairret"}
+    shares = []
+    for goal, row in rows.iterrows():
+        for loss, name in losses.items():
+            met, total = (int(number) for number in row[loss].split(" of "))
+            shares.append(
+                {"goal": goals[goal], "loss": name, "% of loops that meet it": 100 * met / total}
+            )
+    title = "Goals met by training loops"
+    return bar_chart(pd.DataFrame(shares), "goal", "% of loops that meet it", "loss", title)
+
+
+def overhead_chart() -> Any:
+    """Time of a step of small networks, as a multiple of a step with the plain loss."""
+    rows = read("overhead.csv").query("batch == 512")
+    kinds = {"ours": "FairGrad", "not_compiled": "without a compiler", "fairgrad_0_2_0": "0.2.0"}
+    value = "time of a step, as a multiple of the plain loss"
+    bars = rows.melt("network", list(kinds), "version", value).replace({"version": kinds})
+    return bar_chart(bars, "network", value, "version", "Time of a training step")
+
+
+PAGE_CHARTS = (
+    boosting_chart, estimator_chart, labels_chart, finetuning_chart, frontier_chart,
+    certificates_chart, settles_chart, overhead_chart,
+)  # fmt: skip
+"""The charts at the top of the pages of results."""

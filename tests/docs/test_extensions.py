@@ -97,6 +97,13 @@ def test_every_committed_result_has_a_chart():
     assert len(results_charts.accuracy_charts()) == len(combinations)
 
 
+@pytest.mark.parametrize("chart", results_charts.PAGE_CHARTS)
+def test_charts_of_results_have_marks_and_words(chart):
+    spec = charts.as_spec(chart())
+    assert len(charts.alternative_text(spec)) > 100
+    assert any(len(rows) > 3 for rows in spec["datasets"].values())
+
+
 def test_good_pages_have_no_problems(tmp_path):
     (tmp_path / "a.html").write_text('<a href="b.html#there">b</a><img src="p.svg" alt="a line">')
     (tmp_path / "b.html").write_text('<p id="there"><a href="https://example.org/x">far</a></p>')

@@ -91,3 +91,21 @@ def test_verdicts_keep_their_promises():
         low = goal - noise if sign != "<=" else 0.0
         high = goal + noise if sign != ">=" else 1.0
         assert low <= row["value"] <= high, row["case"]
+
+
+def test_the_page_on_overhead_shows_the_committed_times():
+    """Its table and its picture; `make pictures` draws it again."""
+    times = pd.read_csv(ROOT / "results" / "overhead.csv").query("batch == 512")
+    times = times.set_index("network")
+    columns = {"ours": "FairGrad", "not_compiled": "without a compiler", "fairgrad_0_2_0": "0.2.0"}
+    picture = (ROOT / "docs" / "pictures" / "overhead.svg").read_text(encoding="utf-8")
+    for column, name in columns.items():
+        for network, value in times[column].items():
+            assert f"plain loss: {value:.12g}; network: {network}; version: {name}" in picture
+    text = page("docs/results/overhead.md")
+    shown = {"linear": "linear", "one hidden layer of 32": "hidden 32"}
+    shown |= {"four hidden layers (128-64-64-32)": "hidden 128-64-64-32"}
+    shown |= {"ten hidden layers of 64": "hidden 10 x 64"}
+    for title, network in shown.items():
+        cells = " | ".join(f"{times[column][network]:.2f}" for column in columns)
+        assert f"| {title} | {cells} |" in text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gallery_order
 import pytest
+from repository_pages import with_contents
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("plot_*.py"))
@@ -59,7 +60,8 @@ def test_no_figure_is_copied_from_this_machine(path):
 def test_every_page_is_in_a_table_of_contents():
     listed = set()
     for page in WRITTEN:
-        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        text = with_contents(page.read_text("utf-8"))
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
             entries = [line for line in block.splitlines() if line and not line.startswith(":")]
             base = page.parent.relative_to(DOCS)
             listed |= {str(base / e) if not e.startswith("/") else e[1:] for e in entries}
@@ -69,3 +71,15 @@ def test_every_page_is_in_a_table_of_contents():
         if path.suffix in {".md", ".rst"} and path.parent.name != "gallery"
     }
     assert pages - listed == {"index"}
+
+
+def test_pages_linked_from_the_readme_read_well_on_a_code_host():
+    """No directives or roles, which only the documentation site understands."""
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    linked = {DOCS / name for name in re.findall(r"\]\(docs/([\w/]+\.md)\)", readme)}
+    assert len(linked) > 8
+    for path in linked - {DOCS / "compliance.md"}:
+        raw = re.findall(
+            r"```\{\w+\}|\{(?:doc|ref|py:\w+)\}`|^:::", path.read_text("utf-8"), re.MULTILINE
+        )
+        assert not raw, (path.name, raw)
