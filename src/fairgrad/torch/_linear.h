@@ -2,8 +2,8 @@
 
    _step.c includes this file twice: NUMBER is float, then double; BITS is the unsigned integer of
    that size, and OF(name) gives a name of that precision. Scores z stand in planes, one for each
-   output of the current models and then of the averaged ones. A plane holds for every row of a batch
-   all models side by side, of which one vector takes several. */
+   output. A plane holds for every row of a batch all models side by side, the current ones and then
+   the averaged ones, of which one vector takes several. */
 
 #if defined(HAS_GNU)
 typedef NUMBER Vector __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
@@ -28,98 +28,100 @@ INLINE NUMBER OF(exp_of_minus)(NUMBER x) {
     return sum * power;
 }
 
-/* Scores of four rows, or one, by one vector of models. */
+/* Scores of eight rows, or one, by one vector of models. */
 INLINE void OF(score)(const int rows, int64_t d, int64_t stride, const NUMBER *theta,
                       const NUMBER *bias, const NUMBER *const *x, NUMBER *z) {
-    Vector sum[4];
+    Vector sum[8];
     for (int i = 0; i < rows; i++) sum[i] = VECTOR(bias, 0);
     for (int64_t k = 0; k < d; k++)
         for (int i = 0; i < rows; i++) ADD_TIMES(sum[i], VECTOR(theta, k * stride), x[i][k]);
     for (int i = 0; i < rows; i++) VECTOR(z, i * stride) = sum[i];
 }
 
-/* Adds residuals times four features, or one, of some rows to the gradient of one vector. */
+/* Adds residuals times eight features, or four, or one, of some rows to the gradient of one vector. */
 INLINE void OF(pull)(const int features, int64_t n, int64_t stride, const NUMBER *r,
                      const NUMBER *const *x, int64_t k, NUMBER *gradient) {
-    Vector sum[4];
+    Vector sum[8];
     for (int f = 0; f < features; f++) sum[f] = VECTOR(gradient, (k + f) * stride);
     for (int64_t i = 0; i < n; i++)
         for (int f = 0; f < features; f++) ADD_TIMES(sum[f], VECTOR(r, i * stride), x[i][k + f]);
     for (int f = 0; f < features; f++) VECTOR(gradient, (k + f) * stride) = sum[f];
 }
 
-/* Scores of the rows at hand, in the planes from `plane` up to `end`. */
-INLINE void OF(score_rows_any)(const Models *s, int64_t plane, int64_t end) {
+/* Scores of the rows at hand by the models from `begin` to `end`, whole vectors of them. */
+INLINE void OF(score_rows_any)(const Models *s, int64_t begin, int64_t end) {
     int64_t d = s->n_features, stride = s->stride;
     for (int64_t first = 0; first < s->n; first += TILE)
-        for (int64_t p = plane; p < end; p++)
-            for (int64_t v = 0; v < stride; v += LANES) {
-                const NUMBER *theta = (const NUMBER *)s->folded + p * d * stride + v;
-                const NUMBER *bias = (const NUMBER *)s->bias + p * stride + v;
+        for (int64_t o = 0; o < s->n_outputs; o++)
+            for (int64_t v = begin; v < end; v += LANES) {
+                const NUMBER *theta = (const NUMBER *)s->folded + o * d * stride + v;
+                const NUMBER *bias = (const NUMBER *)s->bias + o * stride + v;
                 const NUMBER *const *x = (const NUMBER *const *)s->row;
                 for (int64_t i = first, last = MIN(first + TILE, s->n), rows; i < last; i += rows) {
-                    NUMBER *z = PLANE(s, p) + i * stride + v;
-                    rows = last - i >= 4 ? 4 : 1;
-                    if (rows == 4) OF(score)(4, d, stride, theta, bias, x + i, z);
+                    NUMBER *z = PLANE(s, o) + i * stride + v;
+                    rows = last - i >= 8 ? 8 : 1;
+                    if (rows == 8) OF(score)(8, d, stride, theta, bias, x + i, z);
                     else OF(score)(1, d, stride, theta, bias, x + i, z);
                 }
             }
 }
 
-/* Of one row's scores: p - y in their place, and which models are wrong; or, to judge, the losses in
-   the place of the first output. With one output, scores are margins of the second label. */
-INLINE void OF(judge_row)(const Models *s, int64_t i, int64_t label, int is_learning, int64_t plane,
+/* Of one row's scores: p - y in their place, which models are wrong, and the loss as best + log(sum).
+   With one output, scores are margins of the second label. */
+INLINE void OF(judge_row)(const Models *s, NUMBER *restrict z, int64_t label, int64_t begin, int64_t end,
                           NUMBER *restrict wrong, NUMBER *restrict best, NUMBER *restrict sum) {
-    int64_t stride = s->stride, n_outputs = s->n_outputs;
-    NUMBER *restrict z = PLANE(s, plane) + i * stride, y = (NUMBER)(label != 0);
+    int64_t n_outputs = s->n_outputs, apart = s->most_rows * s->stride, y = label != 0;
     if (n_outputs == 1) {
-        for (int64_t m = 0; m < stride; m++) {
+        for (int64_t m = begin; m < end; m++) {
             NUMBER above = z[m] > 0 ? z[m] : 0, odds = OF(exp_of_minus)(2 * above - z[m]);
-            wrong[m] = z[m] > 0 ? 1 - y : y;
+            wrong[m] = (NUMBER)(z[m] > 0 ? 1 - y : y);
             best[m] = above - y * z[m];
             sum[m] = 1 + odds;
             z[m] = (z[m] > 0 ? 1 : odds) / sum[m] - y;
         }
-    } else {
-        int64_t apart = s->most_rows * stride;
-        for (int64_t m = 0; m < stride; m++) best[m] = z[m], wrong[m] = label != 0, sum[m] = 0;
-        for (int64_t o = 1; o < n_outputs; o++)
-            for (int64_t m = 0; m < stride; m++) {
-                NUMBER own = z[o * apart + m];
-                wrong[m] = own > best[m] ? (NUMBER)(o != label) : wrong[m];
-                best[m] = own > best[m] ? own : best[m];
-            }
-        for (int64_t m = 0; m < stride; m++) {
-            NUMBER own = z[label * apart + m];
-            for (int64_t o = 0; o < n_outputs; o++) {
-                z[o * apart + m] = OF(exp_of_minus)(best[m] - z[o * apart + m]);
-                sum[m] += z[o * apart + m];
-            }
-            for (int64_t o = 0; o < n_outputs; o++)
-                z[o * apart + m] = z[o * apart + m] / sum[m] - (o == label);
-            best[m] -= own; /* by how much the label is behind */
-        }
+        return;
     }
-    if (!is_learning)
-        for (int64_t m = 0; m < s->n_members; m++) z[m] = best[m] + (NUMBER)log(sum[m]);
+    for (int64_t m = begin; m < end; m++) best[m] = z[m], wrong[m] = label != 0, sum[m] = 0;
+    for (int64_t o = 1; o < n_outputs; o++)
+        for (int64_t m = begin; m < end; m++) {
+            NUMBER score = z[o * apart + m];
+            wrong[m] = score > best[m] ? (NUMBER)(o != label) : wrong[m];
+            best[m] = score > best[m] ? score : best[m];
+        }
+    for (int64_t m = begin; m < end; m++) {
+        NUMBER score = z[label * apart + m];
+        for (int64_t o = 0; o < n_outputs; o++) {
+            z[o * apart + m] = OF(exp_of_minus)(best[m] - z[o * apart + m]);
+            sum[m] += z[o * apart + m];
+        }
+        for (int64_t o = 0; o < n_outputs; o++)
+            z[o * apart + m] = z[o * apart + m] / sum[m] - (o == label);
+        best[m] -= score; /* by how much the label is behind */
+    }
 }
 
-/* Judges the rows at hand: wrong rows of each cell into `tally`, losses into `loss` if there is one. */
-INLINE void OF(judge_rows_any)(const Models *s, int64_t plane, double *tally, double *loss) {
-    int64_t stride = s->stride;
-    NUMBER *wrong = s->scratch;
+/* Judges the rows at hand by the models from `begin` to `end`: wrong rows of each cell into the tally,
+   losses of the averaged models into `loss` if there is one. */
+INLINE void OF(judge_rows_any)(const Models *s, int64_t begin, int64_t end, double *loss) {
+    NUMBER *wrong = s->scratch, *best = wrong + s->stride, *sum = best + s->stride;
+    double *product = s->counts; /* of some rows' sums: one logarithm for all of them */
+    for (int64_t m = 0; m < s->n_members; m++) product[m] = 1;
     for (int64_t i = 0; i < s->n; i++) {
-        double *restrict own = tally + s->at[i] % s->n_cells * stride;
+        double *restrict tally = s->tally + s->at[i] % s->n_cells * s->stride;
         double weight = s->weight ? s->row_weight[i] : 1;
-        OF(judge_row)(s, i, s->at[i] / s->n_groups, !loss, plane, wrong, wrong + stride, wrong + 2 * stride);
-        for (int64_t m = 0; m < stride; m++) own[m] += weight * wrong[m];
-        for (int64_t m = 0; loss && m < s->n_members; m++)
-            loss[m] += weight * (PLANE(s, plane) + i * stride)[m];
+        OF(judge_row)(s, PLANE(s, 0) + i * s->stride, s->at[i] / s->n_groups, begin, end, wrong, best, sum);
+        for (int64_t m = begin; m < end; m++) tally[m] += weight * wrong[m];
+        int takes_log = s->weight || i % 16 == 15 || i == s->n - 1;
+        for (int64_t m = 0, at = s->n_members; loss && m < s->n_members; m++, at++) {
+            product[m] *= sum[at];
+            loss[m] += weight * (best[at] + (takes_log ? log(product[m]) : 0));
+            if (takes_log) product[m] = 1;
+        }
     }
 }
 
 /* From residuals to the gradient: `blend` has the weight of each cell and model, over the total. */
-INLINE void OF(learn_rows_any)(const Models *s) {
+INLINE void OF(learn_rows_any)(const Models *s, int64_t end) {
     int64_t stride = s->stride, d = s->n_features, apart = s->most_rows * stride;
     const NUMBER least = (NUMBER)s->problem->least_loss;
     memset(s->gradient, 0, s->n_outputs * d * stride * sizeof(NUMBER));
@@ -127,7 +129,7 @@ INLINE void OF(learn_rows_any)(const Models *s) {
         const double *restrict blend = s->blend + s->at[i] % s->n_cells * stride;
         int64_t own = s->n_outputs == 1 ? 0 : s->at[i] / s->n_groups;
         NUMBER *z = PLANE(s, 0) + i * stride, weight = s->weight ? (NUMBER)s->row_weight[i] : 1;
-        for (int64_t m = 0; m < stride; m++) {
+        for (int64_t m = 0; m < end; m++) {
             NUMBER factor = weight * (NUMBER)blend[m], off = z[own * apart + m];
             off = off < 0 ? -off : off; /* 1 - p of the label */
             if (s->opposes && factor < 0) factor *= (1 - off) / (off > least ? off : least);
@@ -139,37 +141,37 @@ INLINE void OF(learn_rows_any)(const Models *s) {
     }
     for (int64_t first = 0; first < s->n; first += TILE)
         for (int64_t o = 0; o < s->n_outputs; o++)
-            for (int64_t v = 0; v < stride; v += LANES) {
+            for (int64_t v = 0; v < end; v += LANES) {
                 const NUMBER *r = PLANE(s, o) + first * stride + v;
                 const NUMBER *const *x = (const NUMBER *const *)s->row + first;
                 NUMBER *gradient = (NUMBER *)s->gradient + o * d * stride + v;
                 int64_t n = MIN(TILE, s->n - first), k = 0;
+                for (; k + 8 <= d; k += 8) OF(pull)(8, n, stride, r, x, k, gradient);
                 for (; k + 4 <= d; k += 4) OF(pull)(4, n, stride, r, x, k, gradient);
                 for (; k < d; k++) OF(pull)(1, n, stride, r, x, k, gradient);
             }
 }
 
-/* Weights of models for the features, scaled or not, in the order of the kernels. */
-INLINE void OF(fold_any)(const Models *s, int64_t plane, const double *theta) {
+/* Weights of models for the features, scaled or not, in the order of the kernels, from `lane` on. */
+INLINE void OF(fold_any)(const Models *s, int64_t lane, const double *theta) {
     int64_t d = s->n_features, size = s->n_outputs * (d + 1), stride = s->stride;
-    for (int64_t o = 0; o < s->n_outputs; o++, plane++)
+    for (int64_t o = 0; o < s->n_outputs; o++)
         for (int64_t m = 0; m < s->n_members; m++) {
-            const double *own = theta + m * size + o * (d + 1);
-            NUMBER *to = (NUMBER *)s->folded + plane * d * stride + m;
-            double base = own[d]; /* theta ((x - offset) factor) = (theta factor) x - ... */
+            const double *from = theta + m * size + o * (d + 1);
+            NUMBER *to = (NUMBER *)s->folded + o * d * stride + lane + m;
+            double base = from[d]; /* theta ((x - offset) factor) = (theta factor) x - ... */
             for (int64_t k = 0; k < d; k++) {
-                to[k * stride] = (NUMBER)(own[k] * s->factor[k]);
+                to[k * stride] = (NUMBER)(from[k] * s->factor[k]);
                 base -= to[k * stride] * s->offset[k];
             }
-            ((NUMBER *)s->bias)[plane * stride + m] = (NUMBER)base;
+            ((NUMBER *)s->bias)[o * stride + lane + m] = (NUMBER)base;
         }
 }
 
-VERSIONS(OF(score_rows), (const Models *s, int64_t plane, int64_t end), (s, plane, end))
-VERSIONS(OF(judge_rows), (const Models *s, int64_t plane, double *tally, double *loss),
-         (s, plane, tally, loss))
-VERSIONS(OF(learn_rows), (const Models *s), (s))
-VERSIONS(OF(fold), (const Models *s, int64_t plane, const double *theta), (s, plane, theta))
+VERSIONS(OF(score_rows), (const Models *s, int64_t begin, int64_t end), (s, begin, end))
+VERSIONS(OF(judge_rows), (const Models *s, int64_t begin, int64_t end, double *loss), (s, begin, end, loss))
+VERSIONS(OF(learn_rows), (const Models *s, int64_t end), (s, end))
+VERSIONS(OF(fold), (const Models *s, int64_t lane, const double *theta), (s, lane, theta))
 
 #undef NUMBER
 #undef BITS

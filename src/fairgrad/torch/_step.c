@@ -320,18 +320,19 @@ static int has_fma = 0;
 #endif
 #define VERSIONS(name, parameters, arguments) VERSIONS_OF(name, parameters, arguments)
 
-typedef struct { /* models that see the same rows; they stand side by side, `stride` of them */
+typedef struct { /* models that see the same rows; they stand side by side, `stride` of them,
+                    the current ones and then the averaged ones */
     Problem *problem;
     int64_t n_features, n_outputs, n_members, stride, batch_size, n_steps, n_judged, n_cells, n_groups;
     int64_t n_slots, first_averaged, is_single, is_active, n_state; /* n_state: of each slot */
     int64_t row_bytes, most_rows; /* of one row of the table; of a batch */
+    int64_t end_current, begin_averaged; /* of the vectors with current models, and averaged ones */
     const char *X;
     const int64_t *judged;
     const int32_t *kind;  /* of the rows: label * n_groups + group */
     const double *weight; /* of the rows; NULL if all are 1 */
     const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
     const double *rate, *decay, *clip, *gain;
-    const uint8_t *ignores_labels; /* of each member */
     double *theta; /* current, and then averaged, as it is at the end of an epoch */
     double *mean, *weights, *judged_counts, *judged_loss, *slots;
     State state;
@@ -349,8 +350,10 @@ typedef struct { /* models that see the same rows; they stand side by side, `str
 #define VECTOR(array, i) (*(Vector *)((NUMBER *)(array) + (i)))
 #define PLANE(s, o) ((NUMBER *)(s)->z + (o) * (s)->most_rows * (s)->stride)
 #if defined(HAS_GNU)
+#define PREFETCH(address) __builtin_prefetch(address)
 #define ADD_TIMES(sum, v, number) ((sum) += (v) * (number))
 #else
+#define PREFETCH(address) ((void)(address))
 #define ADD_TIMES(sum, v, number) \
     do { for (int u_ = 0; u_ < LANES; u_++) (sum).at[u_] += (v).at[u_] * (number); } while (0)
 #endif
@@ -368,17 +371,19 @@ static int64_t n_theta(const Models *s) { return s->n_members * s->n_outputs * (
 
 /* Makes the weights of models ready: current (0), or averaged (1). */
 static void fold(Models *s, int64_t shown) {
-    EITHER(s, fold(s, shown * s->n_outputs, s->theta + shown * n_theta(s)));
+    EITHER(s, fold(s, shown * s->n_members, s->theta + shown * n_theta(s)));
 }
 
 /* Takes rows; gives the sum of their weights. Rows of each cell are summed after its wrong ones. */
 static double gather(Models *s, const int64_t *rows, int64_t n) {
-    double total = 0, *all = s->tally + 2 * s->n_cells * s->stride;
-    memset(s->tally, 0, (2 * s->stride + 1) * s->n_cells * sizeof(double));
+    double total = 0, *all = s->tally + s->n_cells * s->stride;
+    memset(s->tally, 0, (s->stride + 1) * s->n_cells * sizeof(double));
     s->n = n, s->n_weighed = 0;
     for (int64_t i = 0; i < n; i++) {
         double weight = s->weight ? s->weight[rows[i]] : 1;
-        s->row[i] = s->X + rows[i] * s->row_bytes;
+        const char *row = s->X + rows[i] * s->row_bytes;
+        for (int64_t at = 0; at < MIN(s->row_bytes, 512); at += 64) PREFETCH(row + at);
+        s->row[i] = row;
         s->at[i] = s->kind[rows[i]];
         s->row_weight[i] = weight;
         all[s->at[i] % s->n_cells] += weight; /* cells are kinds, or groups of any label */
@@ -388,13 +393,15 @@ static double gather(Models *s, const int64_t *rows, int64_t n) {
     return total;
 }
 
-/* Judges the averaged models by the rows at hand. */
-static void judge(Models *s, int64_t place) {
-    const double *tally = s->tally + s->n_cells * s->stride, *all = tally + s->n_cells * s->stride;
-    double *loss = s->judged_loss + place * s->n_members, *counts = s->judged_counts;
-    EITHER(s, score_rows(s, s->n_outputs, 2 * s->n_outputs));
-    EITHER(s, judge_rows(s, s->n_outputs, s->tally + s->n_cells * s->stride, loss));
-    counts += 2 * place * s->n_members * s->n_cells;
+/* The models from `begin` to `end`, whole vectors of them, score the rows at hand; if `place` is not
+   negative, how good the averaged ones are is added there. */
+static void score_and_judge(Models *s, int64_t begin, int64_t end, int64_t place) {
+    double *loss = place < 0 ? NULL : s->judged_loss + place * s->n_members;
+    EITHER(s, score_rows(s, begin, end));
+    EITHER(s, judge_rows(s, begin, end, loss));
+    if (place < 0) return;
+    const double *tally = s->tally + s->n_members, *all = s->tally + s->n_cells * s->stride;
+    double *counts = s->judged_counts + 2 * place * s->n_members * s->n_cells;
     for (int64_t m = 0; m < s->n_members; m++, counts += 2 * s->n_cells)
         for (int64_t k = 0; k < s->n_cells; k++) {
             counts[k] += all[k] - tally[k * s->stride + m];
@@ -402,16 +409,10 @@ static void judge(Models *s, int64_t place) {
         }
 }
 
-static void pool_labels(const Models *s, double *counts) { /* cells hold the rows of every label */
-    int64_t n = s->n_groups;
-    for (int64_t k = n; k < s->n_cells; k++) counts[k % n] += counts[k];
-    for (int64_t k = n; k < s->n_cells; k++) counts[k] = counts[k % n];
-}
-
 /* The weights of the cells, from the rows at hand, over their total. */
 static void weigh_cells(Models *s, double total) {
     int64_t n_cells = s->n_cells, n_all = s->n_members * n_cells;
-    const double *all = s->tally + 2 * n_cells * s->stride;
+    const double *all = s->tally + n_cells * s->stride;
     double n_rows = (double)s->n_weighed, scale = s->weight ? n_rows / total : 1;
     for (int64_t m = 0; s->is_active && m < s->n_members; m++) {
         double *right = s->counts + m * n_cells, *wrong = right + n_all;
@@ -419,7 +420,6 @@ static void weigh_cells(Models *s, double total) {
             wrong[k] = scale * s->tally[k * s->stride + m];
             right[k] = scale * all[k] - wrong[k];
         }
-        if (s->ignores_labels[m]) pool_labels(s, right), pool_labels(s, wrong);
     }
     if (s->is_active) take_counts(s->problem, s->counts, n_rows, s->state, s->weights, 1);
     for (int64_t m = 0; m < s->n_members; m++)
@@ -454,12 +454,10 @@ static void descend(Models *s, int64_t m, double factor) {
 static void take_step(Models *s, const int64_t *rows, int64_t n, double factor, int64_t place) {
     double total = gather(s, rows, n);
     fold(s, 0);
-    if (place >= 0) judge(s, place);
-    EITHER(s, score_rows(s, 0, s->n_outputs));
-    EITHER(s, judge_rows(s, 0, s->tally, NULL));
+    score_and_judge(s, 0, place < 0 ? s->end_current : s->stride, place);
     weigh_cells(s, total > 0 ? total : 1);
     memset(s->by_bias, 0, s->n_outputs * s->stride * sizeof(double));
-    EITHER(s, learn_rows(s));
+    EITHER(s, learn_rows(s, s->end_current));
     for (int64_t m = 0; m < s->n_members; m++) descend(s, m, factor);
 }
 
@@ -509,18 +507,18 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
     int64_t *sizes[] = {&s->n_features, &s->n_outputs, &s->n_members, &s->stride, &s->batch_size,
                         &s->n_steps, &s->n_judged, &s->n_cells, &s->n_groups, &s->n_slots,
                         &s->first_averaged, &s->is_single, &s->is_active, &s->n_state,
-                        &s->row_bytes, &s->most_rows};
-    for (int i = 0; i < 16; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
-    void *at[33] = {NULL};
-    for (int i = 0; i < 33; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+                        &s->row_bytes, &s->most_rows, &s->end_current, &s->begin_averaged};
+    for (int i = 0; i < 18; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
+    void *at[32] = {NULL};
+    for (int i = 0; i < 32; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
     s->X = at[0], s->kind = at[1], s->judged = at[2], s->weight = at[3], s->offset = at[4];
     s->factor = at[5], s->rate = at[6], s->decay = at[7], s->clip = at[8], s->gain = at[9];
-    s->ignores_labels = at[10], s->theta = at[11], s->mean = at[12], s->state.rows = at[13];
-    s->state.errors = at[14], s->state.multipliers = at[15], s->weights = at[16];
-    s->state.seen = at[17], s->judged_counts = at[18], s->judged_loss = at[19], s->slots = at[20];
-    s->folded = at[21], s->bias = at[22], s->z = at[23], s->gradient = at[24], s->scratch = at[25];
-    s->tally = at[26], s->blend = at[27], s->by_bias = at[28], s->counts = at[29];
-    s->row = at[30], s->row_weight = at[31], s->at = at[32];
+    s->theta = at[10], s->mean = at[11], s->state.rows = at[12], s->state.errors = at[13];
+    s->state.multipliers = at[14], s->weights = at[15], s->state.seen = at[16];
+    s->judged_counts = at[17], s->judged_loss = at[18], s->slots = at[19];
+    s->folded = at[20], s->bias = at[21], s->z = at[22], s->gradient = at[23], s->scratch = at[24];
+    s->tally = at[25], s->blend = at[26], s->by_bias = at[27], s->counts = at[28];
+    s->row = at[29], s->row_weight = at[30], s->at = at[31];
     s->opposes = s->problem && s->problem->per_rows > 0;
     if (!PyErr_Occurred()) return PyCapsule_New(s, MODELS, free_models);
     free(s);
@@ -545,7 +543,7 @@ static PyObject *epoch(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
     else fold(s, 1);
     for (int64_t first = 0; !rows && first < s->n_judged; first += s->most_rows) {
         gather(s, s->judged + first, MIN(s->most_rows, s->n_judged - first));
-        judge(s, place);
+        score_and_judge(s, s->begin_averaged, s->stride, place);
     }
     if (place >= 0) is_finite &= are_finite(s->n_members, s->judged_loss + place * s->n_members, DBL_MAX);
     Py_END_ALLOW_THREADS

@@ -17,10 +17,11 @@ from torch import Tensor
 from fairgrad.torch.compiled import CompiledStep, is_compiled, linear_models, run_epoch
 
 if TYPE_CHECKING:
+    from fairgrad.groups import Floats
     from fairgrad.training.trainer import History, Stack, State
 
 VECTOR = {torch.float32: 8, torch.float64: 4}
-"""Models stand side by side in multiples of so many."""
+"""Models, current and averaged, stand side by side in multiples of so many."""
 
 MOST_JUDGED = 512
 """Rows that models are judged by at a time, or those of a batch if these are more."""
@@ -52,7 +53,7 @@ class LinearEpochs:
     def __init__(self, stack: Stack) -> None:
         plan, fairness, table = stack.plan, stack.fairness, stack.table
         self.stack, self.n_done = stack, 0
-        self.records: list[History] = []
+        self.counted: list[tuple[Floats, Floats, Floats]] = []  # as `Stack.record` takes it
         self.n_members = n_members = len(stack.members)
         self.n_features, self.n_outputs = n_features, n_outputs = stack.sizes[0], stack.sizes[-1]
         batches, n_cells = stack.batches, fairness.n_cells
@@ -83,7 +84,8 @@ class LinearEpochs:
         self.counts, self.loss = empty(1, n_members, 2, n_cells), empty(1, n_members)
         self.slots = empty(n_slots, n_state)
         X, offset, factor = table.folded
-        stride = -(-n_members // VECTOR[table.dtype]) * VECTOR[table.dtype]
+        lanes = VECTOR[table.dtype]
+        stride, end_current = (-(-n // lanes) * lanes for n in (2 * n_members, n_members))
         most_rows = max(batches.batch_size, MOST_JUDGED)
         plane = n_outputs * stride
         sizes = (
@@ -103,9 +105,10 @@ class LinearEpochs:
             n_state,
             X.shape[1] * X.element_size(),
             most_rows,
+            end_current,
+            n_members // lanes * lanes,
         )
-        of_rows = (2 * plane * n_features, 2 * plane, 2 * plane * most_rows)
-        scratch = (*of_rows, plane * n_features, 3 * stride)
+        scratch = (plane * n_features, plane, plane * most_rows, plane * n_features, 3 * stride)
         n_numbers = max(2 * n_members * n_cells, n_outputs * (n_features + 1))
         descent = stack.optimizer
         arrays = (
@@ -117,7 +120,6 @@ class LinearEpochs:
             factor,
             *(part.double().view(-1) for part in (descent.rate, descent.decay, descent.clip)),
             stack.network.gain[-1:].double(),
-            torch.zeros(n_members, dtype=torch.bool),
             torch.stack([start["parameters"]] * 2),
             start["parameters"].clone(),
             *(start[name] for name in ARRAYS[1:]),
@@ -125,7 +127,7 @@ class LinearEpochs:
             self.loss,
             self.slots,
             *(torch.zeros(size, dtype=table.dtype) for size in scratch),
-            *(empty(size) for size in ((2 * stride + 1) * n_cells, stride * n_cells)),
+            *(empty(size) for size in ((stride + 1) * n_cells, stride * n_cells)),
             *(empty(size) for size in (plane, n_numbers)),
             *(torch.zeros(most_rows, dtype=torch.int64), empty(most_rows)),
             torch.zeros(most_rows, dtype=torch.int64),
@@ -139,27 +141,32 @@ class LinearEpochs:
         place, factors = 0 if judges else -1, self.factors[self.n_done]
         finite = run_epoch(self.models, self.n_done, place, rows, factors)
         if judges:
-            self._record(before)
+            self._take_counts(before)
         self.n_done += 1
         return finite if self.is_judged_later else self.judge() and finite
 
     def judge(self) -> bool:
         """Judges the last epoch, unless that was done; whether all numbers are finite."""
-        if len(self.records) == self.n_done:
+        if len(self.counted) == self.n_done:
             return True
         self.counts.zero_()  # an epoch may have been interrupted
         self.loss.zero_()
         finite = run_epoch(self.models, self.n_done, 0, None, None)
-        self._record(self._slot(self.n_done - 1)["multipliers"].numpy())
+        self._take_counts(self._slot(self.n_done - 1)["multipliers"].numpy())
         return finite
 
-    def _record(self, multipliers: np.ndarray) -> None:
-        sign = np.array([1.0, -1.0])[: len(multipliers), None]
-        net = (sign * multipliers).sum(0).reshape(self.n_members, -1)
-        counted = self.counts[0].numpy().copy(), self.loss[0].numpy().copy()
-        self.records.append(self.stack.record(*counted, net))
+    def _take_counts(self, multipliers: Floats) -> None:
+        counts, loss = self.counts[0].numpy().copy(), self.loss[0].numpy().copy()
+        self.counted.append((counts, loss, multipliers))
         self.counts.zero_()
         self.loss.zero_()
+
+    def history(self, last: int = 0) -> History:
+        """How good the models were after the last epochs, or after all."""
+        counts, loss, multipliers = map(np.stack, zip(*self.counted[-last:], strict=True))
+        sign = np.array([1.0, -1.0])[: multipliers.shape[1], None]
+        net = (sign * multipliers).sum(1).reshape(*loss.shape, -1)
+        return self.stack.record(counts, loss, net)
 
     def kept(self) -> dict[int, State]:
         """The states of the last epochs, by epoch."""

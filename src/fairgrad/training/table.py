@@ -192,6 +192,7 @@ class Batches:
 
     def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
         self.rows, self.seed = rows, seed
+        self.is_whole_table = torch.equal(rows, torch.arange(len(rows)))
         self.batch_size = min(batch_size, len(rows))
         self.n_steps = math.ceil(len(rows) / self.batch_size)
         self.restart()
@@ -202,7 +203,8 @@ class Batches:
 
     def shuffled(self) -> Tensor:
         """The rows in the order of the next epoch."""
-        return self.rows[torch.randperm(len(self.rows), generator=self.source)]
+        order = torch.randperm(len(self.rows), generator=self.source)
+        return order if self.is_whole_table else self.rows[order]
 
     def epoch(self) -> Iterator[Tensor]:
         """The batches of the next epoch, row numbers each."""

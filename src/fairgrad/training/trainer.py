@@ -290,30 +290,38 @@ class Stack:
                 counts += self.fairness.count(rows, errors(scores, label).long(), 2)
             own, weight = losses(scores, label), self.table.weight
             loss += own.sum(1) if weight is None else own @ weight[rows]
-        return self.record(counts.numpy(), loss.numpy(), self.fairness.net_multipliers)
+        counted = counts.numpy(), loss.numpy(), self.fairness.net_multipliers
+        return self.record(*(part[None] for part in counted))
 
     def record(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
-        """What was counted of the models after an epoch, as a history of one epoch.
+        """What was counted of the models after each of some epochs.
 
         Args:
-            counts: (M, 2, K) rows predicted rightly, and wrongly; (M, 1 + L, K) by predicted label.
-            loss: (M,) sums over the rows.
-            multipliers: (M, J).
+            counts: (epochs, M, 2, K) rows predicted rightly, and wrongly; (epochs, M, 1 + L, K) by
+                predicted label.
+            loss: (epochs, M) sums over the rows.
+            multipliers: (epochs, M, J).
         """
-        n_labels, n_members = self.table.n_labels, len(counts)
-        total = counts.sum((1, 2))
-        wrong = cost = counts[:, 1].sum(1)
+        n_labels, models = self.table.n_labels, counts.shape[:2]
+        total = counts.sum((2, 3))
+        wrong = cost = counts[:, :, 1].sum(2)
         if self.fairness.n_outcomes > 1:
-            by_label = counts[:, 1:].reshape(n_members, n_labels, n_labels, -1).sum(-1)
-            wrong = total - np.einsum("mll->m", by_label)
-            cost = np.einsum("mly,yl->m", by_label, self._cost_shares)
-        levels, gaps = np.full((2, n_members, self.fairness.n_levels), np.nan)
+            by_label = counts[:, :, 1:].reshape(*models, n_labels, n_labels, -1).sum(-1)
+            wrong = total - np.einsum("emll->em", by_label)
+            cost = np.einsum("emly,yl->em", by_label, self._cost_shares)
+        levels, gaps = np.full((2, *models, self.fairness.n_levels), np.nan)
         if self._judged_by is not None:
-            rates = counts[:, 1:] / np.maximum(counts.sum(1, keepdims=True), dual.NOTHING)
-            levels = self._judged_by.levels(rates.reshape(n_members, -1))
+            rates = counts[:, :, 1:] / np.maximum(counts.sum(2, keepdims=True), dual.NOTHING)
+            levels = self._judged_by.levels(rates.reshape(*models, -1))
             gaps = self._judged_by.gaps(levels)
-        parts = (1 - wrong / total, 1 - cost / total, loss / total, unfairness(gaps))
-        return History(*(np.asarray(part)[None] for part in (*parts, levels, multipliers)))
+        return History(
+            accuracy=1 - wrong / total,
+            merit=1 - cost / total,
+            loss=loss / total,
+            unfairness=unfairness(gaps),
+            levels=levels,
+            multipliers=multipliers,
+        )
 
 
 @on_cpu
@@ -422,8 +430,8 @@ class TrainingRun:
                 finite = epochs.epoch()
                 if not finite:
                     break
-                if bar.is_shown and epochs.records:
-                    bar.text = _describe(epochs.records[-1])
+                if bar.is_shown and epochs.counted:
+                    bar.text = _describe(epochs.history(last=1))
         except KeyboardInterrupt:
             self.interrupted = True
             if epochs.n_done == 0:  # not even one epoch: the weights as they are
@@ -432,7 +440,7 @@ class TrainingRun:
         if not finite or not epochs.judge():
             self.stack.batches.restart()
             return False
-        self.records, self.kept = epochs.records, epochs.kept()
+        self.records, self.kept = [epochs.history()], epochs.kept()
         return True
 
     def _close(self, epoch: int) -> None:
