@@ -110,7 +110,7 @@ def test_markdown_and_latex_hold_every_row(records, tmp_path):
         "0.0000 ± 0.0000",
     ]
     assert cells[-1] == "0"  # seconds
-    assert "| linear | fairgrad | " in text.partition("### What was run")[2]
+    assert "| linear | fairgrad | " in text.partition("<summary>What was run")[2]
     assert "| Threshold † | EOdds |" in text
     assert "| Constant ‡ | AP |" in text
     assert "| Unconstrained | AP |" in text
@@ -146,18 +146,28 @@ def test_tables_of_experiments_show_the_papers_figures_beside_ours(records):
 
 def test_the_page_names_what_is_missing_of_the_paper(records):
     text = BenchResults.from_records(records).page()
-    missing = text[text.index("### Rows of the paper not run") :]
-    assert re.search(r"\| linear \| fairgrad \| (?!adult,).*german.*", missing)
+    missing = text[text.index("## Never run") : text.index("## All figures")]
+    assert re.search(r"\| linear \| FairGrad \| .*German.*", missing)
     # Skipped with a reason is not missing.
-    assert not re.search(r"\| linear \| bifair \| .*german", missing)
+    assert not re.search(r"\| linear \| BiFair \| .*German", missing)
 
 
 def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
     text = BenchResults.from_records(records).page()
-    missing = text[text.index("### Rows of the paper not run") :]
-    found = dict(re.findall(r"\| linear \| fairgrad \| (\w+) \| (.*) \|", missing))
-    assert "adult" not in found["EOdds"].split(", ")
-    assert "adult" in found["AP"].split(", ")
+    ((measures, datasets),) = re.findall(r"\n\| linear \| FairGrad \| (.*) \| (.*) \|", text)
+    assert sorted(measures.split(", ")) == ["AP", "EOdds", "EOpp"]
+    assert "Adult" in datasets.split(", ")  # by two of the three
+    assert "Twitter" not in datasets  # nobody has its data
+
+
+def test_verdicts_are_a_coloured_grid_and_details_are_collapsed(records):
+    text = BenchResults.from_records(records).page()
+    assert "| data set | linear: EOdds |\n| --- | --- |\n| Adult | 🟩 better |" in text
+    assert text.count("<details>") == text.count("</details>")
+    for detail in re.findall(r"<details>.*?</details>", text, re.DOTALL):
+        assert not re.search(r"^#", detail, re.MULTILINE)  # headings would break the page
+        assert "</summary>\n\n" in detail  # Markdown inside needs the empty line
+    assert "<summary>Adult: " in text
 
 
 def test_experiments_that_are_not_the_papers_have_no_figures_of_it():

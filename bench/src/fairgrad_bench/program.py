@@ -29,6 +29,9 @@ PLANS = (
 )
 """As `fairgrad_bench.plan.PLANS`, which is not imported for the sake of a quick --help."""
 
+SOURCES = ("fairprojection", "linearpost", "oxonfair", "ffb", "abcfair", "utkface")
+"""Of published tables, each a module of `fairgrad_bench.published`; cheap ones first."""
+
 
 class NameList(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
     """``adult,german`` as a tuple."""
@@ -66,6 +69,14 @@ records_option = folder_option(
 )
 
 
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
+)
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS", help="Run on the dask scheduler at this address."
+)
+
+
 @click.group()
 def bench() -> None:
     """Run the paper's experiments, resume them, and compare the results with the paper's."""
@@ -80,10 +91,8 @@ def bench() -> None:
 @click.option("--seeds", type=SeedList(), help="Seeds of the splits.")
 @click.option("--grid", type=click.Choice(["paper", "quick"]), help="Combinations to train.")
 @click.option("--epochs", type=click.IntRange(1), help="Passes over the training rows.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
-)
-@click.option("--cluster", metavar="ADDRESS", help="Run on the dask scheduler at this address.")
+@jobs_option
+@cluster_option
 @records_option
 def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any) -> int:
     """Train all units of a plan that have no record yet.
@@ -227,9 +236,7 @@ def overhead(epochs: int, large: bool, out: str) -> int:
 @click.option(
     "--page", metavar="FILE", default="reproduction.md", show_default=True, help="Page to write."
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
-)
+@jobs_option
 @click.option("--datasets", type=NameList(), help="Only these data sets.")
 @click.option("--seeds", type=SeedList(), help="Seeds of the splits.")
 @click.option(
@@ -262,6 +269,55 @@ def reproduce(
     for outcome in outcomes:
         click.echo(outcome.describe())
     return FAILED if any(outcome.failed for outcome in outcomes) else 0
+
+
+@bench.command()
+@click.option("--sources", type=NameList(), default=SOURCES, help="Sources [default: all].")
+@click.option("--seeds", type=click.IntRange(0), help="At most this many seeds; 0 only tabulates.")
+@click.option("--only", default="*", help='Pattern, such as "* / Adult, sex / network* / *".')
+@jobs_option
+@cluster_option
+@folder_option("--records", "published-records", "Folder of the records, one file per model.")
+@folder_option("--out", "bench-results", "Folder to write the tables into.")
+def published(
+    sources: tuple[str, ...], seeds: int | None, records: str, out: str, **places: Any
+) -> int:
+    """Make our rows of published tables.
+
+    Follows the protocol of each source, with the defaults for FairGrad. Writes one table per
+    source, their rows and ours, and compares the baselines. A run that was stopped resumes when
+    the same command is given again.
+    """
+    from fairgrad_bench.published import (  # noqa: PLC0415 - as above
+        run_published,
+        write_published,
+    )
+
+    unknown = [name for name in sources if name not in SOURCES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
+    with _stopping_keeps_records():
+        done = run_published(sources, records, seeds=seeds, **places)
+    for path in write_published(records, out):
+        click.echo(str(path))
+    failures = [record for record in done if record.status == "failed"]
+    for record in failures:
+        click.echo(f"failed: {record.unit}: {record.reason}", err=True)
+    return FAILED if failures else 0
+
+
+@bench.command()
+@click.option("--task", help="Run this task only, in this process, and print its figures as JSON.")
+@folder_option("--out", "bench-results", "Folder to write the table into.")
+def large(task: str | None, out: str) -> int:
+    """Measure time and memory on a large table.
+
+    665,800 rows of ACSIncome; each task has its own process.
+    """
+    from fairgrad_bench.published.large import measure_large, run_task  # noqa: PLC0415 - as above
+
+    click.echo(run_task(task) if task else str(measure_large(out)))
+    return 0
 
 
 @bench.group()

@@ -94,7 +94,7 @@ def estimated_cost(units: pd.DataFrame, dataset: str, model: str, method: str, g
     largest = like.assign(rows=[_rows(name) for name in like["dataset"]])
     largest = largest[largest["rows"] == largest["rows"].max()]
     per_row = (largest["seconds"] / largest["rows"]).max()
-    return f"about {duration(per_row * _rows(dataset))} each"
+    return duration(per_row * _rows(dataset))
 
 
 def _rows(dataset: str) -> int:

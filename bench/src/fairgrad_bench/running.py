@@ -38,7 +38,7 @@ from fairgrad_bench.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fairgrad.datasets import Split
     from fairgrad_bench.plan import Unit
@@ -65,6 +65,23 @@ AT_ALL_AND_EACH = {"linear": (45, 1), "nonlinear": (160, 110), "lightgbm": (0, 1
 
 As measured on Adult: 6 and 30 combinations of linear models, 2 and 6 of nonlinear ones.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is done with the units of a run, wherever they run.
+
+    Attributes:
+        execute: from a unit to its record, which has it as `unit`; never raises.
+        failed: the record of a unit whose process died.
+        key: the name of a unit on a cluster.
+        arguments: of `execute` on a cluster, where other versions may be installed.
+    """
+
+    execute: Callable[[Any], Any]
+    failed: Callable[[Any, BaseException], Any]
+    key: Callable[[Any], str]
+    arguments: Callable[[Any], tuple[Any, ...]] = lambda unit: (unit,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +154,13 @@ def run(
             todo.append(unit)
         else:
             outcome.kept.append(record)
-    records = on_cluster(todo, cluster) if cluster else on_this_machine(todo, jobs)
+    work = Work(
+        execute,
+        failed=lambda unit, error: UnitRecord(unit, _version(unit), **_failure(error)),
+        key=lambda unit: unit.name(_version(unit)),
+        arguments=lambda unit: (unit, _version(unit)),
+    )
+    records = on_cluster(todo, cluster, work) if cluster else on_this_machine(todo, jobs, work)
     progress = RunProgress(todo, Console(stderr=True) if console is None else console)
     with progress.bar:
         for record in records if todo else ():
@@ -147,14 +170,18 @@ def run(
     return outcome
 
 
-def on_this_machine(units: Sequence[Unit], jobs: int = 1) -> Iterator[UnitRecord]:
+def _version(unit: Unit) -> int:
+    return find_method(unit.method).version
+
+
+def on_this_machine(units: Sequence[Any], jobs: int, work: Work) -> Iterator[Any]:
     """The record of every unit, as each is finished.
 
     A process that dies (for want of memory, say) takes the pool with it. The units that were in
     work are then tried again one by one, so that the guilty one is found, and the rest goes on.
     """
     if jobs == 1:
-        yield from map(execute, units)
+        yield from map(work.execute, units)
         return
     waiting = list(units)
     while waiting:
@@ -163,23 +190,20 @@ def on_this_machine(units: Sequence[Unit], jobs: int = 1) -> Iterator[UnitRecord
             pool = Parallel(
                 n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1
             )
-            for record in pool(delayed(execute)(unit) for unit in list(waiting)):
+            for record in pool(delayed(work.execute)(unit) for unit in list(waiting)):
                 waiting.remove(record.unit)
                 yield record
         except TerminatedWorkerError:
             suspects, waiting = waiting[:jobs], waiting[jobs:]
-            yield from map(_alone, suspects)
+            for unit in suspects:
+                try:
+                    alone = get_reusable_executor(max_workers=1)
+                    yield alone.submit(work.execute, unit).result()
+                except TerminatedWorkerError as error:
+                    yield work.failed(unit, error)
 
 
-def _alone(unit: Unit) -> UnitRecord:
-    try:
-        record: UnitRecord = get_reusable_executor(max_workers=1).submit(execute, unit).result()
-    except TerminatedWorkerError as error:
-        return UnitRecord(unit, find_method(unit.method).version, **_failure(error))
-    return record
-
-
-def on_cluster(units: Sequence[Unit], address: str) -> Iterator[UnitRecord]:
+def on_cluster(units: Sequence[Any], address: str, work: Work) -> Iterator[Any]:
     """The record of every unit, as each is finished on a dask.distributed cluster.
 
     The scheduler gives the work of a machine that is lost to another one. Workers find the data
@@ -188,21 +212,20 @@ def on_cluster(units: Sequence[Unit], address: str) -> Iterator[UnitRecord]:
     Args:
         units: what to train.
         address: of the scheduler, such as "tcp://10.0.0.1:8786".
+        work: what to do with a unit.
     """
     from dask.distributed import Client, as_completed  # noqa: PLC0415 - slow to import
 
     with Client(address) as client:  # type: ignore[no-untyped-call]  # dask publishes no types
-        work: dict[Any, Unit] = {}
-        for unit in units:
-            wanted = find_method(unit.method).version
-            key = unit.name(wanted)
-            work[client.submit(execute, unit, wanted, key=key, pure=False)] = unit
-        for future in as_completed(work):  # type: ignore[no-untyped-call]  # as above
+        submitted = {
+            client.submit(work.execute, *work.arguments(unit), key=work.key(unit), pure=False): unit
+            for unit in units
+        }
+        for future in as_completed(submitted):  # type: ignore[no-untyped-call]  # as above
             try:
                 yield future.result()
             except Exception as error:  # noqa: BLE001 - a unit may kill every worker it meets
-                unit = work[future]
-                yield UnitRecord(unit, find_method(unit.method).version, **_failure(error))
+                yield work.failed(submitted[future], error)
 
 
 def execute(unit: Unit, wanted: int | None = None) -> UnitRecord:

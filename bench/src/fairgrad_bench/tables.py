@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fairgrad.datasets import PAPER_SEEDS
-from fairgrad_bench.comparison import MEANING
+from fairgrad_bench.comparison import (
+    BETTER,
+    FAIRGRAD,
+    MEANING,
+    NO_VERDICT,
+    REPRODUCED,
+    TRADE_OFF,
+    WORSE,
+)
 from fairgrad_bench.paper import MEASURES, MODELS, dataset_title, method_title
 from fairgrad_bench.selection import FIGURES
 
@@ -24,6 +32,7 @@ HEADINGS = {
     "max_fairness": "MAXIMUM",
     "min_fairness": "MINIMUM",
 }
+COLOURS = {BETTER: "🟩", REPRODUCED: "🟦", TRADE_OFF: "🟨", WORSE: "🟥"}
 PAPER_EPOCHS = 50
 NEEDS_S = "needs the sensitive value to predict"
 SHORT = "fewer combinations of hyper-parameters, epochs or seeds than the paper's"
@@ -105,6 +114,13 @@ def sections(comparison: pd.DataFrame) -> Iterator[TableSection]:
         yield TableSection(dataset_title(dataset), MODELS[model], blocks, (dataset, model))
 
 
+def by_dataset(comparison: pd.DataFrame) -> list[list[TableSection]]:
+    """The tables of each data set; none if there are no rows."""
+    if comparison.empty:
+        return []
+    return [list(sections(rows)) for _, rows in comparison.groupby("dataset", sort=False)]
+
+
 def _line(row: dict[Any, Any]) -> TableLine:
     fewer = row["epochs"] < PAPER_EPOCHS or row["seeds"] < len(PAPER_SEEDS)
     return TableLine(
@@ -147,7 +163,30 @@ def markdown_section(found: TableSection, made_by: str = "") -> str:
         cells = [f"{line.method}{marks}", line.measure, line.verdict]
         rows.append([*cells, *line.figures(MARKDOWN_FIGURE), f"{line.seconds:.0f}"])
     table = markdown_table([*headings, "SECONDS"], rows)
-    return "\n\n".join([f"### {found.title}", table, *([made_by] if made_by else [])]) + "\n"
+    return "\n\n".join([f"**{found.title}**", table, *([made_by] if made_by else [])]) + "\n"
+
+
+def verdict_grid(comparison: pd.DataFrame, method: str = FAIRGRAD) -> str:
+    """The verdicts of a method as a coloured grid: a row per data set, a column per measure."""
+    found = comparison[
+        (comparison["method"] == method) & comparison["verdict"].isin([*COLOURS, NO_VERDICT])
+    ]
+    if found.empty:
+        return ""
+    shown = found.assign(
+        dataset=found["dataset"].map(dataset_title),
+        column=found["model"] + ": " + found["measure"].map(MEASURES),
+        cell=[f"{COLOURS[word]} {word}" if word in COLOURS else word for word in found["verdict"]],
+    )
+    grid = shown.pivot_table("cell", "dataset", "column", aggfunc="first").reindex(
+        index=shown["dataset"].unique(), columns=shown["column"].unique()
+    )
+    return markdown_frame(grid.fillna("").rename_axis("data set").reset_index()) + "\n"
+
+
+def collapsed(title: str, *parts: str) -> str:
+    """Markdown that a click unfolds. It must have no headings: pages would nest them wrongly."""
+    return "\n".join([f"<details>\n<summary>{title}</summary>\n", *parts, "</details>\n"])
 
 
 def markdown_legend() -> str:

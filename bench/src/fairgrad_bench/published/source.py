@@ -1,0 +1,145 @@
+"""What a published table is made of: data, splits, methods and gaps, each as its authors have it.
+
+A source is one paper or notebook. It has several cells, such as Adult by sex, and measures. A fit
+is a function of a split and a measure that returns the predicted labels of the test rows; fits that
+do not use the measure are made once and judged by all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fairgrad_bench.datasets.places import CorruptFileError, DataNotFoundError, places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+THEIRS, OURS, BASELINE = "theirs", "ours", "baseline"
+BLIND, AWARE = "blind", "aware"
+"""Whether a model needs the sensitive value to predict."""
+
+FILES = {
+    "acs_income_ca_2018_subset.csv.gz": "85ae10be",
+    "acs_income_us_2018_subset.parquet": "18d9fa7f",
+    "adult.csv.gz": "020e9376",
+    "communities_crime.csv.gz": "8f15366e",
+    "compas-scores-two-years.csv.gz": "10aa9937",
+    "german_credit.csv.gz": "44aeb492",
+    "utkface_64px.zip": "9b9c4c24",
+}
+"""The data files, and how their SHA-256 begins."""
+
+
+class Rows(NamedTuple):
+    """Features, labels 0, 1, ... and groups 0, 1, ... of some rows."""
+
+    X: Any
+    y: Any
+    s: Any
+
+    def take(self, places: Any) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[places], self.y[places], self.s[places])
+
+
+class Split(NamedTuple):
+    """Rows to learn from, rows to choose by (none if all are to learn from), and test rows."""
+
+    train: Rows
+    validation: Rows | None
+    test: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A row of a table that is computed here.
+
+    Attributes:
+        fit: from a split, a measure and a seed to the predicted labels of the test rows.
+        whose: `THEIRS`, `OURS` or `BASELINE`.
+        inputs: `BLIND` or `AWARE`.
+        is_default: whether no option but the measure was set.
+        uses_measure: whether there is one model per measure.
+        version: raised by hand when its results change.
+    """
+
+    fit: Callable[[Split, str, int], Any]
+    whose: str = OURS
+    inputs: str = BLIND
+    is_default: bool = False
+    uses_measure: bool = True
+    version: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A published table and how to make its rows.
+
+    Attributes:
+        name: of the source, as on the command line.
+        title: paper or notebook.
+        cells: data sets and sensitive attributes.
+        measures: that models are made fair by; the gap of each is a column of the table.
+        seeds: how many splits the protocol has.
+        split: from the name of a cell and a seed to the rows.
+        gaps: from test rows and predicted labels to the gap of every measure.
+        methods: rows by their names.
+        scale: 100 for figures in per cent.
+        leaves_out: cells of methods that are not run, by (cell, start of the method's name).
+    """
+
+    name: str
+    title: str
+    cells: tuple[str, ...]
+    measures: tuple[str, ...]
+    seeds: int
+    split: Callable[[str, int], Split]
+    gaps: Callable[[Rows, Any], Mapping[str, float]]
+    methods: Mapping[str, Method]
+    scale: float = 1.0
+    leaves_out: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+
+
+def data_file(name: str) -> Path:
+    """The path of a data file, in the folder that ``FAIRGRAD_DATA`` names or in the cache.
+
+    Raises:
+        DataNotFoundError: if it is nowhere.
+        CorruptFileError: if its content is not the expected one.
+    """
+    for _, folder in places():
+        path = None if folder is None else folder / name
+        if path is not None and path.is_file():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            if not digest.startswith(FILES[name]):
+                raise CorruptFileError(f"{path} has the SHA-256 {digest}, not {FILES[name]}...")
+            return path
+    raise DataNotFoundError(f"no file {name}; put it into the folder that FAIRGRAD_DATA names.")
+
+
+@lru_cache(maxsize=4)
+def read_table(name: str, **options: Any) -> Any:
+    """A data file as a frame. Copy it before you change it."""
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    path = data_file(name)
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **options)
+
+
+def rates(selected: Any, s: Any) -> Any:
+    """(G,) the share of selected rows in each group that has rows."""
+    count = np.bincount(s)
+    found = np.bincount(s, weights=np.asarray(selected, dtype=np.float64))
+    return found[count > 0] / count[count > 0]
+
+
+def largest_gap(selected: Any, s: Any) -> float:
+    """The largest difference of the groups' shares of selected rows."""
+    found = rates(selected, s)
+    return float(found.max() - found.min())

@@ -1,0 +1,162 @@
+"""Tables of published figures and ours: one per source, the baselines, and a summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from fairgrad.files import write_whole
+from fairgrad_bench.published.running import read_published, source_named
+from fairgrad_bench.published.source import BASELINE, OURS, THEIRS
+from fairgrad_bench.records import FINISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fairgrad_bench.published.running import PublishedRecord
+
+CELL = ["source", "cell", "measure"]
+WITHIN = 2
+"""Standard errors that a baseline may differ from the published figure by."""
+
+
+def published_figures() -> pd.DataFrame:
+    """The figures of others, as they published them."""
+    return pd.read_csv(Path(__file__).parent / "figures.csv").assign(made="published")
+
+
+def measured(records: Iterable[PublishedRecord]) -> pd.DataFrame:
+    """Means over seeds of every method, cell and measure, with standard errors."""
+    rows = []
+    for record in records:
+        method = source_named(record.unit.source).methods.get(record.unit.method)
+        if record.status != FINISHED or method is None or method.version != record.unit.version:
+            continue
+        for measure, gap in record.gaps.items():
+            if record.unit.measure in ("", measure):
+                rows.append(
+                    {
+                        "source": record.unit.source,
+                        "cell": record.unit.cell,
+                        "measure": measure,
+                        "method": record.unit.method,
+                        "whose": method.whose,
+                        "inputs": method.inputs,
+                        "default": method.is_default,
+                        "accuracy": record.accuracy,
+                        "gap": gap,
+                        "seconds": record.seconds,
+                    }
+                )
+    if not rows:
+        return pd.DataFrame()
+    groups = pd.DataFrame(rows).groupby([*CELL, "method", "whose", "inputs", "default"], sort=False)
+    found = groups[["accuracy", "gap", "seconds"]].mean()
+    for name in ("accuracy", "gap"):
+        found[f"{name}_se"] = groups[name].sem()
+    found["seeds"] = groups.size()
+    return found.reset_index().assign(made="run here")
+
+
+def beats(one: pd.Series, other: pd.Series) -> bool:
+    """Whether one row is at least as accurate and fair as another, and better in one of the two.
+
+    Example:
+        >>> fair, accurate = ({"accuracy": a, "gap": g} for a, g in ((0.8, 0.01), (0.9, 0.02)))
+        >>> beats(pd.Series(fair), pd.Series(accurate)), beats(pd.Series(accurate), pd.Series(fair))
+        (False, False)
+    """
+    no_worse = one["accuracy"] >= other["accuracy"] and one["gap"] <= other["gap"]
+    return bool(no_worse and (one["accuracy"] > other["accuracy"] or one["gap"] < other["gap"]))
+
+
+def joined(ours: pd.DataFrame) -> pd.DataFrame:
+    """All rows of the sources that were run, with theirs; `beaten by` names the rows that win.
+
+    Our rows are compared with theirs, published or run here, and with baselines that were run here.
+    """
+    published = published_figures()
+    published = published[published["source"].isin(ours["source"])]
+    found = pd.concat([published, ours], ignore_index=True)
+    found["beaten by"] = ""
+    for _, part in found.groupby(CELL):
+        is_rival = (part["whose"] == THEIRS) | (
+            (part["whose"] == BASELINE) & (part["made"] == "run here")
+        )
+        rivals = [row for _, row in part[is_rival].iterrows()]
+        for place, row in part[part["whose"] == OURS].iterrows():
+            winners = [other["method"] for other in rivals if beats(other, row)]
+            found.loc[place, "beaten by"] = "; ".join(dict.fromkeys(winners))
+    return found
+
+
+def baselines(found: pd.DataFrame) -> pd.DataFrame:
+    """The published unconstrained models beside ours, and whether they agree."""
+    own = found[(found["whose"] == BASELINE) & (found["made"] == "run here")]
+    published = found[(found["whose"] == BASELINE) & (found["made"] == "published")]
+    both = own.merge(published, on=CELL, how="left", suffixes=("", "_published"))
+    agrees = both["accuracy_published"].notna()
+    for name in ("accuracy", "gap"):
+        distance = (both[name] - both[f"{name}_published"]).abs()
+        # Published figures are rounded to four digits.
+        agrees &= distance <= WITHIN * both[f"{name}_se"].fillna(0) + 5e-5
+    both["check"] = np.where(
+        both["accuracy_published"].isna(), "not checked", np.where(agrees, "agrees", "differs")
+    )
+    columns = [*CELL, "method", "accuracy_published", "accuracy", "accuracy_se", "gap_published"]
+    return both[[*columns, "gap", "gap_se", "seeds", "check"]]
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """For each source: in how many cells a row of ours is beaten by none of theirs."""
+    rows = []
+    for source, part in found.groupby("source", sort=False):
+        ours = part[part["whose"] == OURS]
+        ours = ours.assign(free=ours["beaten by"] == "", default=ours["default"].astype(bool))
+        cells = ours.groupby(["cell", "measure"])
+        free = cells["free"].any()
+        by_default = ours[ours["default"]].groupby(["cell", "measure"])["free"].any()
+        rows.append(
+            {
+                "source": source,
+                "cells": len(free),
+                "on the front": int(free.sum()),
+                "by defaults": int(by_default.sum()),
+                "fewest seeds": int(ours["seeds"].min()),
+                "processor minutes": round(float((part["seconds"] * part["seeds"]).sum() / 60), 1),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def write_published(records: str | Path, out: str | Path) -> list[Path]:
+    """Writes the tables of all records of a folder; sources without records are left alone."""
+    found = measured(read_published(records))
+    if found.empty:
+        return []
+    found = joined(found)
+    place = {name: number for number, name in enumerate((BASELINE, THEIRS, OURS))}
+    columns = [
+        *("cell", "measure", "method", "whose", "made", "inputs", "default"),
+        *("accuracy", "accuracy_se", "gap", "gap_se", "seeds", "seconds", "beaten by"),
+    ]
+    tables = {
+        f"published_{source}.csv": part.sort_values(
+            ["cell", "measure", "whose"],
+            key=lambda column: column.map(place) if column.name == "whose" else column,
+            kind="stable",
+        )[columns]
+        for source, part in found.groupby("source")
+    }
+    tables["published_baselines.csv"] = baselines(found)
+    tables["published_summary.csv"] = summary(found)
+    paths = []
+    for name, table in tables.items():
+        path = Path(out) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, table.round(4).to_csv(index=False))
+        paths.append(path)
+    return paths

@@ -1,0 +1,160 @@
+"""Published tables: protocols, records that are kept, fronts and baselines."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fairgrad_bench.program import SOURCES
+from fairgrad_bench.published import abcfair, ffb, linearpost, oxonfair, running, tables
+from fairgrad_bench.published.fairprojection import SOURCE as COMPAS
+from fairgrad_bench.published.fairprojection import gaps as compas_gaps
+from fairgrad_bench.published.running import PublishedUnit, read_published, run_published
+from fairgrad_bench.published.source import BASELINE, THEIRS, Method, Rows, Split
+
+TEST = Rows(np.zeros((8, 1)), np.array([0, 0, 0, 0, 1, 1, 1, 1]), np.array([0, 0, 1, 1] * 2))
+PREDICTED = np.array([0, 0, 0, 1, 1, 1, 0, 1])
+
+
+def small_split(_cell, seed):
+    rng = np.random.default_rng(seed)
+    s = rng.integers(2, size=300)
+    X = (rng.normal(size=(300, 3)) + s[:, None]).astype(np.float32)
+    rows = Rows(X, (X.sum(1) + rng.normal(size=300) > 1.5).astype(np.int64), s)
+    return Split(rows.take(np.arange(200)), None, rows.take(np.arange(200, 300)))
+
+
+def majority(split, _measure, _seed):
+    return np.full(len(split.test.y), np.bincount(split.train.y).argmax())
+
+
+@pytest.fixture
+def source(monkeypatch):
+    """A source of small random tables; its calls are counted."""
+    calls = []
+
+    def told(split, measure, seed):
+        calls.append((measure, seed))
+        return majority(split, measure, seed)
+
+    found = replace(
+        COMPAS,
+        seeds=3,
+        split=small_split,
+        methods={
+            "logistic regression": Method(told, BASELINE, uses_measure=False),
+            "fair": Method(told, is_default=True),
+        },
+    )
+    monkeypatch.setattr(running, "source_named", lambda _: found)
+    monkeypatch.setattr(tables, "source_named", lambda _: found)
+    running.forget_split()
+    yield found, calls
+    running.forget_split()
+
+
+def test_units_with_a_record_are_kept(tmp_path, source):
+    _, calls = source
+    run_published(["fairprojection"], tmp_path, seeds=1)
+    assert calls == [("", 0), ("equalized_odds", 0), ("demographic_parity", 0)]
+    run_published(["fairprojection"], tmp_path, seeds=2)
+    assert [seed for _, seed in calls] == [0] * 3 + [1] * 3
+    run_published(["fairprojection"], tmp_path, seeds=2)
+    assert len(calls) == 6
+    run_published(["fairprojection"], tmp_path, only="* / fair / demographic* / *")
+    assert calls[6:] == [("demographic_parity", 2)]
+    assert len(read_published(tmp_path)) == 7
+
+
+def test_a_failure_stops_nothing_and_is_tried_again(tmp_path, source, monkeypatch):
+    found, calls = source
+
+    def fails(*_):
+        raise ValueError("no")
+
+    methods = {**found.methods, "broken": Method(fails)}
+    other = replace(found, methods=methods)
+    monkeypatch.setattr(running, "source_named", lambda _: other)
+    new = run_published(["fairprojection"], tmp_path, seeds=1)
+    assert [record.reason for record in new if record.status == "failed"] == ["ValueError: no"] * 2
+    assert len(calls) == 3
+    assert len(run_published(["fairprojection"], tmp_path, seeds=1)) == 2
+
+
+@pytest.mark.usefixtures("source")
+def test_tables_have_their_rows_and_ours(tmp_path):
+    run_published(["fairprojection"], tmp_path / "records")
+    written = tables.write_published(tmp_path / "records", tmp_path / "out")
+    assert {path.name for path in written} == {
+        "published_fairprojection.csv",
+        "published_baselines.csv",
+        "published_summary.csv",
+    }
+    found = pd.read_csv(tmp_path / "out" / "published_fairprojection.csv")
+    assert set(found["whose"]) == {"baseline", "theirs", "ours"}
+    ours = found[found["whose"] == "ours"]
+    assert list(ours["seeds"]) == [3, 3]
+    assert (ours["gap"] == 0).all()  # one label for everybody
+    assert set(pd.read_csv(tmp_path / "out" / "published_baselines.csv")["check"]) == {
+        "differs",
+        "not checked",
+    }
+
+
+def test_a_row_is_off_the_front_if_one_of_theirs_beats_it():
+    row = {"source": "ffb", "cell": "Adult, sex", "measure": "demographic_parity"}
+    ours = pd.DataFrame(
+        [
+            {**row, "method": "a", "whose": "ours", "accuracy": 0.8, "gap": 0.02, "seeds": 1},
+            {**row, "method": "b", "whose": "ours", "accuracy": 0.83, "gap": 0.03, "seeds": 1},
+            {**row, "method": "c", "whose": THEIRS, "accuracy": 0.82, "gap": 0.01, "seeds": 1},
+        ]
+    ).assign(made="run here", default=[True, False, False], seconds=1.0)
+    found = tables.joined(ours)
+    beaten = found[found["whose"] == "ours"].set_index("method")["beaten by"]
+    assert beaten.to_dict() == {"a": "c", "b": ""}
+    summary = tables.summary(found).iloc[0]
+    assert (summary["cells"], summary["on the front"], summary["by defaults"]) == (1, 1, 0)
+
+
+def test_gaps_are_those_of_the_protocols():
+    assert compas_gaps(TEST, PREDICTED) == {"equalized_odds": 0.5, "demographic_parity": 0.0}
+    found = ffb.gaps(TEST, PREDICTED)
+    assert found == pytest.approx(
+        {"demographic_parity": 0.0, "equalized_odds": 1.0, "equality_of_opportunity": 0.5}
+    )
+    found = abcfair.gaps(TEST, PREDICTED)
+    assert found["equality_of_opportunity"] == pytest.approx(1 / 3)
+    three = Rows(TEST.X, TEST.y, np.array([0, 0, 1, 1, 2, 2, 2, 2]))
+    assert oxonfair.gaps(three, PREDICTED)["demographic_parity"] == pytest.approx(0.5)
+    assert linearpost.gaps(three, PREDICTED)["demographic_parity"] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("kind", ["plain", "ours", "penalty"])
+def test_the_loop_of_ffb_trains_with_any_loss(kind, monkeypatch):
+    monkeypatch.setattr(ffb, "STEPS", 30)
+    loop = ffb.Loop(lambda inputs: torch.nn.Linear(inputs, 1), rate=0.05, batch=64)
+    split = small_split("", 0)
+    predicted = ffb.train_network(loop, kind, 1.0, split, "equalized_odds", 0)
+    assert (predicted == split.test.y).mean() > 0.6
+
+
+def test_every_source_has_published_figures_and_known_cells():
+    figures = tables.published_figures()
+    assert set(figures["source"]) == set(SOURCES)
+    for name in SOURCES:
+        own = figures[figures["source"] == name]
+        source = running.source_named(name)
+        assert set(own["cell"]) <= set(source.cells)
+        assert set(own["measure"]) <= set(source.measures)
+        baselines = {key for key, method in source.methods.items() if method.whose == BASELINE}
+        assert set(own.loc[own["whose"] == BASELINE, "method"]) <= baselines
+
+
+def test_names_of_records_differ():
+    units = [unit for name in SOURCES for unit in running.units(running.source_named(name), 2)]
+    assert len({unit.name for unit in units}) == len(units)
+    again = PublishedUnit("ffb", "Adult, sex", "network", "", 0, 1)
+    assert again.name == "ffb-Adult__sex-network--0-1"
