@@ -197,17 +197,21 @@ def _saving(path: Path) -> Callable[[], Any]:
 
 
 def killed(folder: Path, n: int) -> dict[str, Trials]:
-    """Every command that writes, and `save`, over what is there, killed at n moments of its run."""
-    table = people(folder)
+    """Every command that writes, and `save`, over what is there, killed at n moments of its run.
+
+    Training is short, so that many of the moments fall into the writing.
+    """
+    table = people(folder, 1_000)
+    short = (table, *NAMED, "--epochs", 20)
 
     def writing(kind: str, *arguments: object) -> Callable[[], Any]:
         return program(*arguments, "--force", "--out", folder / kind)
 
     decided = (table, *NAMED, "--prediction", "hired")
     kinds: dict[str, tuple[Callable[[], Any], Callable[[Path], bool | None]]] = {
-        "fit": (writing("fit", "fit", table, *NAMED), whole_model),
-        "certify": (writing("certify", "certify", table, *NAMED, *EASY), whole_model),
-        "frontier": (writing("frontier", "frontier", table, *NAMED), whole_frontier),
+        "fit": (writing("fit", "fit", *short), whole_model),
+        "certify": (writing("certify", "certify", *short, *EASY), whole_model),
+        "frontier": (writing("frontier", "frontier", *short), whole_frontier),
         "demo": (writing("demo", "demo"), whole_frontier),
         "predict": (writing("predict.csv", "predict", folder / "fit", table), whole_table),
         "audit": (writing("audit", "audit", *decided), whole_json),

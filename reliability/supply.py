@@ -1,7 +1,7 @@
 """What an installation brings along: distributions, their versions, sizes and licences.
 
-Read from the metadata of what is installed here, for ``pip install fairgrad`` and for
-``pip install 'fairgrad[torch]'``; nothing is downloaded.
+Read from the metadata of what is installed here, for ``pip install fairgrad``, ``fairgrad[report]``
+and ``fairgrad[torch]``; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -65,8 +65,12 @@ def megabytes(own: Distribution) -> float:
 def supply() -> pd.DataFrame:
     """One row per distribution, the largest first."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    base, extra = project["dependencies"], project["optional-dependencies"]["torch"]
-    without = needed(base)
+    base, extras = project["dependencies"], project["optional-dependencies"]
+    wanted = {
+        "audits": needed(base),
+        "reports": needed([*base, *extras["report"]]),
+        "training": needed([*base, *extras["report"], *extras["torch"][1:]]),
+    }
     rows = [
         {
             "distribution": name,
@@ -74,17 +78,18 @@ def supply() -> pd.DataFrame:
             "licence": licence(own),
             "megabytes": round(megabytes(own), 1),
             "because of": by or "fairgrad",
-            "for audits": "yes" if name in without else "no",
+            "needed for": next(what for what, found in wanted.items() if name in found),
         }
-        for name, (own, by) in needed([*base, *extra]).items()
+        for name, (own, by) in wanted["training"].items()
     ]
     frame = pd.DataFrame(rows).sort_values("megabytes", ascending=False, ignore_index=True)
-    audit = frame["for audits"] == "yes"
+    size = dict(zip(frame["distribution"], frame["megabytes"], strict=True))
     total = [
-        {"distribution": name, "megabytes": round(float(size), 1)}
-        for name, size in (
-            ("all, to train", frame["megabytes"].sum()),
-            ("all, to audit", frame.loc[audit, "megabytes"].sum()),
-        )
+        {
+            "distribution": f"all {len(found)}",
+            "megabytes": round(sum(size[name] for name in found), 1),
+            "needed for": what,
+        }
+        for what, found in wanted.items()
     ]
     return pd.concat([frame, pd.DataFrame(total)], ignore_index=True)

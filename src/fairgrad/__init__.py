@@ -52,7 +52,7 @@ __all__ = [
 
 
 NO_TORCH = (
-    "needs PyTorch, which is not installed here. Audits and reports work without it. To train, run "
+    "needs PyTorch, which is not installed here. Audits work without it. To train, run "
     "`pip install 'fairgrad[torch]'`."
 )
 

@@ -82,3 +82,18 @@ def needing_torch(what: str = "Training") -> Iterator[None]:
         if error.name != "torch":
             raise
         raise ImportError(f"{what} {NO_TORCH}", name="torch") from error
+
+
+@contextmanager
+def needing_charts() -> Iterator[None]:
+    """Where a package that draws is missing, says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in {"altair", "jinja2"}:
+            raise
+        raise ImportError(
+            f"Pages and charts need {error.name}, which is not installed here. Run "
+            "`pip install 'fairgrad[report]'`.",
+            name=error.name,
+        ) from error

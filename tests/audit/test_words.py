@@ -1,4 +1,6 @@
+from fairgrad.audit import words
 from fairgrad.audit.words import in_sentence, listed
+from fairgrad.groups import group_rows
 from fairgrad.text import END, ISOLATE, printable
 
 
@@ -25,3 +27,11 @@ def test_many_names_are_counted():
 def test_nothing_in_a_name_steers_a_terminal():
     assert printable("a\x1b[2Jb\u202e") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}"
     assert printable(in_sentence("\u05e9\u05dc")) == "\u05e9\u05dc"
+
+
+def test_groups_whose_values_are_codes_are_named_with_their_column():
+    rows = group_rows([0, 1] * 4, {"black": [0, 0, 1, 1] * 2, "sex": ["Female", "Male"] * 4})
+    assert words.people_names(rows.groups) == [
+        "black 0, Female", "black 0, Male", "black 1, Female", "black 1, Male"
+    ]  # fmt: skip
+    assert words.people_names(rows.groups.marginal("sex")) == ["women", "men"]

@@ -124,6 +124,7 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for():
     base = {one.replace(">=", " >=") for one in project["dependencies"]}
     python = f"python {project['requires-python']}"
     assert set(outputs["fairgrad-audit"]) == {*base, python}
-    extra = {one.replace(">=", " >=") for one in project["optional-dependencies"]["torch"]}
-    extra = {one.replace("torch ", "pytorch ") for one in extra}
+    extras = project["optional-dependencies"]
+    extra = {one.replace(">=", " >=") for one in (*extras["torch"], *extras["report"])}
+    extra = {one.replace("torch ", "pytorch ") for one in extra if "fairgrad" not in one}
     assert {one for one in outputs["fairgrad"] if "pin_subpackage" not in one} == extra

@@ -196,8 +196,14 @@ def short_names(groups: Groups) -> list[str]:
 
 
 def people_names(groups: Groups) -> list[str]:
-    """`short_names`, where Female and Male of a column called sex or gender are women and men."""
-    names = short_names(groups)
+    """`short_names`, with women and men for Female and Male, and "black 1" for a code."""
+    names = [
+        ", ".join(
+            str(own[code]) if any(map(str.isalpha, str(own[code]))) else f"{name} {own[code]}"
+            for name, own, code in zip(groups.attributes, groups.values, codes, strict=True)
+        )
+        for codes in groups.codes
+    ]
     if len(groups.attributes) == 1 and groups.attributes[0].casefold() in {"sex", "gender"}:
         return [PEOPLE.get(name.casefold(), name) for name in names]
     return names

@@ -44,7 +44,6 @@ def monitor(**params: Any) -> int:
     from fairgrad.cli import output  # noqa: PLC0415 - as above
     from fairgrad.cli.people import usual_measures  # noqa: PLC0415 - as above
     from fairgrad.cli.request import AuditRequest, exit_code  # noqa: PLC0415 - as above
-    from fairgrad.report import Report  # noqa: PLC0415 - as above
 
     request = AuditRequest.from_options(params)
     if request.state is None and request.time is None:
@@ -76,6 +75,8 @@ def monitor(**params: Any) -> int:
     if "out" in request.outputs:
         watched.to_json(request.outputs["out"])
     if "report" in request.outputs:
+        from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
+
         title = f"Fairness of predicting {people.columns.target} over time"
         Report(watched, asked=decided.asked, title=title).save(request.outputs["report"])
     if request.as_json:

@@ -5,6 +5,7 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -485,6 +486,8 @@ class AuditRequest:
         }
         if not outputs:
             refuse_idle(options, ["force"], "without a file to write")
+        if "report" in outputs:  # what draws may be missing, which is better said before the work
+            importlib.import_module("fairgrad.report")
         request = cls(
             **known
             | {

@@ -4,19 +4,22 @@ Names imported under their own name are for those who draw figures of their own,
 does; they are not in the reference.
 """
 
-from fairgrad.report.charts import (
-    FrontierData,
-    frontier_figures,
-    history_figures,
-    monitor_figures,
-)
-from fairgrad.report.figure import SERIES as SERIES
-from fairgrad.report.figure import ReportFigure, save_figures
-from fairgrad.report.figure import data as data
-from fairgrad.report.figure import number as number
-from fairgrad.report.figure import series as series
-from fairgrad.report.figure import var as var
-from fairgrad.report.report import Report
+from fairgrad.checks import needing_charts
+
+with needing_charts():
+    from fairgrad.report.charts import (
+        FrontierData,
+        frontier_figures,
+        history_figures,
+        monitor_figures,
+    )
+    from fairgrad.report.figure import SERIES as SERIES
+    from fairgrad.report.figure import ReportFigure, save_figures
+    from fairgrad.report.figure import data as data
+    from fairgrad.report.figure import number as number
+    from fairgrad.report.figure import series as series
+    from fairgrad.report.figure import var as var
+    from fairgrad.report.report import Report
 
 __all__ = [
     "FrontierData",

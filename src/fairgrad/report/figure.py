@@ -292,6 +292,6 @@ def vl_convert_module(what: str) -> Any:
         import vl_convert  # noqa: PLC0415 - large, and needed for pages and pictures only
     except ImportError as error:
         raise ImportError(
-            f"{what} need the package vl-convert-python: pip install vl-convert-python"
+            f"{what} need the package vl-convert-python: pip install 'fairgrad[report]'"
         ) from error
     return vl_convert
