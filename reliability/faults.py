@@ -207,6 +207,13 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
     def writing(kind: str, *arguments: object) -> Callable[[], Any]:
         return program(*arguments, "--force", "--out", folder / kind)
 
+    def watching() -> None:
+        """Counts a batch of other rows."""
+        rows, batch = folder / ".rows.csv", time.time_ns()
+        pd.read_csv(table).sample(500, random_state=batch % 2**32).to_csv(rows, index=False)
+        named = ("--prediction", "hired", "--sensitive", "sex", "--batch", batch)
+        program("monitor", rows, *named, "--state", folder / "monitor")()
+
     decided = (table, *NAMED, "--prediction", "hired")
     kinds: dict[str, tuple[Callable[[], Any], Callable[[Path], bool | None]]] = {
         "fit": (writing("fit", "fit", *short), whole_model),
@@ -217,6 +224,7 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
         "audit": (writing("audit", "audit", *decided), whole_json),
         "impact": (writing("impact", "impact", *decided[:1], *decided[3:]), whole_json),
         "compare": (writing("compare", "compare", folder / "fit", "hired", table), whole_json),
+        "monitor": (watching, whole_json),
         "save": (_saving(folder / "save"), whole_file),
     }
     chance = random.Random(0)  # noqa: S311 - moments, not secrets

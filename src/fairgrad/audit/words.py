@@ -197,10 +197,11 @@ def short_names(groups: Groups) -> list[str]:
 
 def people_names(groups: Groups) -> list[str]:
     """`short_names`, with women and men for Female and Male, and "black 1" for a code."""
+    columns = ["group" if name == "sensitive_features" else name for name in groups.attributes]
     names = [
         ", ".join(
             str(own[code]) if any(map(str.isalpha, str(own[code]))) else f"{name} {own[code]}"
-            for name, own, code in zip(groups.attributes, groups.values, codes, strict=True)
+            for name, own, code in zip(columns, groups.values, codes, strict=True)
         )
         for codes in groups.codes
     ]
