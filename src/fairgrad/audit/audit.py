@@ -31,12 +31,14 @@ from fairgrad.audit.counts import (
     read_counts,
     read_rows,
 )
+from fairgrad.audit.known import soft_counts
 from fairgrad.audit.scores import ScoreFigures, ThresholdSweep, check_scores
-from fairgrad.audit.verdicts import UNFAIR, Finding, gravest, holm_shares
+from fairgrad.audit.verdicts import UNDECIDED, UNFAIR, Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
 from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.membership import Membership
 from fairgrad.text import Section, ShownAndWritten, as_markdown
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.impact import ImpactTable
     from fairgrad.audit.subgroups import SubgroupSearch
     from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.membership import PartlyKnown
 
 
 class Audit(ShownAndWritten):
@@ -75,6 +78,11 @@ class Audit(ShownAndWritten):
         sample_weight: one weight per row; intervals are approximate then.
         cluster: one value per row, the same for rows that are not independent, such as several of
             one person; intervals are wider then, and approximate.
+        membership: if a sensitive attribute is known for only some rows: how likely each row has
+            each of its values, as an array, a data frame or a `fairgrad.membership.Membership`.
+            Rows of unknown value then count in all groups, and the known rows correct the errors
+            of the probabilities, whatever their quality. The rows whose value is known must be a
+            random sample. Without it, rows of unknown value are set aside.
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
             Of more labels none is taken by itself, and measures that need one ask for it.
         labels: all labels there are; by default those in y_true.
@@ -131,6 +139,7 @@ class Audit(ShownAndWritten):
         *,
         sample_weight: Any = None,
         cluster: Any = None,
+        membership: Any = None,
         y_desirable: Any = None,
         labels: Any = None,
         threshold: float | None = 0.5,
@@ -163,12 +172,19 @@ class Audit(ShownAndWritten):
         self.counts = sample_weight if isinstance(sample_weight, RowCounts) else None
         self.cluster = None if cluster is None else _cluster_codes(cluster, len(rows))
         self.reference = _reference_values(reference, rows.groups)
-        self._set_up(rows, predicted, asked, desirable, confidence, min_group)
-        self.baseline: Audit | None = None
-        if baseline is not None:
-            self.baseline = self._of(predicted_labels(rows, baseline, "baseline"))
-        finest = self.views[" x ".join(self.attributes)]
         columns = as_columns(sensitive_features, "sensitive_features")
+        self.partly: tuple[PartlyKnown, Membership] | None = None
+        if membership is not None:
+            if self.cluster is not None or self.counts is not None:
+                raise ValueError("membership: not together with cluster, and not for counts.")
+            membership = Membership.of(membership)
+            self.partly = membership.read(columns), membership
+        other = None if baseline is None else predicted_labels(rows, baseline, "baseline")
+        self._set_up(rows, predicted, asked, desirable, confidence, min_group, other)
+        self.baseline: Audit | None = None
+        if other is not None:
+            self.baseline = self._of(other)
+        finest = self.views[" x ".join(self.attributes)]
         self._threshold = threshold
         n_labels = len(self.labels)
         self.score: Floats | None = (
@@ -188,7 +204,7 @@ class Audit(ShownAndWritten):
             ("not_judged", words.not_judged(self)),
             ("strata", words.single_group_strata(self)),
             ("tiny", words.few_rows(finest, self.judged(" x ".join(self.attributes)))),
-            ("weights", words.WEIGHTS if self.is_weighted else ""),
+            ("weights", words.WEIGHTS if self.rows.weight is not None else ""),
             ("threshold", words.other_threshold(*score)),
         ]
         self.warnings: tuple[words.Notice, ...] = tuple(
@@ -283,6 +299,7 @@ class Audit(ShownAndWritten):
         desirable: tuple[int, ...],
         confidence: float,
         min_group: float,
+        other: Ints | None = None,
     ) -> None:
         # Kept for comparisons with other predictions; small integers, as there may be many rows.
         small = (np.min_scalar_type(n) for n in rows.groups.mass.shape)
@@ -292,8 +309,13 @@ class Audit(ShownAndWritten):
         self.table = CountTable.from_rows(
             rows, predicted, counts=self.counts, has_labels=self.has_labels, cluster=self.cluster
         )
+        self.counted_rows = self.rows
+        if self.partly is not None:
+            self.table, self.counted_rows = soft_counts(
+                self.table, rows, predicted, *self.partly, other
+            )
         self.confidence = confidence
-        self.is_weighted, self.min_group = rows.weight is not None, min_group
+        self.is_weighted, self.min_group = self.counted_rows.weight is not None, min_group
         self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
         self.labels: list[Any] = self.table.groups.labels.tolist()
         self.attributes: tuple[str, ...] = self.table.groups.attributes
@@ -380,7 +402,7 @@ class Audit(ShownAndWritten):
         name = " x ".join(attributes)
         valued = np.where(finding.comparison.valued, finding.levels, np.nan)
         is_simple = name == finding.attribute and finding.comparison.group.max() >= 0
-        if not is_simple or np.isnan(valued).all():
+        if not is_simple or np.isnan(valued).all() or self.partly is not None:
             return None
         view = self.views[name] if name in self.views else self.table.view(*attributes)
         if view.n_rows == self.table.n_rows:
@@ -399,6 +421,36 @@ class Audit(ShownAndWritten):
             found.append(own.verdict)
         return found[0], found[1]
 
+    def if_different(self, difference: float) -> list[Finding]:
+        """The findings if groups are not missing at random.
+
+        Args:
+            difference: by how much, among rows with the same label and prediction, the share of
+                each group among those of unknown group may differ from what the known rows say.
+
+        Raises:
+            ValueError: if all groups are known.
+        """
+        if self.table.soft is None:
+            raise ValueError("difference: the groups of all rows are known.")
+        table = replace(self.table, soft=self.table.soft._replace(difference=difference))
+        return _shared_error(self.findings_of(table))
+
+    @cached_property
+    def largest_difference(self) -> float:
+        """Up to which difference, as in `if_different`, the verdict stays what it is; up to 1."""
+
+        def stays(difference: float) -> bool:
+            return gravest(one.verdict for one in self.if_different(difference)) == self.verdict
+
+        if self.verdict == UNDECIDED or stays(1.0):
+            return 1.0
+        low, high = 0.0, 1.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if stays(middle) else (low, middle)
+        return low
+
     def _check_comparable(self) -> None:
         for name, view in self.views.items():
             present = np.flatnonzero(view.mass.sum(axis=(1, 2)) > 0)
@@ -415,9 +467,15 @@ class Audit(ShownAndWritten):
         other = Audit.__new__(Audit)
         other.baseline_name, other.has_labels = self.baseline_name, self.has_labels
         other.cluster, other.counts = self.cluster, self.counts
-        other.reference = self.reference
+        other.reference, other.partly = self.reference, self.partly
         other._set_up(  # noqa: SLF001 - its own class
-            self.rows, predicted, self._asked, self._desirable, self.confidence, self.min_group
+            self.rows,
+            predicted,
+            self._asked,
+            self._desirable,
+            self.confidence,
+            self.min_group,
+            self.predicted,
         )
         return other
 
@@ -607,7 +665,11 @@ class Audit(ShownAndWritten):
         """The rows whose prediction differs from the baseline's; None without a baseline."""
         if self.baseline is None:
             return None
-        return Moves.from_rows(self.rows, self.times, self.baseline.predicted, self.predicted)
+        rows, both = self.counted_rows, (self.baseline.predicted, self.predicted)
+        if self.partly is None or rows.weight is None:
+            return Moves.from_rows(rows, self.times, *both)
+        before, after = (np.repeat(part, len(rows) // len(self.rows)) for part in both)
+        return Moves.from_rows(rows, rows.weight, before, after)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

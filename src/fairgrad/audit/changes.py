@@ -58,8 +58,9 @@ class Moves:
             counts = [np.bincount(cell, weight, minlength=math.prod(shape)) for cell in cells]
             return (counts[0] + counts[1]).reshape(shape).astype(np.float64)
 
-        plain = count(times[changed])
-        return cls(rows.groups, plain, plain if weight is None else count(weight))
+        plain = np.maximum(count(times[changed]), 0.0)  # of unknown groups by chance below 0
+        mass = plain if weight is None else np.maximum(count(weight), 0.0)
+        return cls(rows.groups, plain, mass)
 
     def _tables(self, *, people: bool) -> tuple[Floats, Floats]:
         """(G, 2, L) rows that become right and wrong, by true label; that get and lose a label."""

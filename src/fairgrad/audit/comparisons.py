@@ -53,6 +53,9 @@ class GapToReference:
         outside: (K,) what groups that are not compared add to the reference.
         outside_variance: (K,) the variance of that.
         n_rows: (K,) rows of all groups of the block: shares are estimates, too.
+        correlation: (K,) of each rate and its reference; None if rates are independent.
+        reference_sd: (K,) the standard error of the reference, if that is a mean whose rates are
+            not independent.
     """
 
     block: Ints
@@ -62,6 +65,8 @@ class GapToReference:
     outside: Floats
     outside_variance: Floats
     n_rows: Floats
+    correlation: Floats | None = None
+    reference_sd: Floats | None = None
 
     def levels(self, rate: Floats) -> Floats:
         """(..., K) the levels of these rates; NaN where they are not defined."""
@@ -84,6 +89,11 @@ class GapToReference:
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
         def reach(own: Floats, others: Floats) -> Floats:
+            if self.correlation is not None:
+                sd = self.reference_sd
+                other = self._sums(self.share * others) if sd is None else z * sd
+                both = own**2 + other**2 - 2 * self.correlation * own * other
+                return np.sqrt(np.maximum(both, 0.0))
             squares = (self.share * others) ** 2
             rest = np.maximum(self._sums(squares) - squares, 0.0)
             far: Floats = np.sqrt(((1 - self.share) * own) ** 2 + rest + more)
@@ -111,6 +121,8 @@ class GapToReference:
 
     def grown(self, growth: Floats) -> GapToReference:
         """The same where each cell, (K,), has so many times its rows."""
+        if self.correlation is not None:  # groups do not grow if more rows tell theirs
+            return self
         mass = self.share * growth
         before, total = self._sums(self.share), self._sums(mass)
         return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
@@ -222,6 +234,8 @@ class Comparison:
         reference: the group that all others are compared with; -1 for the mean of all rows.
         are_outcomes: whether cells are the rates of different labels among the same rows.
         left_out: names of strata in which there is nothing to compare.
+        dependence: (K, K) the correlation of the cells' rates if groups are known for only some
+            rows and levels are no gaps to a reference; None otherwise.
     """
 
     rate: str
@@ -245,6 +259,7 @@ class Comparison:
     reference: int = -1
     are_outcomes: bool = False
     left_out: tuple[str, ...] = ()
+    dependence: Floats | None = None
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
@@ -264,8 +279,8 @@ class Comparison:
         The rates p and q of two labels among the same n rows are those of a multinomial
         distribution, ``cov = -p q / n``.
         """
-        if not self.are_outcomes:
-            return None
+        if not self.are_outcomes or self.dependence is not None:
+            return self.dependence
         x = np.clip(np.nan_to_num(self.cells.value), 0.0, 1.0)
         odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
         true = self.hits.any(axis=2).argmax(axis=1)[self.cell_row]
@@ -422,15 +437,21 @@ def _joined(parts: list[Comparison]) -> Comparison:
     """Comparisons of several strata as one."""
 
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        return {name: np.concatenate([getattr(one, name) for one in owners]) for name in names}
+        parts = {name: [getattr(one, name) for one in owners] for name in names}
+        return {
+            name: None if own[0] is None else np.concatenate(own) for name, own in parts.items()
+        }
 
     starts = np.cumsum([0, *(int(part.block.max()) + 1 for part in parts)])
     blocks = np.concatenate([p.block + start for p, start in zip(parts, starts, strict=False)])
     maps: list[Any] = [part.map for part in parts]
     one: GapToReference | MatrixMap
+    dependence = None
     if isinstance(maps[0], MatrixMap):
         from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
+        if parts[0].dependence is not None:
+            dependence = block_diag(*(part.dependence for part in parts))
         one = MatrixMap(np.concatenate([own.c0 for own in maps]), block_diag(*(m.C for m in maps)))
     else:
         own = [field.name for field in fields(GapToReference)]
@@ -444,9 +465,13 @@ def _joined(parts: list[Comparison]) -> Comparison:
         **joined(parts, ("group", "label", "tested", "lower", "upper", *of_cells)),
         names=tuple(name for part in parts for name in part.names),
         cells=Proportion(
-            *(np.concatenate(p) for p in zip(*(one.cells for one in parts), strict=True))
+            *(
+                None if p[0] is None else np.concatenate(p)
+                for p in zip(*(one.cells for one in parts), strict=True)
+            )  # type: ignore[arg-type]  # None for parts that are not there
         ),
         block=blocks,
+        dependence=dependence,
         n_free=sum(part.n_free for part in parts),
         map=one,
         definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
@@ -501,7 +526,7 @@ def _between_groups(
     everyone, size = (part.sum(axis=1) for part in (total, cells.squares))
     outside, variance = np.zeros(n_rows), np.zeros(n_rows)
     if table.others is not None and reference < 0:
-        rest = Proportion(*(part[:, 0] for part in table.others.shares(hits)))
+        rest = table.others.shares(hits).pick(lambda part: part[:, 0])
         everyone, size = everyone + rest.total, size + rest.squares
         weight = rest.total / np.where(everyone > 0, everyone, 1.0)
         x = np.nan_to_num(rest.value)
@@ -511,6 +536,7 @@ def _between_groups(
     effective = np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0)
     if reference >= 0:
         share, effective = (group == reference).astype(np.float64), np.full(n_rows, np.inf)
+    correlation, sd = _with_reference(table, hits, cells, share, reference, everyone, outside)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     only = good[0] if good is not None and len(good) == 1 else None
@@ -537,6 +563,8 @@ def _between_groups(
             outside[row],
             variance[row],
             effective[row],
+            correlation,
+            None if sd is None else sd[row],
         ),
         lower=np.zeros(len(row)),
         upper=np.zeros(len(row)),
@@ -544,6 +572,33 @@ def _between_groups(
         ratio_row=None if only is None else slice(only * n_groups, (only + 1) * n_groups),
         reference=reference,
     )
+
+
+def _with_reference(
+    table: CountTable,
+    hits: NDArray[np.bool_],
+    cells: Proportion,
+    share: Floats,
+    reference: int,
+    everyone: Floats,
+    outside: Floats,
+) -> tuple[Floats | None, Floats | None]:
+    """(K,) the correlation of each rate with its reference; (R,) the error of a mean.
+
+    None if all groups are known: rates are independent then.
+    """
+    if table.soft is None:
+        return None, None
+    rate, (n_rows, n_groups) = np.nan_to_num(cells.value), cells.total.shape
+    mean = (rate * share.reshape(rate.shape)).sum(axis=1) + outside
+    places = np.append(np.arange(n_groups), n_groups if reference < 0 else reference)
+    found, sd = np.zeros(rate.shape), np.zeros(n_rows)
+    for r in range(n_rows):
+        own = np.append(rate[r], mean[r])
+        found[r] = table.soft.correlation(hits, places, np.full(len(own), r), own)[-1, :-1]
+        off = hits[r] - mean[r] * hits[r].any(axis=-1, keepdims=True)
+        sd[r] = np.sqrt((table.soft.products[-1, -1] * off**2).sum()) / max(everyone[r], 1e-300)
+    return found.ravel(), sd if reference < 0 else None
 
 
 def _selected(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
@@ -615,6 +670,9 @@ def _of_rates(
         lower=np.zeros(n),
         upper=np.full(n, upper),
         good=np.zeros(len(group)),
+        dependence=None
+        if table.soft is None
+        else table.soft.correlation(hits, group, row, np.nan_to_num(cells.value)),
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit.audit import Audit
+    from fairgrad.audit.known import SoftCells
 
 POSITIVES, FALSE_ALARMS = "true_positive_rate", "false_positive_rate"
 GAP_RATES = {
@@ -102,6 +103,8 @@ class CountTable:
             ones, and only what looks at predictions alone is computed.
         clusters: rows that are not independent of each other; None if all are.
         others: rows of groups that are not compared, as one group; they count in overall rates.
+        soft: how rows of unknown group are counted in the groups; None if they are in none. `rows`
+            are those of known group then, and `mass` all rows.
     """
 
     groups: Groups
@@ -111,6 +114,7 @@ class CountTable:
     has_labels: bool = True
     clusters: ClusterCells | None = None
     others: CountTable | None = None
+    soft: SoftCells | None = None
 
     @classmethod
     def from_rows(
@@ -171,7 +175,13 @@ class CountTable:
         parts = (self.rows, self.mass, self.squares)
         groups, index, *found = merged(self.groups, attributes, *parts, unknown=unknown)
         rows, mass, squares = found
-        return CountTable(groups, rows, mass, squares, self.has_labels, self._regrouped(index))
+        soft = None if self.soft is None else self.soft.regrouped(index, len(rows))
+        if soft is not None:
+            squares = soft.squares
+            soft = soft if soft.attribute in attributes else None  # others are known for all rows
+        return CountTable(
+            groups, rows, mass, squares, self.has_labels, self._regrouped(index), soft=soft
+        )
 
     def take(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of some of the groups, (G,)."""
@@ -182,7 +192,8 @@ class CountTable:
         )
         rows, mass, squares = (part[chosen] for part in (self.rows, self.mass, self.squares))
         units = self._regrouped(np.where(chosen, np.cumsum(chosen) - 1, -1))
-        return CountTable(own, rows, mass, squares, self.has_labels, units)
+        soft = None if self.soft is None else self.soft.take(chosen)
+        return CountTable(own, rows, mass, squares, self.has_labels, units, soft=soft)
 
     def compared(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of the groups to compare, (G,); the others still count in overall rates."""
@@ -197,6 +208,8 @@ class CountTable:
         one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
         parts = (self.rows, self.mass, self.squares)
         rows, mass, squares = (part.sum(axis=0, keepdims=True) for part in parts)
+        if self.soft is not None:
+            squares = self.soft.regrouped(np.zeros(len(self.rows), dtype=np.int64), 1).squares
         units = self._regrouped(np.zeros(len(self.rows), dtype=np.int64))
         return CountTable(one, rows, mass, squares, self.has_labels, units)
 
@@ -217,6 +230,9 @@ class CountTable:
         (hits, total), (hit_squares, squares) = (
             [mask @ table.T for mask in masks] for table in tables
         )
+        if self.soft is not None:
+            drift = self.soft.drift(hits, total, masks)
+            return Proportion(hits, total, squares, hit_squares, hit_squares, *drift)
         if self.clusters is None:
             return Proportion(hits, total, squares, hit_squares, hit_squares)
         found = [self.clusters.sums(a, b, len(self.rows)) for a, b in zip(hit, could, strict=True)]

@@ -133,6 +133,7 @@ def _chance(
     Levels are about normal around their values, and those of different groups independent.
     """
     own, tested = comparison.map.grown(growth), comparison.tested
+    dependence = comparison.dependence
     n_tests = int(tested.sum())
     if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
         own, n_tests = _ratio_map(comparison, rate, float(fair.low))
@@ -143,7 +144,7 @@ def _chance(
     sd = np.sqrt(smooth * (1 - smooth) / n)
     level, reaches = own.levels(rate), []
     for z in (1.0, -ndtri(error[0]), -ndtri(error[1] / max(n_tests, 1))):
-        high = own.combine(rate, Interval(rate - z * sd, rate + z * sd), z, None).high
+        high = own.combine(rate, Interval(rate - z * sd, rate + z * sd), z, dependence).high
         reaches.append((high - level)[tested])
     spread, near, far = np.maximum(reaches, 1e-12)
     level, least, most = (part[tested] for part in (level, *fair))

@@ -14,7 +14,7 @@ Everything here takes arrays of any shape: one call serves all groups.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -22,7 +22,7 @@ from scipy.special import betaincinv, ndtri
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a NamedTuple's fields are read at run time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,9 @@ class Proportion(NamedTuple):
         squares: ``sum_c B_c^2``; equal to `total` without weights and clusters.
         hit_squares: ``sum_c A_c^2``; equal to `hits` without weights and clusters.
         products: ``sum_c A_c B_c``; equal to `hit_squares` without clusters.
+        below: if groups are known for only some rows: by how much each share may be less if those
+            of unknown group differ. Rates of groups are not independent then.
+        above: the same for more; both None if all groups are known.
     """
 
     hits: Floats
@@ -54,6 +57,12 @@ class Proportion(NamedTuple):
     squares: Floats
     hit_squares: Floats
     products: Floats
+    below: Floats | None = None
+    above: Floats | None = None
+
+    def pick(self, choose: Callable[[Any], Any]) -> Proportion:
+        """Those that a function chooses of every part."""
+        return Proportion(*(None if part is None else choose(part) for part in self))  # type: ignore[arg-type]  # None for parts that are not there
 
     @classmethod
     def of_rows(cls, hits: Floats, total: Floats) -> Proportion:
@@ -64,16 +73,24 @@ class Proportion(NamedTuple):
         """The shares that do not have the property."""
         squares = self.squares - 2 * self.products + self.hit_squares
         return Proportion(
-            self.total - self.hits, self.total, self.squares, squares, self.squares - self.products
-        )
+            self.total - self.hits, self.total, self.squares, squares, self.squares - self.products,
+            self.above, self.below,
+        )  # fmt: skip
 
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
-        return self if index < 0 else Proportion(*(part[index] for part in self))
+        return self if index < 0 else self.pick(lambda part: part[index])
 
     def exact_interval(self, alpha: float) -> Interval:
         """The interval of each share by itself, wrong at most `alpha` of the time."""
-        return clopper_pearson(self.value, self.trials, alpha)
+        low, high = self._drifted(clopper_pearson(self.value, self.trials, alpha))
+        return Interval(np.maximum(low, 0.0), np.minimum(high, 1.0))
+
+    def _drifted(self, ends: Interval) -> Interval:
+        """The ends if rows of unknown group differ."""
+        if self.below is None or self.above is None:
+            return ends
+        return Interval(ends.low - self.below, ends.high + self.above)
 
     def ends_in_sums(self, error: float) -> Interval:
         """Limits for MOVER: such that sums of rates miss the truth at most `error` of the time.
@@ -86,11 +103,11 @@ class Proportion(NamedTuple):
         low, high = clopper_pearson(self.value, self.trials, 2 * error)
         n = np.where(self.total > 0, self.trials, 1.0)
         reach = -ndtri(error) * np.sqrt(x * (1 - x) / n)
-        return Interval(np.minimum(low, x - reach), np.maximum(high, x + reach))
+        return self._drifted(Interval(np.minimum(low, x - reach), np.maximum(high, x + reach)))
 
     def flat(self) -> Proportion:
         """All of them in one row."""
-        return Proportion(*(np.ravel(part) for part in self))
+        return self.pick(np.ravel)
 
     @property
     def value(self) -> Floats:
@@ -217,13 +234,13 @@ def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
     """
     low, high = [], []
     for rate in rates:
-        seen = Proportion(*(part[rate.total > 0] for part in rate))
+        seen, together = _seen(rate), np.hypot if rate.below is None else np.add
         x, (least, most) = seen.value, _limited(seen, error / n_pairs(rates))
         r, q = _pairs((x, -(x - least)), (-x, -(most - x)))
-        low.append((x[r] - x[q] - np.hypot(x[r] - least[r], most[q] - x[q])).max())
+        low.append((x[r] - x[q] - together(x[r] - least[r], most[q] - x[q])).max())
         least, most = _limited(seen, error)
         r, q = _pairs((x, most - x), (-x, x - least))
-        high.append((x[r] - x[q] + np.hypot(most[r] - x[r], x[q] - least[q])).max())
+        high.append((x[r] - x[q] + together(most[r] - x[r], x[q] - least[q])).max())
     return Interval(np.asarray(max(*low, 0.0)), np.asarray(max(high)))
 
 
@@ -266,11 +283,15 @@ def smallest_ratio(rates: Sequence[Proportion], error: float, reference: int = -
             x, q, near, far = rate.value, np.full(len(r), reference), r, r
             q_far = q
         else:
-            seen = Proportion(*(part[rate.total > 0] for part in rate))
+            seen = _seen(rate)
             x, wide = seen.value, _limited(seen, error)
             shared = _limited(seen, error / n_pairs(rates))
             near, q = _pairs((-x, x - wide.low), (x, wide.high - x))
             far, q_far = _pairs((-x, -(shared.high - x)), (x, -(x - shared.low)))
+        if rate.below is not None:  # whatever their correlation
+            low.append(_quotient(wide.low[near], wide.high[q]).min())
+            high.append(_quotient(shared.high[far], shared.low[q_far]).min())
+            continue
         low.append(ratio_low(x[near], wide.low[near], x[q], wide.high[q]).min())
         high.append(ratio_high(x[far], shared.high[far], x[q_far], shared.low[q_far]).min())
     return Interval(np.asarray(min(low)), np.asarray(min(*high, most)))
@@ -292,6 +313,17 @@ def ratio_high(top: Floats, top_high: Floats, bottom: Floats, bottom_low: Floats
     root = b + np.sqrt(np.maximum(b**2 - a * top_high * (2 * top - top_high), 0.0))
     high: Floats = np.where(a > 0, root / np.where(a > 0, a, 1.0), np.inf)
     return high
+
+
+def _seen(rate: Proportion) -> Proportion:
+    """The rates of groups with rows."""
+    present = rate.total > 0
+    return rate.pick(lambda part: part[present])
+
+
+def _quotient(top: Floats, bottom: Floats) -> Floats:
+    """Ratios, infinite where the bottom may be 0."""
+    return np.divide(top, bottom, out=np.full_like(top, np.inf), where=bottom > 0)
 
 
 def _limited(rate: Proportion, error: float) -> Interval:

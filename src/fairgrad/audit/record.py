@@ -16,6 +16,7 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,6 @@ import fairgrad
 from fairgrad.audit import scores, sections, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counts import OVERALL
-from fairgrad.audit.intervals import Proportion
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 from fairgrad.groups import MIN_GROUP
 from fairgrad.text import escape
@@ -428,7 +428,7 @@ def _rates(
     frames = []
     for rate, proportions in view.rates.items():
         labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
-        own = Proportion(*(np.atleast_2d(part)[labels].ravel() for part in proportions))
+        own = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).flat()
         low, high = own.exact_interval(audit.alpha)
         shown = [audit.label_value(label) for label in labels for _ in names]
         columns = {

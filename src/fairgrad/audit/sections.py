@@ -132,7 +132,7 @@ def compared_rates(finding: Finding) -> ComparedRates | None:
     if not by_cell:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
-    rate = Proportion(*(counts[cells] for counts in comparison.cells))
+    rate = comparison.cells.pick(lambda counts: counts[cells])
     reference, ratios = float("nan"), impact_ratios(rate.value, reference=comparison.reference)
     if by_cell and finding.tolerance.kind != "ratio":
         worst = _largest(level[cells])
@@ -165,7 +165,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     by_time = {"now": rates.rate}
     if audit.baseline is not None:
         cells = audit.baseline.findings[audit.findings.index(finding)].comparison.cells
-        before = Proportion(*(counts[rates.cells] for counts in cells))
+        before = cells.pick(lambda counts: counts[rates.cells])
         by_time = {"before": before, **by_time}
     records = [
         {"group": group, "when": when, "rate": value, "low": low, "high": high}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from fairgrad.audit.intervals import Interval, Proportion, impact_ratios, narrowed, smallest_ratio
+from fairgrad.audit.intervals import Interval, impact_ratios, narrowed, smallest_ratio
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval
     """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
     if rule.kind != "ratio":
         return _excess_limits(comparison, rule, error)
-    rates = Proportion(*(part[comparison.ratio_row] for part in comparison.cells))
+    rates = comparison.cells.pick(lambda part: part[comparison.ratio_row])
     return smallest_ratio([rates], error, comparison.reference)
 
 
@@ -320,6 +320,9 @@ class Finding:
         reach = comparison.map.spread * np.maximum(high - rate, rate - low)
         # Rates of a multinomial vary together: sums of them by at most twice the variance.
         above = np.sqrt((1 + comparison.are_outcomes) * (reach**2).sum()) / max(self.n_defined, 1)
+        if self.table.soft is not None:  # the error of a sum is at most the sum of the errors
+            ends = level_limits(comparison, error)
+            above = np.nanmean(np.maximum(ends.high - self.levels, self.levels - ends.low))
         shared = error / max(int(comparison.tested.sum()), 1)
         least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
         return found, Interval(least, np.minimum(found + above, 1.0))

@@ -453,6 +453,8 @@ def wide_tolerance(audit: Audit) -> str:
 def unknown_values(audit: Audit) -> str:
     """Rows set aside because their sensitive value is not known, and what they could change."""
     table, views = audit.table, audit.views
+    if audit.partly is not None:
+        return _partly_known(audit, audit.partly[0].attribute)
     missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
     unknown = [
         f"{n:,} of {n_of(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
@@ -470,6 +472,25 @@ def unknown_values(audit: Audit) -> str:
     return (
         f"{said} If all of them were in the worst-off group, the verdict would be {worst}; in the "
         f"best-off group, {best}."
+    )
+
+
+def _partly_known(audit: Audit, attribute: str) -> str:
+    """For how many rows the group is known, what is assumed of the others, and how far it goes."""
+    n_known, most = audit.views[attribute].n_rows, audit.largest_difference
+    known = (
+        f"The group ({attribute}) is known for {n_known:,} of {n_of(audit.table.n_rows, 'row')}. "
+        "The others count in each group as far as a model puts them there, corrected by the known "
+        "rows. This assumes that the known rows are a random sample of all rows"
+    )
+    if audit.partly is not None and audit.partly[1].known_probability is not None:
+        known += " given how likely each was to be known"
+    if audit.verdict == UNDECIDED or most >= 1:
+        return f"{known}."
+    return (
+        f"{known}. If they are not, the verdict stays the same as long as the share of each group "
+        f"among the rows of unknown group, given label and prediction, differs by at most "
+        f"{100 * most:.2g} points from what the known rows say."
     )
 
 

@@ -1,0 +1,243 @@
+"""Groups that are known for only some rows: how likely each other row is in each group.
+
+Counts of groups are linear in membership. So a row of unknown group counts in every group with the
+probability that it belongs there, and nothing else about training changes. An audit corrects the
+errors of these probabilities by the rows whose group is known (`fairgrad.audit.Audit`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fairgrad.columns import UNKNOWN, as_array, as_column, as_columns, as_pandas, encode
+from fairgrad.splitting import fold_of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from fairgrad.groups import Floats, Ints
+
+
+class PartlyKnown(NamedTuple):
+    """A sensitive attribute that some rows lack, its values, and what is known of the rows.
+
+    `code` is (N,) the index of each row's value, -1 where it is unknown, and `probability` (N, V)
+    how likely each row has each value.
+    """
+
+    attribute: str
+    values: NDArray[Any]
+    code: Ints
+    probability: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """How likely each row has each value of a sensitive attribute that some rows lack.
+
+    Args:
+        probability: (N, V) one column per value: an array in the sorted order of the values, or a
+            data frame whose columns are the values. An audit compares the rows of known value with
+            theirs, so these must not come from a model that has learnt from the same rows;
+            `MembershipModel` takes care of it.
+        attribute: the name of the attribute; by default the only one with missing values.
+        known_probability: (N,) how likely the value of each row was to be known, if that depends
+            on what is known of the row; None if it is the same for all.
+        difference: for audits. Of all rows with the same label and prediction, the share of a group
+            among those of unknown group may differ by up to this much from what the known rows say.
+
+    Example:
+        >>> membership = Membership([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+        >>> membership.read({"sex": ["F", "M", None]}).code
+        array([ 0,  1, -1])
+    """
+
+    probability: Any
+    attribute: str | None = None
+    known_probability: Any = None
+    difference: float = 0.0
+
+    @classmethod
+    def of(cls, given: Any) -> Membership:
+        """Probabilities, or a membership, as a membership."""
+        return given if isinstance(given, cls) else cls(given)
+
+    def read(self, columns: Mapping[str, Any]) -> PartlyKnown:
+        """The attribute with missing values, by the sensitive columns.
+
+        Raises:
+            ValueError: if there is no such attribute, or the probabilities do not fit.
+        """
+        codes = {name: encode(column, f"s ({name})") for name, column in columns.items()}
+        names = [name for name, own in codes.items() if (own.codes == UNKNOWN).any()]
+        names = names if self.attribute is None else [n for n in codes if n == self.attribute]
+        if len(names) != 1:
+            raise ValueError(
+                "membership: expected one sensitive attribute with missing values, got "
+                f"{names or 'none'} of {list(codes)}; name it with Membership(..., attribute=)."
+            )
+        code, values = codes[names[0]]
+        found, texts = as_pandas(self.probability), [str(value) for value in values]
+        if hasattr(found, "columns"):
+            found = found.set_axis([str(name) for name in found.columns], axis=1)
+            found = found[texts] if sorted(found.columns) == sorted(texts) else found.iloc[:, :0]
+        probability = np.asarray(found, dtype=np.float64)
+        if probability.shape != (len(code), len(values)):
+            raise ValueError(
+                f"membership: expected {len(code)} rows and a column for each of the values "
+                f"{texts} of {names[0]}, got the shape {np.shape(self.probability)}."
+            )
+        is_off = (probability < 0).any(axis=1) | ~(np.abs(probability.sum(axis=1) - 1) < 1e-3)
+        if is_off.any():
+            row = int(is_off.argmax())
+            raise ValueError(
+                f"membership: row {row} has {probability[row]}; probabilities must sum to 1."
+            )
+        return PartlyKnown(names[0], values, code, probability)
+
+    def weight_of_known(self, n_rows: int) -> Floats:
+        """(N,) how many rows each row of known value stands for, up to a factor.
+
+        Raises:
+            ValueError: if a probability is not above 0.
+        """
+        chance = np.ones(n_rows)
+        if self.known_probability is not None:
+            chance = as_array(as_column(self.known_probability)).astype(np.float64)
+        if chance.shape != (n_rows,) or not ((chance > 0) & (chance <= 1)).all():
+            raise ValueError(f"known_probability: expected {n_rows} numbers above 0 and up to 1.")
+        return 1 / chance
+
+
+class SpreadRows(NamedTuple):
+    """Rows of known group, then those of unknown group, once per group they may be in.
+
+    Training on them with ``sample_weight * share`` as weights is training with the expected counts
+    of the groups. `source` is (M,) which of the original rows each one is, `columns` their
+    sensitive values, and `share` (M,) the probability of their group: 1 if that is known.
+    """
+
+    source: Ints
+    columns: dict[str, Any]
+    share: Floats
+    n_known: int
+
+
+def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
+    """Repeats the rows of unknown group once per group, weighted by the group's probability.
+
+    Args:
+        sensitive_features: sensitive columns, one of which has missing values.
+        membership: the probabilities: an array, a data frame or a `Membership`.
+
+    Example:
+        >>> rows = spread_rows({"sex": ["F", None, "M"]}, [[1, 0], [0.2, 0.8], [0, 1]])
+        >>> rows.source.tolist(), rows.columns["sex"].tolist(), rows.share.tolist()
+        ([0, 2, 1, 1], ['F', 'M', 'F', 'M'], [1.0, 1.0, 0.2, 0.8])
+    """
+    columns = as_columns(sensitive_features, "sensitive_features")
+    attribute, values, code, probability = Membership.of(membership).read(columns)
+    is_known = code != UNKNOWN
+    share = np.where(is_known[:, None], code[:, None] == np.arange(len(values)), probability)
+    source, value = np.nonzero(share > 0)
+    order = np.argsort(~is_known[source], kind="stable")
+    source, value = source[order], value[order]
+    found = {name: as_array(column)[source] for name, column in columns.items()}
+    found[attribute] = values[value]
+    return SpreadRows(source, found, share[source, value], int(is_known.sum()))
+
+
+class MembershipModel:
+    """Estimates the groups of rows from those whose group is known, out of fold.
+
+    Args:
+        estimator: a classifier with `predict_proba`; by default logistic regression, after columns
+            of numbers were scaled and others encoded.
+        n_folds: each known row gets the probabilities of a model that has learnt from the other
+            folds; rows of unknown group get the mean of all models.
+        random_state: of the folds.
+
+    Attributes:
+        models_: the fitted models, one per fold.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> sex = rng.choice(["F", "M"], 400).astype(object)
+        >>> height = rng.normal(165, 7, 400) + 13 * (sex == "M")
+        >>> sex[100:] = None
+        >>> found = MembershipModel().fit_predict({"height": height}, sex)
+        >>> found.shape, list(found.columns)
+        ((400, 2), ['F', 'M'])
+    """
+
+    def __init__(self, estimator: Any = None, *, n_folds: int = 5, random_state: Any = 0) -> None:
+        self.estimator, self.n_folds, self.random_state = estimator, n_folds, random_state
+
+    def fit_predict(self, X: Any, s: Any, y: Any = None) -> Any:
+        """The probabilities of the rows it is fitted to, as a data frame with a column per value.
+
+        Args:
+            X: features: a data frame, an array or a mapping of columns.
+            s: one sensitive value per row, missing where it is not known.
+            y: labels. To train a classifier they are needed, as errors are counted by label and
+                group.
+
+        Raises:
+            ValueError: if fewer than two values are known, or one in fewer rows than folds.
+        """
+        import pandas as pd  # noqa: PLC0415 - the core works without it
+        from sklearn.base import clone  # noqa: PLC0415 - as above
+
+        (column,) = as_columns(s, "s").values()
+        code, values = encode(column, "s")
+        known = np.flatnonzero(code != UNKNOWN)
+        size = np.bincount(code[known], minlength=len(values))
+        if len(values) < 2 or size.min() < self.n_folds:
+            raise ValueError(
+                f"s: expected at least two values with {self.n_folds} known rows each, got "
+                f"{dict(zip(values.tolist(), size.tolist(), strict=True))}."
+            )
+        table, found = _table(X, y), np.zeros((len(code), len(values)))
+        fold = fold_of_rows(code[known], self.n_folds, self.random_state)
+        self.models_ = []
+        for own in range(self.n_folds):
+            learnt, held = known[fold != own], known[fold == own]
+            model = clone(self.estimator or _usual_estimator())
+            self.models_.append(model.fit(table.iloc[learnt], code[learnt]))
+            found[held] = model.predict_proba(table.iloc[held])
+        rest = np.flatnonzero(code == UNKNOWN)
+        if len(rest):
+            found[rest] = np.mean([m.predict_proba(table.iloc[rest]) for m in self.models_], axis=0)
+        return pd.DataFrame(found, columns=pd.Index(values))
+
+
+def _table(X: Any, y: Any) -> Any:
+    """Features, and labels as one more column of texts, as a data frame."""
+    import pandas as pd  # noqa: PLC0415 - the core works without it
+
+    found = as_pandas(X)
+    table = pd.DataFrame(found.toarray() if hasattr(found, "toarray") else found)
+    table = table.reset_index(drop=True).set_axis([str(name) for name in table.columns], axis=1)
+    label = {} if y is None else {"label of the row": as_array(as_column(y)).astype(str)}
+    return table.assign(**label)
+
+
+def _usual_estimator() -> Any:
+    """Logistic regression on scaled numbers and encoded categories."""
+    from sklearn import compose, impute, linear_model, pipeline, preprocessing  # noqa: PLC0415
+
+    numbers = pipeline.make_pipeline(
+        impute.SimpleImputer(keep_empty_features=True), preprocessing.StandardScaler()
+    )
+    others = preprocessing.OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5)
+    kinds = ["number", "bool"]
+    encoder = compose.make_column_transformer(
+        (numbers, compose.make_column_selector(dtype_include=kinds)),
+        (others, compose.make_column_selector(dtype_exclude=kinds)),
+    )
+    return pipeline.make_pipeline(encoder, linear_model.LogisticRegression(max_iter=1000))
