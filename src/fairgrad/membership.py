@@ -127,6 +127,10 @@ class SpreadRows(NamedTuple):
     share: Floats
     n_known: int
 
+    def weights(self, weight: Floats | None) -> Floats:
+        """(M,) sample weights, from those of the original rows."""
+        return self.share if weight is None else weight[self.source] * self.share
+
 
 def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
     """Repeats the rows of unknown group once per group, weighted by the group's probability.
@@ -163,6 +167,7 @@ class MembershipModel:
         random_state: of the folds.
 
     Attributes:
+        classes_: (V,) the values, sorted.
         models_: the fitted models, one per fold.
 
     Example:
@@ -210,10 +215,18 @@ class MembershipModel:
             model = clone(self.estimator or _usual_estimator())
             self.models_.append(model.fit(table.iloc[learnt], code[learnt]))
             found[held] = model.predict_proba(table.iloc[held])
-        rest = np.flatnonzero(code == UNKNOWN)
+        self.classes_, rest = values, np.flatnonzero(code == UNKNOWN)
         if len(rest):
-            found[rest] = np.mean([m.predict_proba(table.iloc[rest]) for m in self.models_], axis=0)
+            found[rest] = self._mean(table.iloc[rest])
         return pd.DataFrame(found, columns=pd.Index(values))
+
+    def predict_proba(self, X: Any, y: Any = None) -> Floats:
+        """(n, V) the probabilities of new rows: the mean of the models; y if the fit had it."""
+        return self._mean(_table(X, y))
+
+    def _mean(self, table: Any) -> Floats:
+        mean: Floats = np.mean([model.predict_proba(table) for model in self.models_], axis=0)
+        return mean
 
 
 def _table(X: Any, y: Any) -> Any:

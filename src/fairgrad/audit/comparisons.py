@@ -464,12 +464,7 @@ def _joined(parts: list[Comparison]) -> Comparison:
         parts[0],
         **joined(parts, ("group", "label", "tested", "lower", "upper", *of_cells)),
         names=tuple(name for part in parts for name in part.names),
-        cells=Proportion(
-            *(
-                None if p[0] is None else np.concatenate(p)
-                for p in zip(*(one.cells for one in parts), strict=True)
-            )  # type: ignore[arg-type]  # None for parts that are not there
-        ),
+        cells=Proportion.joined(one.cells for one in parts),
         block=blocks,
         dependence=dependence,
         n_free=sum(part.n_free for part in parts),

@@ -22,7 +22,7 @@ from scipy.special import betaincinv, ndtri
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a NamedTuple's fields are read at run time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -63,6 +63,12 @@ class Proportion(NamedTuple):
     def pick(self, choose: Callable[[Any], Any]) -> Proportion:
         """Those that a function chooses of every part."""
         return Proportion(*(None if part is None else choose(part) for part in self))  # type: ignore[arg-type]  # None for parts that are not there
+
+    @classmethod
+    def joined(cls, several: Iterable[Proportion]) -> Proportion:
+        """The shares of all of them, one after the other."""
+        pairs = zip(*several, strict=True)
+        return cls(*(None if part[0] is None else np.concatenate(part) for part in pairs))  # type: ignore[arg-type]  # as above
 
     @classmethod
     def of_rows(cls, hits: Floats, total: Floats) -> Proportion:

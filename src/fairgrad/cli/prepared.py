@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairgrad.measures import uses_desirable
+from fairgrad.membership import Membership, MembershipModel
 from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, read_table, table_name
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from fairgrad.tables.roles import ColumnRoles, LabelledTable
     from fairgrad.tables.sample import TableSample
 
+
+MANY_UNKNOWN = 0.2
+"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
+are set aside, as the gain would not be worth the time."""
 
 LEAST_ROWS = 10
 """Fewer rows cannot be divided into three parts."""
@@ -62,6 +68,17 @@ class EncodedRows:
     def groups(self) -> dict[str, Any]:
         """The sensitive values and weights, as ``fit`` takes them."""
         return {"sensitive_features": self.s, "sample_weight": self.weight}
+
+    @cached_property
+    def membership(self) -> Membership | None:
+        """Probabilities of the groups, if one attribute is unknown for many rows; else None."""
+        unknown = self.s.isna().mean()
+        names = unknown.index[unknown > MANY_UNKNOWN]
+        model = MembershipModel()
+        if len(names) != 1 or self.s[names[0]].value_counts().min() < model.n_folds:
+            return None
+        found = model.fit_predict(self.X, self.s[names[0]], self.y)
+        return Membership(found, attribute=names[0])
 
     def cut(self, part: slice) -> EncodedRows:
         """Consecutive rows, without a copy of the matrix."""

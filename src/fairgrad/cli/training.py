@@ -216,7 +216,7 @@ def fit_prepared(
         )
         rows = (test.y, frame["prediction"], test.s)
         scores = frame[[f"probability of {name}" for name in sorted(prepared.labels)]].to_numpy()
-        further = {"sample_weight": test.weight, "y_score": scores}
+        further = {"sample_weight": test.weight, "y_score": scores, "membership": test.membership}
     audit = audit_as_asked(
         prepared,
         request,
@@ -368,6 +368,7 @@ def _fit_frontier(
             rows.X,
             rows.y,
             **rows.groups,
+            membership=rows.membership,
             validation=prepared.validation.parts,
             test=prepared.test.parts if shows_test else None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,6 +151,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         sample_weight: Any = None,
         validation: Any = None,
         test: Any = None,
+        membership: Any = None,
     ) -> Frontier:
         """Trains and judges all models.
 
@@ -161,6 +163,8 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             validation: (X, y, sensitive_features) to judge and choose on, in place of a part of
                 the rows held out.
             test: (X, y, sensitive_features) to judge on besides; models are never chosen by it.
+            membership: probabilities of groups that some rows lack, as in `FairGradClassifier.fit`;
+                `validation` is needed then.
 
         Raises:
             ValueError: if an argument is missing or not allowed.
@@ -174,6 +178,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         everything = template.read(X, y, sensitive_features, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         training, parts = self._split(template, everything, validation, test, seed)
+        training = replace(training, membership=membership)
+        if membership is not None and validation is None:
+            raise ValueError("validation: rows to judge on are needed with membership.")
         fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
         judge = self._judge(template, measure, fitted[0])
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes

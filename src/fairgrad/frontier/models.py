@@ -71,12 +71,20 @@ class FrontierRows:
         y: (n,) labels.
         s: named sensitive columns.
         weight: (n,) sample weights, or None.
+        membership: probabilities of groups that some rows lack, or None.
     """
 
     X: Any
     y: Any
     s: dict[str, Any]
     weight: Any = None
+    membership: Any = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What estimators are given besides features and labels, if there is any."""
+        named = {"sample_weight": self.weight, "membership": self.membership}
+        return {name: value for name, value in named.items() if value is not None}
 
     def take(self, rows: Ints) -> FrontierRows:
         """Some of the rows."""
@@ -202,14 +210,12 @@ class EstimatorTemplate:
                 variant.random_state, variant.epsilon = seed, float(epsilon)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
-                models = together(
-                    variants, X, rows.y, sensitive_features=rows.s, sample_weight=rows.weight
-                )
+                models = together(variants, X, rows.y, sensitive_features=rows.s, **rows.given)
             warn_of_small(getattr(models[0], "set_aside_", {}))
             return FittedModels(list(models), steps, name)
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
-        given = {"sensitive_features": rows.sensitive_features, "sample_weight": rows.weight}
-        arguments = {f"{prefix}{name}": v for name, v in given.items() if v is not None}
+        given = {"sensitive_features": rows.sensitive_features, **rows.given}
+        arguments = {f"{prefix}{name}": value for name, value in given.items()}
         changed: dict[str, Any] = {"random_state": seed, "fairness_measure": measure}
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
         fitted = Parallel(n_jobs=n_jobs)(
@@ -408,7 +414,7 @@ class ModelAudits(Sequence[Audit]):
         first, alpha = self._made[0], 1 - self._judge.confidence
         tables = [CountTable.from_rows(first.rows, own, counts=first.counts) for own in predicted]
         overall = [table.together().rates["accuracy"] for table in tables]
-        accuracy = Proportion(*(np.concatenate(part) for part in zip(*overall, strict=True)))
+        accuracy = Proportion.joined(overall)
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
         accurate = np.stack([accuracy.value, *ends])
         found = [finding for finding in first.findings if finding.n_defined]

@@ -257,6 +257,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         sensitive_features: Any = None,
         sample_weight: Any = None,
         validation: Any = None,
+        membership: Any = None,
     ) -> FairGradClassifier:
         """Trains the classifier.
 
@@ -268,12 +269,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             sample_weight: (n,) non-negative weights.
             validation: (X, y, sensitive_features), or with sample weights as a fourth, to choose
                 among the last epochs by, in place of a part of the rows held out.
+            membership: (n, values) how likely each row has each value of an attribute that some
+                rows lack, as an array, a data frame or a `fairgrad.membership.Membership`. These
+                rows then count in every group by its probability. Without it they have weight 1.
 
         Raises:
             ValueError: if sensitive_features are missing or an argument is not allowed.
         """
         goes_on = self.warm_start and hasattr(self, "state_")
-        rows = read_rows(self, X, y, sensitive_features, sample_weight, validation, fitted=goes_on)
+        given = (X, y, sensitive_features, sample_weight, validation)
+        rows = read_rows(self, *given, membership=membership, fitted=goes_on)
         start = None
         if not goes_on:
             self._set_up(rows)
@@ -532,11 +537,12 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if isinstance(rows.measure, LargeGroups):
             self.set_aside_, self.group_rows_ = rows.measure.set_aside(), rows.measure.rows
         self.levels_unknown_: Floats | None = None
-        if self.groups_ is None or (layer is None and self.sensitive_encoder_ is None):
+        is_other = layer is not None or rows.n_known is not None  # than in training
+        if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
             return
-        held = own if held is None else held
+        held = rows.judged_rows(own, held)
         judged = self._judged(rows, held, "")
-        if layer is not None:
+        if is_other:
             self.levels_ = self._levels(judged.X, judged)
         if self.sensitive_encoder_ is not None:
             self.levels_unknown_ = self._levels(rows.as_unknown(held), judged)
@@ -747,6 +753,7 @@ def fit_variants(
     *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
+    membership: Any = None,
 ) -> list[FairGradClassifier]:
     """Fits variants of one classifier, which differ in their epsilon alone, as one stack.
 
@@ -758,6 +765,7 @@ def fit_variants(
         y: labels.
         sensitive_features: sensitive values.
         sample_weight: weights.
+        membership: how likely rows of unknown group are in each group.
 
     Returns:
         The models, fitted.
@@ -776,7 +784,7 @@ def fit_variants(
         True
     """
     first = models[0]
-    rows = read_rows(first, X, y, sensitive_features, sample_weight)
+    rows = read_rows(first, X, y, sensitive_features, sample_weight, membership=membership)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     for model in models:
         model.__dict__ |= of_features

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +65,7 @@ from fairgrad.sklearn.cell_models import (
     last_step,
     takes_codes_only,
 )
-from fairgrad.sklearn.rows import check_labels
+from fairgrad.sklearn.rows import check_labels, spread_over_groups
 from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
     FEWER,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 
     from fairgrad.decisions import Decision, MeasuredAttributes
     from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.membership import SpreadRows
 
 SMALL_TABLE = 10_000
 """Below so many rows exact fairness costs much accuracy and does not carry over to new rows."""
@@ -239,6 +241,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         sensitive_features: Any = None,
         sample_weight: Any = None,
         validation: Any = None,
+        membership: Any = None,
         **fit_params: Any,
     ) -> FairDecisionClassifier:
         """Fits the models of the cells, and finds the multipliers.
@@ -251,6 +254,9 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             sample_weight: (n,) non-negative weights.
             validation: (X, y, sensitive_features), or with sample weights as a fourth, to find the
                 multipliers on in place of what `tune_on` says.
+            membership: (n, values) how likely each row has each value of an attribute that some
+                rows lack, as an array, a data frame or a `fairgrad.membership.Membership`. These
+                rows then count in every group by its probability. Without it they have weight 1.
             fit_params: further arguments of the estimator's fit.
 
         Raises:
@@ -263,6 +269,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
             validation=validation,
+            membership=membership,
             fit_params=fit_params,
         )
         return fitted
@@ -442,6 +449,9 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
         off = np.maximum(self.levels_ - upper, lower - self.levels_)
         self.violation_ = max(0.0, float(off.max()))
+        if tuning.n_known is not None:
+            known = tuning.known()
+            self.levels_ = _expected(known.problem(self)[1], known.own, rules, costs)[0]
         everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -603,6 +613,7 @@ class Tuning:
         measure: its measure, among the groups of enough rows.
         cells: how to fit models of the cells.
         validation: rows to find the multipliers on, or None.
+        spread: which rows are there once per group, or None.
 
     Attributes:
         fitted: the models of the cells.
@@ -614,8 +625,14 @@ class Tuning:
     """
 
     def __init__(
-        self, model: FairDecisionClassifier, measure: Any, cells: CellModels, validation: Any
+        self,
+        model: FairDecisionClassifier,
+        measure: Any,
+        cells: CellModels,
+        validation: Any,
+        spread: SpreadRows | None,
     ) -> None:
+        self.n_known = None if spread is None or validation is not None else spread.n_known
         self.measure, self.cells, self.rows = measure, cells, cells.rows
         chance = check_random_state(model.random_state)
         seed = int(chance.randint(np.iinfo(np.int32).max))
@@ -631,7 +648,12 @@ class Tuning:
             is_cross_fitted = True
         self.groups = self._known_groups() if model.use_sensitive else []
         if is_cross_fitted:
-            fold = fold_of_rows(cells.rows.cell(), model.n_folds, seed)
+            cell = cells.rows.cell()
+            if spread is None:
+                fold = fold_of_rows(cell, model.n_folds, seed)
+            else:  # the same row must not be in two folds
+                first = np.unique(spread.source, return_index=True)[1]
+                fold = fold_of_rows(cell[first], model.n_folds, seed)[spread.source]
             shows = None if model.verbose == "auto" else bool(model.verbose)
             self.fitted, found, told = cells.cross_fit(fold, shows)
             self.probabilities = self._given(found, self._better(found, told))
@@ -685,6 +707,16 @@ class Tuning:
         costs = model.costs(len(rows.groups.labels))
         return measured, DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
 
+    def known(self) -> Tuning:
+        """The same with the rows of known group alone."""
+        own = copy(self)
+        own.rows = self.rows.take(slice(self.n_known))
+        own.own, own.probabilities = (
+            [part[:, :, : self.n_known] for part in parts]
+            for parts in (self.own, self.probabilities)
+        )
+        return own
+
     def by_attributes(
         self, pulls: Sequence[Floats], measured: Sequence[MeasuredAttributes]
     ) -> list[Floats]:
@@ -708,6 +740,7 @@ def fit_decisions(
     sensitive_features: Any = None,
     sample_weight: Any = None,
     validation: Any = None,
+    membership: Any = None,
     fit_params: Mapping[str, Any] | None = None,
 ) -> list[FairDecisionClassifier]:
     """Fits variants of one classifier that differ in epsilon alone: its models are fitted once.
@@ -719,12 +752,15 @@ def fit_decisions(
         sensitive_features: sensitive values.
         sample_weight: weights.
         validation: rows to find the multipliers on.
+        membership: how likely rows of unknown group are in each group.
         fit_params: further arguments of the estimator's fit.
     """
     first = models[0]
     first._check_settings()  # noqa: SLF001 - the classifier's other half
     if X is None:
         raise ValueError("X: expected a table with one row per label of y, got None.")
+    people = (X, y, sensitive_features, sample_weight)
+    (X, y, sensitive_features, sample_weight), spread = spread_over_groups(people, membership)
     with naming_rows():
         validate_data(first, X, skip_check_array=True)
         given, y = y, column_or_1d(y, warn=True)
@@ -787,7 +823,7 @@ def fit_decisions(
         is_cheaper=first.cells == "auto",
         encoder=encoder,
     )
-    tuning = Tuning(first, measure, cells, validation)
+    tuning = Tuning(first, measure, cells, validation, spread)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     columns = Columns()  # decisions tried for one epsilon serve all others
     for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):

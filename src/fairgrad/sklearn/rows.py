@@ -11,13 +11,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
+from fairgrad.membership import spread_rows
 from fairgrad.splitting import hold_out, unpack_rows
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.membership import SpreadRows
     from fairgrad.training import TrainingTable
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -93,6 +95,8 @@ class FittingRows:
         X_judged: features of the rows given to judge on; None if there are none.
         encoder: of the sensitive values, for an aware model; None for others.
         measure: the model's measure among the groups of enough rows; None for a plain model.
+        n_known: how many of the n rows, the first ones, have a known group, if the others are
+            there once per group; None if each row is there once.
     """
 
     X: Any
@@ -102,6 +106,7 @@ class FittingRows:
     X_judged: Any = None
     encoder: SensitiveEncoder | None = None
     measure: Any = None
+    n_known: int | None = None
 
     def __len__(self) -> int:
         n: int = self.X.shape[0]
@@ -157,6 +162,12 @@ class FittingRows:
         """Who some rows are; None: the n rows."""
         return self.everyone.take(slice(len(self)) if rows is None else rows)
 
+    def judged_rows(self, own: Ints | None, held: Ints | None) -> Ints | None:
+        """Those of levels: held-out rows, or all; of known group, if groups are partly known."""
+        if held is None and self.n_known is not None:
+            return np.arange(self.n_known)
+        return own if held is None else held
+
     def as_unknown(self, rows: Ints | None) -> Any:
         """Features of some rows of an aware model (None: the n rows) without sensitive values."""
         assert self.encoder is not None  # noqa: S101 - for type checkers
@@ -168,7 +179,9 @@ class FittingRows:
     def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
         """Numbers of the rows to train on and to judge on; None for all rows."""
         if self.X_judged is None:
-            training, held = hold_out(self.everyone.cell(), fraction, seed)
+            training, held = hold_out(self.everyone.cell()[: self.n_known], fraction, seed)
+            if self.n_known is not None:  # the same row must not be on both sides
+                training = np.append(training, np.arange(self.n_known, len(self)))
             return (training, held) if len(held) else (None, None)
         if fraction:
             raise ValueError(
@@ -234,6 +247,7 @@ def read_rows(
     sample_weight: Any,
     validation: Any = None,
     *,
+    membership: Any = None,
     fitted: bool = False,
     classes: Any = None,
 ) -> FittingRows:
@@ -248,10 +262,12 @@ def read_rows(
         sensitive_features: sensitive values.
         sample_weight: weights.
         validation: rows to judge epochs on.
+        membership: how likely rows of unknown group are in each group.
         fitted: whether classes, features and groups are those of an earlier fit.
         classes: all classes, if some may be missing from y.
     """
-    y = as_column(y)
+    rows = (X, as_column(y), sensitive_features, sample_weight)
+    (X, y, sensitive_features, sample_weight), spread = spread_over_groups(rows, membership)
     with naming_rows():  # some of scikit-learn's errors name neither X nor y
         X, checked = validate_data(model, as_pandas(X), y, reset=not fitted, **FEATURES)
     check_labels(checked)
@@ -287,7 +303,21 @@ def read_rows(
     if not is_plain:
         check_several_groups(measure, everyone.groups, "sensitive_features")
         measure = among_large(measure, everyone.take(slice(X.shape[0])), model.min_group)
-    return FittingRows(X, everyone, known, is_plain, X_judged, encoder, measure)
+    n_known = None if spread is None else spread.n_known
+    return FittingRows(X, everyone, known, is_plain, X_judged, encoder, measure, n_known)
+
+
+def spread_over_groups(
+    rows: tuple[Any, ...], membership: Any
+) -> tuple[tuple[Any, ...], SpreadRows | None]:
+    """Features, labels, sensitive values and weights with rows of unknown group once per group."""
+    X, y, sensitive_features, weight = rows
+    if membership is None or sensitive_features is None:
+        return rows, None
+    spread = spread_rows(sensitive_features, membership)
+    weight = spread.weights(check_weights(weight, _num_samples(y)))
+    X, y = (_safe_indexing(part, spread.source) for part in (as_pandas(X), as_column(y)))
+    return (X, y, spread.columns, weight), spread
 
 
 def _sensitive_columns(model: Any, values: Any, n: int) -> dict[str, Any]:

@@ -307,7 +307,8 @@ class FairLoss(nn.Module):
                 probabilities.
             s: (N,) sensitive values as in s_train, as integers, or one for every label of the
                 target; with one more axis of attributes if there are several. Not needed after
-                ``.eval()``.
+                ``.eval()``. Where groups are known for only some rows: (N, groups) probabilities,
+                a row of 0 and 1 where the group is known.
             sample_weight: (N,) non-negative weights, or one for every label. (A text is taken as
                 the mode, which stood here in fairgrad 0.2.0.)
             mode: "eval" gives the weighted loss with the weights as they are, without an update.
@@ -386,7 +387,10 @@ class FairLoss(nn.Module):
         shape, state, reduction = label.shape, self.state, self.reduction
         if len(self._problems) > 1 and (len(shape) != 2 or shape[1] != len(self._problems)):
             raise ValueError(NO_OUTPUTS.format(n=len(self._problems), shape=tuple(shape)))
-        s, label = flat_sensitive(s, shape, state.lookup.n_columns), label.reshape(-1)
+        members = s if isinstance(s, Tensor) and s.is_floating_point() else None
+        label = label.reshape(-1)
+        if members is None:
+            s = flat_sensitive(s, shape, state.lookup.n_columns)
         if sample_weight is not None:
             sample_weight = flat_weights(sample_weight, shape)
         if label.shape[0] == 0:
@@ -396,7 +400,8 @@ class FairLoss(nn.Module):
         try:
             values = self.base_loss(scores, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
-            self._explain(scores, label, s, error)
+            if members is None:
+                self._explain(scores, label, s, error)
             raise
         losses = flat_losses(values, label.shape[0])
         has_probabilities = self.ignore_index is not None and target.is_floating_point()
@@ -404,7 +409,8 @@ class FairLoss(nn.Module):
             raise ValueError(NO_LABELS)
         is_mean = reduction == "mean" and not (self._has_class_weight or has_probabilities)
         read = losses if self._opposes and reduction != "none" else None
-        factor, offset = state.factors(label, s, sample_weight, scores, read, is_mean, update)
+        batch = (label, s, sample_weight, scores, read, is_mean, update)
+        factor, offset = (state.factors if members is None else self._member_factors)(*batch)
         if update:
             self._last[:] = losses.detach(), target, sample_weight
         if self._is_soft:
@@ -414,6 +420,33 @@ class FairLoss(nn.Module):
         divisor = None if is_mean else self._divisor(target, losses, sample_weight)
         reduced = self._reduce(losses, factor, divisor, offset)
         return reduced.view(values.shape) if reduction == "none" else reduced
+
+    def _member_factors(
+        self, label: Tensor, members: Tensor, weight: Any, scores: Tensor, losses: Any, *how: bool
+    ) -> tuple[Tensor, Tensor | float]:
+        """`Multipliers.factors` by the probabilities of the groups of each row.
+
+        Counts and factors are linear in membership: each row is there once per known group, with
+        its probability as a weight, and the factors of a row are summed.
+        """
+        ids = torch.as_tensor(self.groups.ids[self.groups.is_known], device=label.device)
+        if members.shape != (len(label), len(ids)):
+            raise ValueError(
+                f"s: expected integers, or probabilities of the shape {(len(label), len(ids))}, a "
+                f"column for each of the groups {list(self.groups.known().names)}; got "
+                f"{tuple(members.shape)}."
+            )
+        share = members.detach() if weight is None else members.detach() * weight[:, None]
+
+        def repeated(part: Any) -> Any:
+            return None if part is None else part.detach().repeat_interleave(len(ids), 0)
+
+        s = ids.repeat(len(label), 1)
+        s = s[:, 0] if s.shape[1] == 1 else s
+        weights = flat_weights(share.reshape(-1), s.shape[:1])
+        batch = (repeated(label), s, weights, repeated(scores), repeated(losses))
+        factor, offset = self.state.factors(*batch, *how)
+        return factor.view(*members.shape, *factor.shape[1:]).sum(1), offset
 
     def _plain(self, scores: Any, target: Any, sample_weight: Tensor | None) -> Tensor:
         """The loss without fairness, as PyTorch has it."""
