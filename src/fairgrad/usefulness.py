@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REACHED = 0.005
 """Bounds are kept if no level lies further beyond them."""
 
-TOLERATED_LOSS = 0.05
+TOLERATED_LOSS = 0.02
 """Accuracy a fair model may lose against the plain one before it is said."""
 
 LEAST_GAIN = 0.001
@@ -185,7 +185,7 @@ def find_fault(
 
     In this order: everybody gets one label; one label for everybody is at least as fair, and not
     less accurate; the bounds are not kept; it is less fair than the plain model; it has lost more
-    than 5 points of accuracy against the plain model. What to try is added.
+    than 2 points of accuracy against the plain model. What to try is added.
 
     Args:
         fair: the model.

@@ -29,8 +29,8 @@ def test_what_is_chosen_at_a_high_price_is_said(costly):
     plain = accuracy[points["epsilon"].argmax()]
     said = str(caught[0].message)
     assert f"{accuracy[position]:.4f}, against {plain:.4f} of the plain model" in said
-    # Models that lose at most 5 points are far from fair, so none of them is recommended.
-    assert points["validation_unfairness"][accuracy >= plain - 0.05].min() > 0.2
+    # Models that lose at most 2 points are far from fair, so none of them is recommended.
+    assert points["validation_unfairness"][accuracy >= plain - 0.02].min() > 0.2
     assert "No max_unfairness up to 0.2" in said
 
 

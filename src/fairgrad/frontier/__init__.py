@@ -241,7 +241,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
     ) -> None:
         """A ``FairnessWarning`` if nobody would want a model, by the validation rows.
 
-        That is if everybody gets one label, if the plain model is fairer, or if more than 5 points
+        That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
         of accuracy are lost against it. It says what to try.
 
         Args:
