@@ -34,11 +34,7 @@ def test_a_second_run_has_nothing_to_do(done):
 def test_all_results_are_written(done):
     place, _ = done
     written = {path.name for path in (place / "results").iterdir()}
-    assert {"comparison.csv", "units.csv", "equal_unfairness.csv", "settings.json"} <= written
-    frontiers = pd.read_csv(place / "results" / "equal_unfairness.csv")
-    assert frontiers[["dataset", "model", "measure"]].to_numpy().tolist() == [
-        ["german", "linear", "equalized_odds"]
-    ]
+    assert {"comparison.csv", "units.csv", "settings.json"} <= written
 
 
 def test_the_page_says_who_made_a_table(done):

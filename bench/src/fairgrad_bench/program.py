@@ -136,45 +136,6 @@ def tables(records: str, out: str, merge: str | None) -> int:
 
 
 @bench.command()
-@records_option
-@click.option(
-    "--merge",
-    metavar="FOLDER",
-    help="Folder of earlier results: of units with no record, the models chosen there are taken.",
-)
-@click.option("--other", default="reduction", show_default=True, help="The other method.")
-@click.option(
-    "--keep",
-    metavar="FILE",
-    help="Earlier comparison: cells with no record of the other method are taken from it.",
-)
-@click.option("--out", metavar="FILE", required=True, help="CSV file to write.")
-def frontiers(records: str, merge: str | None, other: str, keep: str | None, out: str) -> int:
-    """Compare FairGrad with another method at equal unfairness.
-
-    FairGrad is the better of weights in training and fair decisions, chosen on validation rows.
-    """
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
-    from fairgrad_bench.frontiers import (  # noqa: PLC0415 - as above
-        compared_frontiers,
-        with_earlier,
-    )
-    from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
-    from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
-
-    kept = None if merge is None else BenchResults.from_folder(merge).seeds
-    read = read_records(records)
-    found = compared_frontiers(read, kept, other)
-    if keep is not None:
-        found = with_earlier(found, pd.read_csv(keep), read, other)
-    write_whole(Path(out), found.to_csv(index=False))
-    click.echo(found["verdict"].value_counts().to_string() if len(found) else "nothing to compare")
-    return 0
-
-
-@bench.command()
 @folder_option("--results", "bench-results", "Folder that `tables` wrote into.")
 @click.option("--out", metavar="FILE", required=True, help="Markdown file to write.")
 def page(results: str, out: str) -> int:

@@ -1,4 +1,4 @@
-"""Everything from nothing: all plans, tables, frontiers, overhead and the page, resumable.
+"""Everything from nothing: all plans, tables, overhead and the page, resumable.
 
 Stages are ordered by value: what the paper says of FairGrad comes first, then the other methods,
 then what is beside the paper. A stage that was done is not done again: units have records, and the
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairgrad.files import write_whole
-from fairgrad_bench.frontiers import compared_frontiers
 from fairgrad_bench.overhead import measure_overhead, write_overhead
 from fairgrad_bench.plan import PLANS, ExperimentPlan
 from fairgrad_bench.records import read_records
@@ -91,7 +90,7 @@ def reproduce(
     epochs: int = 20,
     stages: Sequence[ExperimentPlan] = STAGES,
 ) -> list[RunOutcome]:
-    """Runs all stages, and writes tables, frontiers, overhead and the page.
+    """Runs all stages, and writes tables, overhead and the page.
 
     The page is written after every stage, so that it is there when the rest is still to come.
 
@@ -114,10 +113,6 @@ def reproduce(
 
 def _write(records: str | Path, out: str | Path, page: str | Path) -> None:
     """Everything that follows from the records."""
-    found = read_records(records)
-    results = BenchResults.from_records(found)
+    results = BenchResults.from_records(read_records(records))
     results.write(out)
-    duels = compared_frontiers(found)
-    if len(duels):
-        write_whole(Path(out) / "equal_unfairness.csv", duels.to_csv(index=False))
     write_whole(Path(page), results.page())
