@@ -13,7 +13,7 @@ import numpy as np
 from fairgrad.decisions.problem import Figures
 
 if TYPE_CHECKING:
-    from fairgrad.decisions.problem import JudgedCells, JudgedDecisions
+    from fairgrad.decisions.problem import JudgedDecisions
     from fairgrad.groups import Floats, Ints
 
 POINTS = 256
@@ -59,9 +59,11 @@ class DecisionLine:
         self.first, error = problem.judged(start)
         weight, own = problem.weight[row], problem.label[row]
         wrong = weight * ((new != own).astype(np.float64) - (old != own))
-        self.changes = [
-            _changes(part, part.cell[row], old, new, weight, wrong) for part in problem.parts
-        ]
+        self.changes: list[list[tuple[Ints, Floats]]] = []  # where, and by how much
+        for part in problem.parts:
+            cell, n_cells = part.cell[row], len(part.mass)
+            leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
+            self.changes.append([(cell, wrong)] if part.n_outcomes == 1 else [leaves, enters])
         costs = problem.costs
         more = wrong if costs is None else weight * (costs[own, new] - costs[own, old])
         self.error = np.empty(len(t) + 1)
@@ -148,16 +150,6 @@ def _spread(places: Ints, most: int) -> Ints:
 def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
     fairest = int(np.lexsort((figures.error, figures.worst, figures.error > most_error))[0])
     return [fairest, int(figures.penalised(penalty).argmin())]
-
-
-def _changes(
-    part: JudgedCells, cell: Ints, old: Ints, new: Ints, weight: Floats, wrong: Floats
-) -> list[tuple[Ints, Floats]]:
-    """Where what a part counts changes with each row that changes its label, and by how much."""
-    if part.n_outcomes == 1:
-        return [(cell, wrong)]
-    n_cells = len(part.mass)
-    return [(old * n_cells + cell, -weight), (new * n_cells + cell, weight)]
 
 
 def crossings(

@@ -229,11 +229,6 @@ class JudgedCells:
         levels: Floats = self.constraints.levels(rates).T
         return levels
 
-    def beyond(self, levels: Floats) -> Floats:
-        """(J, m) by how much levels are above their bounds, or, negative, below them."""
-        over, under = levels - self.upper[:, None], self.lower[:, None] - levels
-        return np.maximum(over, 0.0) - np.maximum(under, 0.0)
-
 
 class Decision(NamedTuple):
     """Multipliers, and how the rows they were found on fare.
@@ -293,6 +288,8 @@ class JudgedDecisions:
         weight = np.ones(len(label)) if weight is None else weight
         self.weight = weight / weight.sum()
         self.parts: tuple[JudgedCells, ...] = tuple(parts)
+        self.lower = np.concatenate([part.lower for part in parts])
+        self.upper = np.concatenate([part.upper for part in parts])
 
     def judged(self, decided: Ints) -> tuple[list[Floats], float]:
         """What is counted of decided labels, and what they cost.
@@ -311,11 +308,16 @@ class JudgedDecisions:
         pairs = zip(self.parts, counted, strict=True)
         return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
 
+    def violations(self, levels: Floats) -> Floats:
+        """(..., J) by how much levels are beyond their bounds; 0 for those that are within."""
+        off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
+        return off
+
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
         """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
         pairs = zip(self.parts, wrong, strict=True)
-        beyond = np.concatenate([part.beyond(part.levels(own)) for part, own in pairs])
-        return Figures(error, (beyond**2).sum(0), np.abs(beyond).max(0))
+        off = self.violations(np.concatenate([part.levels(own) for part, own in pairs]).T)
+        return Figures(error, (off**2).sum(1), off.max(1))
 
 
 class DecisionProblem(JudgedDecisions):
@@ -375,20 +377,21 @@ class DecisionProblem(JudgedDecisions):
 
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""
-        return self._judged(net, self.pulls(net), largest(self.scores(net)))
+        cells, error = self.judged(largest(self.scores(net)))
+        levels = self.levels(cells)
+        beyond = float(self.violations(levels).max())
+        return Decision(net, self.pulls(net), levels, error, beyond)
 
     def decide_constant(self, label: int) -> Decision:
         """One label for everybody, written as weights: all others get scores below any."""
-        pulls = tuple(np.zeros_like(pull) for pull in self.pulls(np.zeros(self.n_levels)))
+        net = np.zeros(self.n_levels)
+        pulls = tuple(np.zeros_like(pull) for pull in self.pulls(net))
         far = 2.0 if self.costs is None else 2.0 + float(np.ptp(self.costs))
         others = np.arange(len(self.base)) != label
         if self.costs is not None:  # weights reach only labels that may be true
             pulls = (as_costs(pulls[0]), *pulls[1:])
         pulls[0][others] = -far if pulls[0].ndim == 2 else far
-        decided = np.full(len(self.label), label)
-        return self._judged(np.zeros(self.n_levels), pulls, decided)._replace(constant=label)
-
-    def _judged(self, net: Floats, pulls: tuple[Floats, ...], decided: Ints) -> Decision:
-        cells, error = self.judged(decided)
-        worst = self.figures(cells, np.array([error])).worst[0]
-        return Decision(net, pulls, self.levels(cells), error, float(worst))
+        cells, error = self.judged(np.full(len(self.label), label))
+        levels = self.levels(cells)
+        beyond = float(self.violations(levels).max())
+        return Decision(net, pulls, levels, error, beyond, constant=label)

@@ -96,7 +96,7 @@ def solve(
     columns = Columns() if columns is None else columns
     columns.use(problem)
     plain = columns.add(np.zeros(problem.n_levels))
-    if not columns.violations(plain).any():
+    if not problem.violations(columns.levels[plain]).any():
         return columns.decision(plain)
     columns.add_rays(plain)
     cost, shares = columns.generate()
@@ -126,9 +126,7 @@ class Columns:
 
     def use(self, problem: DecisionProblem) -> None:
         """Takes the bounds of a problem."""
-        self.problem = problem
-        self.lower = np.concatenate([part.lower for part in problem.parts])
-        self.upper = np.concatenate([part.upper for part in problem.parts])
+        self.problem, self.lower, self.upper = problem, problem.lower, problem.upper
         self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
         binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
         self.directions = [self._scaled(own) for own in binds]
@@ -150,13 +148,9 @@ class Columns:
             self.error.append(error)
         return place
 
-    def violations(self, place: int | slice = slice(None)) -> Floats:
-        """(columns, J) by how much levels are beyond their bounds, or (J,) of one column."""
-        return self._beyond(np.asarray(self.levels[place]))
-
-    def _beyond(self, levels: Floats) -> Floats:
-        off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
-        return off
+    def violations(self) -> Floats:
+        """(columns, J) by how much levels are beyond their bounds."""
+        return self.problem.violations(np.array(self.levels))
 
     def add_rays(self, plain: int) -> None:
         """Adds the constants, and multipliers that push one level or all that are violated."""
@@ -303,7 +297,7 @@ class Columns:
             parts[int(share.argmax())].pulls,
             levels,
             float(share @ [part.error for part in parts]),
-            float(self._beyond(levels).max()),
+            float(self.problem.violations(levels).max()),
             lottery=tuple((float(p), part.pulls) for p, part in zip(share, parts, strict=True)),
         )
 

@@ -445,10 +445,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
                         f"the training rows, against {fair_folds.worst:.4f} on held-out folds. Try "
                         "lottery=True, a larger epsilon, or a model that overfits less."
                     )
-        bounds = [(part.lower, part.upper) for part in problem.parts]
-        lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
-        off = np.maximum(self.levels_ - upper, lower - self.levels_)
-        self.violation_ = max(0.0, float(off.max()))
+        self.violation_ = float(problem.violations(self.levels_).max())
         if tuning.n_known is not None:
             known = tuning.known()
             self.levels_ = _expected(known.problem(self)[1], known.own, rules, costs)[0]
