@@ -6,9 +6,10 @@ are to plain LightGBM with the same trees, fitted in turn.
     python benchmarks/boosting.py quality [--data adult compas dutch folktables] [--seeds 5]
     python benchmarks/boosting.py negative  # other rules for rows of negative or small weight
     python benchmarks/boosting.py growth    # rounds, rows and groups
+    python benchmarks/boosting.py rate      # the automatic rate, chosen on validation rows
 
-They write results/boosting.csv, boosting_negative.csv and boosting_growth.csv, with --out into
-another folder. `fairgbm.py` adds the rows of FairGBM.
+They write results/boosting.csv, boosting_negative.csv, boosting_growth.csv and boosting_rate.csv,
+with --out into another folder. `fairgbm.py` adds the rows of FairGBM.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ import pandas as pd
 from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.reductions import DemographicParity, EqualizedOdds, ExponentiatedGradient
 from lightgbm import LGBMClassifier
+from stranger_tables import law
 
 import fairgrad.boosting.objective
 from fairgrad import fairness_levels
@@ -267,10 +270,59 @@ def _grow(rounds: int, rows: int, groups: int, repeats: int) -> dict[str, Any]:
     }
 
 
+RATES = (
+    (0.1, 100.0, 0.1),
+    (0.1, 25.0, 0.1),
+    (0.1, 10.0, 0.1),
+    (0.2, 25.0, 0.1),
+    (0.05, 100.0, 0.1),
+)
+"""Candidates of the automatic rate: the step of the multipliers in a round, the rounds after which
+it decays, and the proportional term."""
+
+
+def rate(arguments: argparse.Namespace) -> None:
+    """What other automatic rates reach on validation rows, of exact and of default fairness."""
+    objective = fairgrad.boosting.objective
+    in_use = objective.RATE, objective.HORIZON, objective.PROPORTIONAL
+    found = []
+    for data in arguments.data:
+        splits = [_rate_rows(data, seed) for seed in range(arguments.seeds)]
+        for trees, measure, epsilon in product(("default", "smooth"), MOMENTS, (0.0, 0.05)):
+            settings = {**(TREES if trees == "default" else SMOOTH), "epsilon": epsilon}
+            for candidate in RATES:
+                objective.RATE, objective.HORIZON, objective.PROPORTIONAL = candidate
+                figures = []
+                for (X, y, s), (X_new, y_new, s_new) in splits:
+                    model = FairGradLGBMClassifier(measure, **settings)
+                    predicted = model.fit(X, y, sensitive_features=s).predict(X_new)
+                    levels = fairness_levels(y_new, predicted, s_new, measure)
+                    figures.append((float(np.mean(predicted == y_new)), levels.unfairness))
+                accuracy, unfairness = np.mean(figures, axis=0)
+                row = {"dataset": data, "trees": trees, "measure": measure, "epsilon": epsilon}
+                row |= dict(zip(("rate", "horizon", "proportional"), candidate, strict=True))
+                row |= {"accuracy": round(accuracy, 4), "mean_abs_fairness": round(unfairness, 4)}
+                found.append({**row, "seeds": len(splits)})
+                print(*row.values(), flush=True)
+            keep(found, arguments.out / "boosting_rate.csv", [*row][:7])
+    objective.RATE, objective.HORIZON, objective.PROPORTIONAL = in_use
+
+
+def _rate_rows(data: str, seed: int) -> Any:
+    """Training and validation rows; those of law schools, which no default was chosen on."""
+    if data == "law":
+        table = law(Path("build/strangers"))
+        order = np.random.default_rng(seed).permutation(len(table.y))
+        parts = order[: len(order) // 2], order[len(order) // 2 :]
+        return [(table.X[rows], table.y[rows], table.group[rows]) for rows in parts]
+    split = load(data).split(seed=PAPER_SEEDS[seed])
+    return [(part.X, part.y, part.s) for part in split[:2]]
+
+
 def main() -> None:
     """Runs one of the parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["quality", "negative", "growth"])
+    parser.add_argument("part", choices=["quality", "negative", "growth", "rate"])
     parser.add_argument("--data", nargs="+", default=["adult", "compas", "dutch", "folktables"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
@@ -278,7 +330,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # fairlearn's, about versions
-    {"quality": quality, "negative": negative, "growth": growth}[arguments.part](arguments)
+    parts = {"quality": quality, "negative": negative, "growth": growth, "rate": rate}
+    parts[arguments.part](arguments)
 
 
 if __name__ == "__main__":
