@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from fairgrad.audit import FAIR, UNFAIR, Monitor
 from fairgrad.audit.intervals import Proportion
-from fairgrad.audit.monitor import TIGHTEST, lifelong_error
+from fairgrad.audit.monitor import CHANGE_ALARMS, LEAST_ERROR, TIGHTEST, lifelong_error
 from fairgrad.audit.verdicts import FAIR_SHARE
 
 TOLERANCE, ALPHA, LOOKS, LEAST_ROWS = 0.05, 0.05, 365, 30
@@ -108,19 +108,118 @@ def simulate(case: Case, n_streams: int, seed: int) -> dict[str, Any]:
     }
 
 
+def add_day(monitor: Monitor, day: int, rows: Any, hits: Any) -> None:
+    """Adds the rows of each group, and how many of them are selected."""
+    groups = np.arange(len(rows)).tolist()
+    monitor.update(
+        y_pred=[1] * len(groups) + [0] * len(groups),
+        sensitive_features={"s": groups * 2},
+        count=[*hits, *(rows - hits)],
+        batch=str(day),
+    )
+
+
 def check(monitors: list[Monitor], day: int, new: Any, hits: Any, fair: Any, unfair: Any) -> None:
     """The verdicts of these streams are those of `Monitor`."""
     for place, monitor in enumerate(monitors):
-        groups = np.arange(new.shape[1]).tolist()
-        monitor.update(
-            y_pred=[1] * len(groups) + [0] * len(groups),
-            sensitive_features={"s": groups * 2},
-            count=[*hits[place], *(new[place] - hits[place])],
-            batch=str(day),
-        )
+        add_day(monitor, day, new[place], hits[place])
         expected = FAIR if fair[place] else UNFAIR if unfair[place] else "undecided"
         if monitor.verdict != expected:
             raise AssertionError(f"day {day}: {monitor.verdict}, expected {expected}")
+
+
+class Stream(NamedTuple):
+    """Selection rates of groups of one size, before and after a change, and the rows of a day."""
+
+    name: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    per_day: int
+    changed: int = LOOKS
+
+
+STREAMS = (
+    Stream("never changes", (0.45, 0.55), (0.45, 0.55), 50),
+    Stream("never changes", (0.45, 0.55), (0.45, 0.55), 1000),
+    Stream("never changes, rates near 0", (0.02, 0.04), (0.02, 0.04), 200),
+    Stream("never changes, four groups", (0.45, 0.55, 0.45, 0.55), (0.45, 0.55) * 2, 400),
+    Stream("level 0 to 0.05 on day 100", (0.5, 0.5), (0.45, 0.55), 200, 100),
+    Stream("level 0 to 0.10 on day 100", (0.5, 0.5), (0.4, 0.6), 200, 100),
+)
+
+
+def first_alarms(stream: Stream, n_streams: int, rng: np.random.Generator) -> Any:
+    """(S,) the day of the first change that is reported; infinity for none.
+
+    The first stream is also given to `Monitor` for some days around the change.
+    """
+    n_groups = len(stream.before)
+    new = rng.multinomial(stream.per_day, [1 / n_groups] * n_groups, size=(LOOKS, n_streams))
+    rates = np.array([stream.before] * stream.changed + [stream.after] * (LOOKS - stream.changed))
+    chosen = rng.binomial(new, rates[:, None])
+    rows, hits = (
+        np.concatenate([np.zeros((1, n_streams, n_groups)), np.cumsum(count, axis=0)])
+        for count in (new, chosen)
+    )
+    found = np.full(n_streams, np.inf)
+    for day in range(2, LOOKS + 1):
+        splits = [day - 2**k for k in range(day.bit_length()) if 2**k < day]
+        error = CHANGE_ALARMS * 6 / np.pi**2 / day**2 / len(splits) / (2 * n_groups)
+        error = max(error, LEAST_ERROR)
+        for split in splits:
+            parts = (hits[split], rows[split]), (hits[day] - hits[split], rows[day] - rows[split])
+            # Most streams are far from an alarm, which normal approximations tell.
+            level, spread = zip(*(_rough(*part) for part in parts), strict=True)
+            is_near = np.abs(level[1] - level[0]) > -0.6 * ndtri(error) * np.hypot(*spread)
+            near = np.flatnonzero(is_near.any(axis=1) & np.isinf(found))
+            if not len(near):
+                continue
+            (low0, high0), (low1, high1) = (limits(h[near], n[near], error) for h, n in parts)
+            x, y = level[0][near], level[1][near]
+            reach = np.where(y > x, np.hypot(high0 - x, y - low1), np.hypot(x - low0, high1 - y))
+            found[near[(np.abs(y - x) > reach).any(axis=1)]] = day
+    if stream.changed < LOOKS:
+        _check_change(new[:, 0], chosen[:, 0], found[0])
+    return found
+
+
+def _rough(hits: Any, rows: Any) -> tuple[Any, Any]:
+    """(S, G) levels, and their standard errors but for shares of groups."""
+    n = np.maximum(rows, 1)
+    x = hits / n
+    level = x - hits.sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
+    return level, np.sqrt(x * (1 - x) / n) * (1 - n / n.sum(axis=1, keepdims=True))
+
+
+def _check_change(new: Any, chosen: Any, alarm: float) -> None:
+    """`Monitor` reports the change of this stream on the same day."""
+    monitor = Monitor("demographic_parity")
+    for day, (rows, hits) in enumerate(zip(new, chosen, strict=True), start=1):
+        add_day(monitor, day, rows, hits)
+        if monitor.batches[-1].changes or day > alarm:
+            break
+    if day != alarm:
+        raise AssertionError(f"the change was reported on day {day}, expected {alarm}")
+
+
+def changes(n_streams: int) -> pd.DataFrame:
+    """How often a change is reported, and how soon."""
+    lines = []
+    for seed, stream in enumerate(STREAMS):
+        alarm = first_alarms(stream, n_streams, np.random.default_rng(100 + seed))
+        after = alarm[np.isfinite(alarm) & (alarm > stream.changed)]
+        lines.append(
+            {
+                "stream": stream.name,
+                "rows_per_day": stream.per_day,
+                "streams": n_streams,
+                "false_report": (alarm <= stream.changed).mean(),
+                "reported": len(after) / n_streams if stream.changed < LOOKS else None,
+                "median_days": np.median(after) - stream.changed if len(after) else None,
+            }
+        )
+        print(lines[-1], flush=True)
+    return pd.DataFrame(lines)
 
 
 def main() -> None:
@@ -129,6 +228,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--streams", type=int, default=10_000)
     options = parser.parse_args()
+    reports = changes(options.streams // 2)
+    reports.round(4).to_csv(options.out / "monitor_changes.csv", index=False)
     table = pd.DataFrame([simulate(case, options.streams, 0) for case in CASES])
     print(table.to_string())
     table.round(4).to_csv(options.out / "monitor.csv", index=False)

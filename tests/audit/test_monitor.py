@@ -179,3 +179,30 @@ def test_processes_wait_for_each_other(tmp_path):
     started = [subprocess.Popen([*call, str(i)]) for i in range(3)]
     assert [one.wait() for one in started] == [0, 0, 0]
     assert len(Monitor.load(path).batches) == 9
+
+
+def test_changes_do_not_depend_on_the_tolerance():
+    """Intervals of an audit end at the tolerance; those that changes rest on do not."""
+    told = []
+    for tolerance in (0.01, 0.05, 0.5):
+        monitor = Monitor("demographic_parity", tolerance)
+        for day, women in enumerate((0.5, 0.61)):
+            sex = {"sex": np.repeat(["F", "M"], 1000)}
+            hired = np.repeat([1, 0, 1, 0], [int(1000 * women), 1000 - int(1000 * women), 500, 500])
+            monitor.update(y_pred=hired, sensitive_features=sex, batch=str(day))
+        told.append(bool(monitor.batches[-1].changes))
+    assert len(set(told)) == 1
+
+
+def test_days_may_be_alike_by_chance():
+    """Few counts often are; many rows in the same order never, nor are large counts."""
+    days = {"y_pred": [0, 1, 0, 1], "sensitive_features": {"sex": ["F", "F", "M", "M"]}}
+    monitor = Monitor("demographic_parity")
+    for day in range(2):
+        monitor.update(**days, count=[30, 20, 25, 25], batch=f"few {day}")
+        hired = {"y_pred": [0] * 40, "sensitive_features": {"sex": ["F"] * 40}}
+        monitor.update(**hired, batch=f"nobody {day}")
+    monitor.update(**days, count=[30_000, 20_000, 25_000, 26_000], batch="many")
+    with pytest.raises(ValueError, match="the rows of 'again' are those of 'many'"):
+        monitor.update(**days, count=[30_000, 20_000, 25_000, 26_000], batch="again")
+    assert len(monitor.batches) == 5

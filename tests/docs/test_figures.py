@@ -109,3 +109,11 @@ def test_the_page_on_overhead_shows_the_committed_times():
     for title, network in shown.items():
         cells = " | ".join(f"{times[column][network]:.2f}" for column in columns)
         assert f"| {title} | {cells} |" in text
+
+
+def test_every_paragraph_of_a_law_is_marked_as_unchecked():
+    text = " ".join((ROOT / "docs" / "compliance.md").read_text(encoding="utf-8").split())
+    cited = list(re.finditer(r"§ [\d-]+|\d+ CFR [\d.]+|Article \d+|Annex IV(?= \*)", text))
+    assert len(cited) >= 6
+    for one in cited:
+        assert "*(unchecked)*" in text[one.end() : one.end() + 36], one[0]

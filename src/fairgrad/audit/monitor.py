@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import lambertw, ndtr
+from scipy.special import gammaln, lambertw, ndtr
 
 from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import WITHOUT_LABELS
-from fairgrad.audit.verdicts import UNDECIDED
+from fairgrad.audit.verdicts import UNDECIDED, level_limits
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns, as_pandas
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
@@ -57,6 +57,8 @@ TIGHTEST = 40
 four levels."""
 CHANGE_ALARMS = 0.05
 """How often a system that never changes is reported to have changed, in its whole life."""
+ALIKE = 1e-5
+"""Batches that are less often alike by chance are one batch that was given twice."""
 LEAST_ERROR = 1e-12
 """Smaller errors of a limit are not told apart."""
 TRUE, PREDICTED, COUNT = "true label", "y_pred", "count"
@@ -98,6 +100,17 @@ class Batch:
             key = json.dumps([*values, predicted])
             found[key] = found.get(key, 0) + n
         return found
+
+    def chance(self, *, is_counted: bool) -> float:
+        """How likely another batch of as many rows is to be equal, as decisions are distributed.
+
+        Args:
+            is_counted: whether equal counts are meant, or equal rows in the same order.
+        """
+        counts = np.array([n for n in self.decisions().values() if n], dtype=float)
+        log = float(counts @ np.log(counts / counts.sum()))
+        orders = gammaln(counts.sum() + 1) - gammaln(counts + 1).sum() if is_counted else 0.0
+        return float(np.exp(log + orders))
 
 
 class Monitor(ShownAndWritten):
@@ -187,7 +200,7 @@ class Monitor(ShownAndWritten):
         seen = frame.drop(columns=TRUE).to_csv(index=False)
         digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
         new = Batch(str(batch), y_true is not None, counts, digest)
-        place = self._place(new)
+        place = self._place(new, is_unlikely=new.chance(is_counted=count is not None) < ALIKE)
         before = self.attributes, self.batches
         self.attributes, self.batches = list(columns), list(self.batches)
         if place < len(self.batches):
@@ -200,8 +213,12 @@ class Monitor(ShownAndWritten):
             self.attributes, self.batches = before
             raise
 
-    def _place(self, new: Batch) -> int:
+    def _place(self, new: Batch, *, is_unlikely: bool) -> int:
         """Where a batch belongs: at the end, or in place of the one whose labels it brings.
+
+        Args:
+            new: the batch.
+            is_unlikely: whether another batch is hardly ever equal by chance.
 
         Raises:
             ValueError: if it was counted before.
@@ -216,7 +233,7 @@ class Monitor(ShownAndWritten):
                 return place
             if old.name == new.name:
                 raise ValueError(f"batch: {new.name!r} has been counted before.")
-            if old.digest == new.digest and old.rows >= MIN_GROUP:
+            if old.digest == new.digest and is_unlikely:
                 raise ValueError(
                     f"batch: the rows of {new.name!r} are those of {old.name!r}, counted before."
                 )
@@ -319,11 +336,12 @@ class Monitor(ShownAndWritten):
             spent = CHANGE_ALARMS * 6 / np.pi**2 / look**2 / len(splits)
             parts = recent[:split], recent[split:]
             try:
-                n_levels = len(self._audit(parts[0], 0.5).to_frame("levels"))
-                error = max(spent / (2 * n_levels), LEAST_ERROR)
-                before, after = (_levels(self._audit(part, 1 - error)) for part in parts)
+                audits = [self._audit(part, self.confidence) for part in parts]
             except ValueError:  # one part lacks a group or a label
                 continue
+            n_levels = sum(len(one.comparison.names) for one in audits[0].findings)
+            error = max(spent / (2 * n_levels), LEAST_ERROR)
+            before, after = (_limits(one, error) for one in audits)
             both = before.merge(after, on=["measure", "attribute", "name"])
             rise = both["level_y"] - both["level_x"]
             up = np.hypot(both["level_x"] - both["low_x"], both["high_y"] - both["level_y"])
@@ -485,6 +503,26 @@ LEVELS = ["measure", "attribute", "name", "level", "low", "high"]
 
 def _levels(audit: Audit) -> pd.DataFrame:
     return audit.to_frame("levels")[LEVELS].dropna()
+
+
+def _limits(audit: Audit, error: float) -> pd.DataFrame:
+    """The levels, with limits each of which is wrong with this probability.
+
+    Unlike the intervals of an audit they do not depend on the tolerance.
+    """
+    lines = [
+        line
+        for one in audit.findings
+        for line in zip(
+            [one.measure] * len(one.levels),
+            [one.attribute] * len(one.levels),
+            one.comparison.names,
+            one.levels,
+            *level_limits(one.comparison, error),
+            strict=True,
+        )
+    ]
+    return pd.DataFrame(lines, columns=LEVELS).dropna()
 
 
 def _plain_line(line: list[Any]) -> list[Any]:
