@@ -93,12 +93,12 @@ class SensitiveEncoder:
     @property
     def names(self) -> tuple[str, ...]:
         """(d,) what each column stands for: ``"sex=Female"``; unknown is ``?``."""
-        own = [
+        names = [
             f"{name}={value}"
             for a, name in enumerate(self.attributes)
             for value in [*self.values[a].tolist(), *(["?"] if self._has_unknown(a) else [])]
         ]
-        return (*own, *(self._combination(codes) for codes in self.codes[self._own_columns]))
+        return (*names, *(self._combination(codes) for codes in self.codes[self._own_columns]))
 
     def encode(self, s: Any, n_rows: int, argument: str = "sensitive_features") -> Floats:
         """(n, d) the columns of some rows.
@@ -156,12 +156,12 @@ class SensitiveEncoder:
             )
         if set(columns) == set(self.attributes):
             columns = {name: columns[name] for name in self.attributes}
-        found = []
+        codes = []
         for name, column, values in zip(
             self.attributes, columns.values(), self.values, strict=True
         ):
-            found.append(codes_among(column, values, argument, name))
-        return found
+            codes.append(codes_among(column, values, argument, name))
+        return codes
 
     def _has_unknown(self, attribute: int) -> bool:
         return bool((self.codes[:, attribute] == UNKNOWN).any())
@@ -178,10 +178,10 @@ class SensitiveEncoder:
         blocks = []
         for a, values in enumerate(self.values):
             n = len(values)
-            own = np.eye(n + 1) if self._has_unknown(a) else np.eye(n + 1, n)
+            onehot = np.eye(n + 1) if self._has_unknown(a) else np.eye(n + 1, n)
             if not self._has_unknown(a):
-                own[n] = np.bincount(self.codes[:, a], self.rows, minlength=n) / self.rows.sum()
-            blocks.append(own[present[:, a]])  # unknown is -1, the last row
+                onehot[n] = np.bincount(self.codes[:, a], self.rows, minlength=n) / self.rows.sum()
+            blocks.append(onehot[present[:, a]])  # unknown is -1, the last row
         if len(self._own_columns):
             blocks.append(np.stack([self._shares(codes) for codes in present]))
         return np.concatenate(blocks, axis=1)

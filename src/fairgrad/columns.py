@@ -54,19 +54,19 @@ def as_pandas(data: Any) -> Any:
     data = _whole_table(data)
     import narwhals.stable.v2 as nw  # noqa: PLC0415 - most users never give it anything to do
 
-    found = nw.from_native(data, pass_through=True, allow_series=True)
-    if isinstance(found, nw.LazyFrame):
-        found = found.collect()
-    if isinstance(found, nw.DataFrame):
-        columns = {column.name: _pandas_column(column, nw) for column in found.iter_columns()}
+    table = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    if isinstance(table, nw.DataFrame):
+        columns = {column.name: _pandas_column(column, nw) for column in table.iter_columns()}
         return nw.from_dict(columns, backend="pandas").to_native()
-    return _pandas_column(found, nw) if isinstance(found, nw.Series) else data
+    return _pandas_column(table, nw) if isinstance(table, nw.Series) else data
 
 
 def as_column(data: Any) -> Any:
     """The same of one column: a table with nothing else is that column (no series is lazy)."""
-    found = as_pandas(data)
-    return found.iloc[:, 0] if found is not data and found.shape[1:] == (1,) else found
+    column = as_pandas(data)
+    return column.iloc[:, 0] if column is not data and column.shape[1:] == (1,) else column
 
 
 def _whole_table(data: Any) -> Any:
@@ -212,11 +212,11 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     column = as_pandas(column)
     if _is_series(column) and column.dtype != object:  # objects may have no common order
         codes, values = column.factorize(sort=True)
-        found = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
-        _check_one_kind(found.values, argument)
+        encoded = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
+        _check_one_kind(encoded.values, argument)
     else:
-        found = _encode_array(as_array(column), argument)
-    return _integer_values(found, argument, unknown)
+        encoded = _encode_array(as_array(column), argument)
+    return _integer_values(encoded, argument, unknown)
 
 
 def codes_among(column: Any, values: NDArray[Any], argument: str, name: str) -> NDArray[np.int64]:
@@ -234,18 +234,18 @@ def codes_among(column: Any, values: NDArray[Any], argument: str, name: str) -> 
         >>> codes_among(["b", None, "a"], np.array(["a", "b"]), "s", "sex")
         array([ 1, -1,  0])
     """
-    given = encode(column, f"{argument} ({name})")
+    encoded = encode(column, f"{argument} ({name})")
     place = {value: index for index, value in enumerate(values.tolist())}
-    found = given.values.tolist()
-    strangers = [value for value in found if value not in place]
+    present = encoded.values.tolist()
+    strangers = [value for value in present if value not in place]
     if strangers:
         warnings.warn(
             f"{argument}: {name} has values that were never seen, such as {str(strangers[0])!r}; "
             f"they are taken as unknown. The known ones are {values.tolist()}.",
             stacklevel=5,
         )
-    table = np.array([*(place.get(value, UNKNOWN) for value in found), UNKNOWN], dtype=np.int64)
-    codes: NDArray[np.int64] = table[given.codes]
+    table = np.array([*(place.get(value, UNKNOWN) for value in present), UNKNOWN], dtype=np.int64)
+    codes: NDArray[np.int64] = table[encoded.codes]
     return codes
 
 
@@ -292,9 +292,9 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _integer_values(found: Codes, argument: str, unknown: int | None) -> Codes:
+def _integer_values(encoded: Codes, argument: str, unknown: int | None) -> Codes:
     """Whole numbers become integers; other floats are refused."""
-    codes, values = found
+    codes, values = encoded
     if values.dtype.kind == "f":
         fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
         if len(fractions):
@@ -306,7 +306,7 @@ def _integer_values(found: Codes, argument: str, unknown: int | None) -> Codes:
         values.dtype.kind == "O" and all(isinstance(v, (int, np.integer)) for v in values)
     )
     if not is_integer:
-        return found
+        return encoded
     if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
         raise ValueError(
             f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "

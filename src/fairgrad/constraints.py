@@ -97,8 +97,10 @@ class Coefficients:
         place[kept] = np.arange(len(place[kept]))
         if self.share[place < 0].any():  # others of the block remain, but not this part of the mean
             return Coefficients.from_dense(self.dense()[kept])
-        own = self.only(place >= 0)
-        return replace(own, row=place[own.row], block=self.block[kept], share=self.share[kept])
+        chosen = self.only(place >= 0)
+        return replace(
+            chosen, row=place[chosen.row], block=self.block[kept], share=self.share[kept]
+        )
 
     def spread(self, cell: Ints, share: Floats, coarse: Ints, n_cells: int) -> Coefficients:
         """The same levels, where coarse cells are means of finer ones: e_coarse = sum share e_fine.
@@ -126,43 +128,43 @@ class Coefficients:
     @staticmethod
     def concatenate(parts: Sequence[Coefficients], *, apart: bool = False) -> Coefficients:
         """Levels of several problems one after the other: on the same cells, or on cells apart."""
-        levels = np.cumsum([0, *(len(part.block) for part in parts)])
-        blocks = np.cumsum([0, *(part.n_blocks for part in parts)])
-        cells = np.cumsum([0, *(part.n_cells if apart else 0 for part in parts)])
+        levels = np.cumsum([0, *(len(one.block) for one in parts)])
+        blocks = np.cumsum([0, *(one.n_blocks for one in parts)])
+        cells = np.cumsum([0, *(one.n_cells if apart else 0 for one in parts)])
         return Coefficients(
-            np.concatenate([part.row + n for part, n in zip(parts, levels, strict=False)]),
-            np.concatenate([part.cell + n for part, n in zip(parts, cells, strict=False)]),
-            np.concatenate([part.value for part in parts]),
-            np.concatenate([part.block + n for part, n in zip(parts, blocks, strict=False)]),
-            np.concatenate([part.share for part in parts]),
+            np.concatenate([one.row + n for one, n in zip(parts, levels, strict=False)]),
+            np.concatenate([one.cell + n for one, n in zip(parts, cells, strict=False)]),
+            np.concatenate([one.value for one in parts]),
+            np.concatenate([one.block + n for one, n in zip(parts, blocks, strict=False)]),
+            np.concatenate([one.share for one in parts]),
             int(cells[-1]) if apart else parts[0].n_cells,
         )
 
 
-def times(own: Any, errors: Any) -> Any:
+def times(matrix: Any, errors: Any) -> Any:
     """``C e``: (..., J), of errors (..., K).
 
     Args:
-        own: `Coefficients`, or anything that has their `row, cell, value, block, share, n_blocks`.
-        errors: a NumPy array, or a tensor if the parts of `own` are.
+        matrix: `Coefficients`, or anything with their `row, cell, value, block, share, n_blocks`.
+        errors: a NumPy array, or a tensor if the parts of `matrix` are.
     """
-    rate = _sum_by(own.row, own.value * _take(errors, own.cell), own.block.shape[0])
-    mean = _sum_by(own.block, own.share * rate, own.n_blocks)
-    return rate - _take(mean, own.block)
+    rate = _sum_by(matrix.row, matrix.value * _take(errors, matrix.cell), matrix.block.shape[0])
+    mean = _sum_by(matrix.block, matrix.share * rate, matrix.n_blocks)
+    return rate - _take(mean, matrix.block)
 
 
-def times_transposed(own: Any, value: Any, net: Any, n_cells: int) -> Any:
+def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
     """``C' net``: (..., K), of multipliers (..., J); arguments as in `times`.
 
     Args:
-        own: row, cell, block and share of the coefficients.
+        matrix: row, cell, block and share of the coefficients.
         value: (E,) the coefficients, which a caller may have divided by the shares of the cells.
         net: a multiplier of each level.
         n_cells: K.
     """
-    sums = _take(_sum_by(own.block, net, own.n_blocks), own.block)
-    net = net - own.share * sums
-    return _sum_by(own.cell, value * _take(net, own.row), n_cells)
+    sums = _take(_sum_by(matrix.block, net, matrix.n_blocks), matrix.block)
+    net = net - matrix.share * sums
+    return _sum_by(matrix.cell, value * _take(net, matrix.row), n_cells)
 
 
 class Constraints:
@@ -269,9 +271,9 @@ class Constraints:
         Constraints.__init__(self, **state)
 
     def __repr__(self) -> str:
-        own = self.coefficients
+        matrix = self.coefficients
         of = "cells" if self.n_outcomes == 1 else f"cells x {self.n_outcomes} predicted labels"
-        arrays = (self.c0, *self.definition, self.slack, own.cell, own.value, own.share)
+        arrays = (self.c0, *self.definition, self.slack, matrix.cell, matrix.value, matrix.share)
         digest = hashlib.blake2b(b"".join(map(np.ndarray.tobytes, arrays)), digest_size=6)
         return f"<Constraints: {len(self.names)} on {self.n_cells} {of}, {digest.hexdigest()}>"
 
@@ -354,16 +356,18 @@ class Constraints:
             array([0.02, 0.05])
         """
         slack = _vector(epsilon, len(self.c0), "epsilon")
-        own, cell = self.coefficients, rows.cell(self.by_label)
+        matrix, cell = self.coefficients, rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total = np.bincount(cell, weight, minlength=self.n_cells)
         squares = np.bincount(cell, weight**2, minlength=self.n_cells)
         variance = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
         each = np.bincount(
-            own.row, own.value**2 * variance[own.cell % self.n_cells], minlength=len(own.block)
+            matrix.row,
+            matrix.value**2 * variance[matrix.cell % self.n_cells],
+            minlength=len(matrix.block),
         )
-        pooled = np.bincount(own.block, own.share**2 * each, minlength=own.n_blocks)
-        error = np.sqrt(np.maximum((1 - 2 * own.share) * each + pooled[own.block], 0.0))
+        pooled = np.bincount(matrix.block, matrix.share**2 * each, minlength=matrix.n_blocks)
+        error = np.sqrt(np.maximum((1 - 2 * matrix.share) * each + pooled[matrix.block], 0.0))
         return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
 
     def gaps(self, levels: Floats) -> Floats:
@@ -397,8 +401,8 @@ def gaps(levels: Floats, lower: Floats, upper: Floats) -> Floats:
     ``|F|``; where there is one bound only, by how much that bound is broken.
     """
     beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
-    found: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
-    return found
+    distances: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
+    return distances
 
 
 def warn_of_undefined(problems: Sequence[Constraints]) -> None:
@@ -409,15 +413,15 @@ def warn_of_undefined(problems: Sequence[Constraints]) -> None:
     """
     missing: dict[str, None] = {}
     lonely: dict[str, None] = {}
-    for part in problems:
-        names = [name for name, ok in zip(part.names, part.is_defined, strict=True) if not ok]
-        if len(names) == len(part.names):
+    for problem in problems:
+        names = [name for name, ok in zip(problem.names, problem.is_defined, strict=True) if not ok]
+        if len(names) == len(problem.names):
             raise ValueError(
                 f"fairness_measure: no constraint is defined on these data; {names} have no rows"
-                f"{' of two groups to compare' if part.lonely else ''}."
+                f"{' of two groups to compare' if problem.lonely else ''}."
             )
-        lonely.update(dict.fromkeys(part.lonely))
-        missing.update(dict.fromkeys(n for n in names if not n.endswith(part.lonely)))
+        lonely.update(dict.fromkeys(problem.lonely))
+        missing.update(dict.fromkeys(n for n in names if not n.endswith(problem.lonely)))
     if missing:
         warnings.warn(
             f"Constraints left out because they have no rows: {_listed(missing)}.", stacklevel=3
@@ -461,28 +465,30 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
             f"{list(coarse.cell_names(by_label))}), got {constraints.n_cells}"
             f"{f' of {n_outcomes} predicted labels' if n_outcomes > 1 else ''}."
         )
-    own = constraints.coefficients
+    matrix = constraints.coefficients
     undefined = np.isnan(constraints.c0)
-    is_empty = (coarse_mass[own.cell % len(coarse_mass)] == 0) & (own.value != 0)
-    undefined[own.row[is_empty | np.isnan(own.value)]] = True
-    if own.share[undefined].any():  # a mean that leans on a rate that is not defined
-        in_block = np.zeros(own.n_blocks, dtype=bool)
-        in_block[own.block[undefined & (own.share != 0)]] = True
-        undefined |= in_block[own.block]
+    is_empty = (coarse_mass[matrix.cell % len(coarse_mass)] == 0) & (matrix.value != 0)
+    undefined[matrix.row[is_empty | np.isnan(matrix.value)]] = True
+    if matrix.share[undefined].any():  # a mean that leans on a rate that is not defined
+        in_block = np.zeros(matrix.n_blocks, dtype=bool)
+        in_block[matrix.block[undefined & (matrix.share != 0)]] = True
+        undefined |= in_block[matrix.block]
     labels = np.arange(len(fine.labels) if by_label else 1)
     parent = np.where(member < 0, -1, labels[:, None] * coarse.n_groups + member).ravel()
     cell = np.flatnonzero((parent >= 0) & (fine_mass > 0))
     share = fine_mass[cell] / coarse_mass[parent[cell]]
-    spread = _spread(constraints, own.only(~undefined), cell, share, parent[cell], len(fine_mass))
+    spread = _spread(
+        constraints, matrix.only(~undefined), cell, share, parent[cell], len(fine_mass)
+    )
     return constraints.replaced(C=spread, c0=np.where(undefined, np.nan, constraints.c0))
 
 
 def _spread(
-    constraints: Constraints, own: Coefficients, cell: Ints, share: Floats, coarse: Ints, n: int
+    constraints: Constraints, matrix: Coefficients, cell: Ints, share: Floats, coarse: Ints, n: int
 ) -> Coefficients:
     """`Coefficients.spread` of cells, which of outcomes is the same for every predicted label."""
     outcome = np.arange(constraints.n_outcomes)[:, None]
-    return own.spread(
+    return matrix.spread(
         (outcome * n + cell).ravel(),
         np.tile(share, len(outcome)),
         (outcome * constraints.n_cells + coarse).ravel(),
@@ -518,14 +524,14 @@ def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
     if constraints.n_outcomes > 1:
         return constraints
     constraints = split_by_label(constraints, groups)
-    own, n_labels = constraints.coefficients, len(groups.labels)
+    matrix, n_labels = constraints.coefficients, len(groups.labels)
     C = replace(
-        own,
-        cell=own.cell // groups.n_groups * own.n_cells + own.cell,  # of its own label
-        value=-own.value,
-        n_cells=n_labels * own.n_cells,
+        matrix,
+        cell=matrix.cell // groups.n_groups * matrix.n_cells + matrix.cell,  # of its own label
+        value=-matrix.value,
+        n_cells=n_labels * matrix.n_cells,
     )
-    c0 = constraints.c0 + own.times(np.ones(own.n_cells))
+    c0 = constraints.c0 + matrix.times(np.ones(matrix.n_cells))
     return constraints.replaced(C=C, c0=c0, n_outcomes=n_labels)
 
 
@@ -539,18 +545,18 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         >>> stack([accuracy_parity(groups), equalized_odds(groups)], groups).C.shape
         (6, 4)
     """
-    if any(part.n_outcomes > 1 for part in parts):
-        parts = [on_outcomes(part, groups) for part in parts]
-    elif any(part.by_label for part in parts):
-        parts = [split_by_label(part, groups) for part in parts]
-    arguments = [part._arguments() for part in parts]  # noqa: SLF001 - of the same class
+    if any(one.n_outcomes > 1 for one in parts):
+        parts = [on_outcomes(one, groups) for one in parts]
+    elif any(one.by_label for one in parts):
+        parts = [split_by_label(one, groups) for one in parts]
+    arguments = [one._arguments() for one in parts]  # noqa: SLF001 - of the same class
     return Constraints(
-        C=Coefficients.concatenate([part.coefficients for part in parts]),
+        C=Coefficients.concatenate([one.coefficients for one in parts]),
         by_label=parts[0].by_label,
-        names=tuple(name for part in parts for name in part.names),
+        names=tuple(name for one in parts for name in one.names),
         n_outcomes=parts[0].n_outcomes,
-        lonely=tuple(dict.fromkeys(name for part in parts for name in part.lonely)),
-        **{name: np.concatenate([own[name] for own in arguments]) for name in VECTORS},
+        lonely=tuple(dict.fromkeys(name for one in parts for name in one.lonely)),
+        **{name: np.concatenate([vectors[name] for vectors in arguments]) for name in VECTORS},
     )
 
 

@@ -85,8 +85,8 @@ def unfairness(gaps: Floats, summary: str = "mean") -> Floats:
     defined = ~np.isnan(gaps)
     known = np.where(defined, gaps, 0.0)
     n = defined.sum(-1)
-    found = known.max(-1) if summary == "max" else known.sum(-1) / np.maximum(n, 1)
-    return np.where(n > 0, found, np.nan)
+    summed = known.max(-1) if summary == "max" else known.sum(-1) / np.maximum(n, 1)
+    return np.where(n > 0, summed, np.nan)
 
 
 def fairness_levels(
@@ -125,9 +125,9 @@ def fairness_levels(
     if (predicted < 0).any():  # labels that are predicted, but true of nobody here
         everything = np.concatenate([rows.groups.labels, as_array(as_column(y_pred))])
         wider = group_rows(y_true, s, sample_weight, labels=everything, arguments=arguments)
-        found = constraints_of(fairness_measure, wider.groups, y_desirable=y_desirable)
-        if found.n_outcomes > 1:
-            rows, constraints, predicted = wider, found, predicted_index(wider, y_pred)
+        bounds = constraints_of(fairness_measure, wider.groups, y_desirable=y_desirable)
+        if bounds.n_outcomes > 1:
+            rows, constraints, predicted = wider, bounds, predicted_index(wider, y_pred)
     levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
     labels = rows.groups.labels.tolist()
     if not uses_desirable(fairness_measure):

@@ -68,9 +68,9 @@ class FairnessMeasure:
         name = measure_name(measure)
         kinds = [kind for kind in NAMES.values() if kind.measure == name]
         kind = kinds[0] if kinds else FairnessMeasure
-        found = kind.__new__(kind)
-        found.groups, found.measure, found.y_desirable = groups, measure, y_desirable
-        return found
+        instance = kind.__new__(kind)
+        instance.groups, instance.measure, instance.y_desirable = groups, measure, y_desirable
+        return instance
 
     @property
     def y_unique(self) -> Any:
@@ -199,6 +199,6 @@ def instantiate_fairness(
         )
     if y_train is None or s_train is None:
         raise ValueError(f"y_train, s_train: needed for {fairness_function.__name__}.")
-    found: FairnessMeasure = fairness_function(None, None, y_train, s_train, y_desirable)
-    constraints_of(found.measure, found.groups, y_desirable=y_desirable)  # an error if they misfit
-    return found
+    made: FairnessMeasure = fairness_function(None, None, y_train, s_train, y_desirable)
+    constraints_of(made.measure, made.groups, y_desirable=y_desirable)  # an error if they misfit
+    return made

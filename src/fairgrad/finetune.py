@@ -329,7 +329,7 @@ class _BatchLoss(nn.Module):
         self.fair = kind(coded, None, measure, **settings)
 
     def forward(self, logits: Tensor, rows: Tensor) -> Tensor:
-        target, s = (own[rows].to(logits.device) for own in (self.label, self.s))
+        target, s = (column[rows].to(logits.device) for column in (self.label, self.s))
         if self.single:
             logits, target = logits[:, 0], target.to(logits.dtype)
         loss: Tensor = self.fair(logits, target, s[:, 0] if s.shape[1] == 1 else s)
@@ -353,15 +353,15 @@ def _judge(
         logits = predict_logits(module, inputs, verbose=False)
         margin = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
         predicted = margin.long().numpy()
-        found = {"accuracy": float((predicted == rows.label).mean())}
+        figures = {"accuracy": float((predicted == rows.label).mean())}
         if cost_matrix is not None:
             shares = cost_shares(cost_matrix, len(classes))
-            found["merit"] = 1.0 - float(shares[rows.label, predicted].mean())
+            figures["merit"] = 1.0 - float(shares[rows.label, predicted].mean())
         if measure is not None and s is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
             rates = cell_rates(constraints, rows, predicted)
-            found["unfairness"] = levels_of(constraints, rates).unfairness
-        return found
+            figures["unfairness"] = levels_of(constraints, rates).unfairness
+        return figures
 
     return judge
 
@@ -392,14 +392,14 @@ class HeadFrontier:
     @property
     def points(self) -> pd.DataFrame:
         """One row per head: epsilon, accuracy and unfairness with their intervals."""
-        found: pd.DataFrame = self.frontier.points_
-        return found
+        points: pd.DataFrame = self.frontier.points_
+        return points
 
     @property
     def classes(self) -> NDArray[Any]:
         """The labels in the order of the outputs; with one output, above 0 is the second."""
-        found: NDArray[Any] = self.frontier.classes_
-        return found
+        classes: NDArray[Any] = self.frontier.classes_
+        return classes
 
     def module(self, position: int) -> nn.Module:
         """A copy of the network with the head of a point: an ordinary module.
@@ -411,10 +411,10 @@ class HeadFrontier:
         """
         model = self.frontier.estimators_[position]
         _, old_head = find_head(self.network, self.head)
-        weight, bias = (torch.from_numpy(part) for part in (model.coef_, model.intercept_))
+        weight, bias = (torch.from_numpy(tensor) for tensor in (model.coef_, model.intercept_))
         n_outputs = _count_outputs(old_head, len(model.classes_))
         if n_outputs == 2:
-            weight, bias = (torch.cat([-part / 2, part / 2]) for part in (weight, bias))
+            weight, bias = (torch.cat([-tensor / 2, tensor / 2]) for tensor in (weight, bias))
         layer = _new_head(old_head, n_outputs)
         with torch.no_grad():
             layer.weight.copy_(weight)
@@ -515,9 +515,9 @@ def finetune_head(
         verbose=verbose,
     )
     judged: dict[str, Any] = {"validation": validation, "test": test}
-    for name, given in judged.items():
-        if given is not None:
-            V, *columns = unpack_rows(given, name)
+    for name, argument in judged.items():
+        if argument is not None:
+            V, *columns = unpack_rows(argument, name)
             judged[name] = (features(V), *columns)
     frontier = Frontier(estimator, fairness_measure, epsilons, **settings)
     frontier.fit(
@@ -560,7 +560,7 @@ def compute_features(
     inputs, (name, layer) = NetworkInputs(X, transform), find_head(module, head)
     features: NDArray[np.float32] = np.empty((len(inputs), layer.in_features), dtype=np.float32)
     seen: list[Tensor] = []
-    handle = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    handle = layer.register_forward_pre_hook(lambda _, passed: seen.append(passed[0].detach()))
     try:
         with _evaluating(module), torch.no_grad():
             for place, batch in inputs.pieces(batch_size, verbose, "features"):
@@ -584,8 +584,8 @@ def _check_head(name: str, layer: nn.Linear, seen: list[Tensor], logits: Tensor,
             f"head: expected one vector of features per row at {name!r}, got shape "
             f"{tuple(features.shape)} for {n} rows; name another head."
         )
-    own = layer(features)
-    if logits.shape != own.shape or not torch.equal(logits, own):
+    outputs = layer(features)
+    if logits.shape != outputs.shape or not torch.equal(logits, outputs):
         raise ValueError(
             f"head: the outputs of {name!r} are not the logits that the network returns. Name the "
             "last linear layer with head=."
@@ -650,8 +650,8 @@ class NetworkInputs:
 
     def batch(self, index: Ints) -> Any:
         """Some rows as the network takes them: a tensor, or named tensors."""
-        found = _gather(self.rows, index)
-        return found if self.transform is None else self.transform(found)
+        batch = _gather(self.rows, index)
+        return batch if self.transform is None else self.transform(batch)
 
     def pieces(self, size: int, verbose: bool | str, unit: str) -> Iterator[tuple[slice, Any]]:
         """All rows in their order, so many at a time, each piece with its place; under a bar."""
@@ -679,11 +679,11 @@ def _gather(rows: Any, index: Ints) -> Any:
     if isinstance(rows, Tensor):
         return rows[torch.from_numpy(index).to(rows.device)]
     if hasattr(rows, "batch") or isinstance(rows, np.ndarray):
-        found = rows.batch(index) if hasattr(rows, "batch") else rows[index]
-        if not isinstance(found, np.ndarray):
-            return found
+        batch = rows.batch(index) if hasattr(rows, "batch") else rows[index]
+        if not isinstance(batch, np.ndarray):
+            return batch
         # Texts are left to the transform, which is their tokeniser.
-        return torch.from_numpy(np.array(found)) if found.dtype.kind in "biuf" else found.tolist()
+        return torch.from_numpy(np.array(batch)) if batch.dtype.kind in "biuf" else batch.tolist()
     examples = [rows[int(i)] for i in index]
     return examples if isinstance(examples[0], str) else default_collate(examples)
 
@@ -700,9 +700,9 @@ def _labelled(
     if sensitive_features is not None:
         s = sensitive_columns(sensitive_features, n)
     rows = group_rows(y, s, labels=labels, arguments=("y", "sensitive_features", "sample_weight"))
-    found = rows.groups.labels.tolist()
-    if len(found) < 2:
-        raise ValueError(f"y: expected at least two classes, got one class: {found}.")
+    labels_seen = rows.groups.labels.tolist()
+    if len(labels_seen) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {labels_seen}.")
     return rows
 
 
@@ -725,15 +725,15 @@ def _logits(module: nn.Module, batch: Any) -> Tensor:
         returned = module(**{name: moved(value) for name, value in batch.items()})
     else:
         returned = module(moved(batch))
-    found = returned if isinstance(returned, Tensor) else getattr(returned, "logits", None)
+    logits = returned if isinstance(returned, Tensor) else getattr(returned, "logits", None)
     if isinstance(returned, Mapping):
-        found = returned.get("logits")
-    if not isinstance(found, Tensor):
+        logits = returned.get("logits")
+    if not isinstance(logits, Tensor):
         raise TypeError(
             "module: expected it to return a tensor of logits, or something with an entry or "
             f"attribute 'logits', got {type(returned).__name__}; wrap it in a module that does."
         )
-    return found[:, None] if found.ndim == 1 else found
+    return logits[:, None] if logits.ndim == 1 else logits
 
 
 @contextmanager
@@ -760,7 +760,7 @@ def find_head(module: nn.Module, head: str | None = None) -> tuple[str, nn.Linea
         ValueError: if there is no such part, or no linear layer in it.
     """
     parts = dict(module.named_modules(remove_duplicate=False))
-    linear = {name: part for name, part in parts.items() if isinstance(part, nn.Linear)}
+    linear = {name: layer for name, layer in parts.items() if isinstance(layer, nn.Linear)}
     if head is not None and head not in parts:
         raise ValueError(
             f"head: expected the name of a part of {type(module).__name__}, got {head!r}; "

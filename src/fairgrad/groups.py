@@ -125,15 +125,15 @@ class Groups:
         Raises:
             ValueError: if the shards have different attributes.
         """
-        attributes = {part.attributes for part in parts}
+        attributes = {one.attributes for one in parts}
         if len(attributes) != 1:
             raise ValueError(f"shards: expected the same attributes, got {sorted(attributes)}.")
-        y = np.concatenate([np.repeat(part.labels, part.n_groups) for part in parts])
+        y = np.concatenate([np.repeat(one.labels, one.n_groups) for one in parts])
         s = {
-            name: np.concatenate([np.tile(part.column(a), len(part.labels)) for part in parts])
+            name: np.concatenate([np.tile(one.column(a), len(one.labels)) for one in parts])
             for a, name in enumerate(parts[0].attributes)
         }
-        merged = cls.from_data(y, s, np.concatenate([part.mass.ravel() for part in parts]))
+        merged = cls.from_data(y, s, np.concatenate([one.mass.ravel() for one in parts]))
         return replace(merged, label_name=parts[0].label_name)
 
     def column(self, attribute: int) -> NDArray[Any]:
@@ -197,8 +197,8 @@ class Groups:
         columns = [self._attribute_index(name) for name in attributes]
         parent, present = self._merge(columns)
         mass = np.zeros((len(self.labels), len(present)))
-        for own, fine in zip(mass, self.mass, strict=True):
-            np.add.at(own, parent, fine)
+        for coarse, fine in zip(mass, self.mass, strict=True):
+            np.add.at(coarse, parent, fine)
         return replace(
             self,
             attributes=tuple(attributes),
@@ -412,11 +412,11 @@ def group_rows(
         ('s=F', 's=M', 's=?')
     """
     y_name, s_name, weight_name = arguments
-    label_name, found = _encode_labels(y, y_name)
+    label_name, encoded = _encode_labels(y, y_name)
     if labels is not None:
         known = _encode_labels(labels, "labels")[1].values
-        found = Codes(_recode(found, known, y_name), known)
-    n_rows = len(found.codes)
+        encoded = Codes(_recode(encoded, known, y_name), known)
+    n_rows = len(encoded.codes)
     columns = {
         name: encode(column, s_name if name == "s" else f"{s_name} ({name})")
         for name, column in as_columns(s, "s").items()
@@ -428,14 +428,14 @@ def group_rows(
     joint = _join([column.codes for column in columns.values()], radix)
     present, group = _present(joint, int(np.prod(radix)))
     groups = Groups(
-        labels=found.values,
+        labels=encoded.values,
         attributes=tuple(columns),
         values=tuple(column.values for column in columns.values()),
         codes=_split(present, radix),
-        mass=_cell_sums(found.codes, group, weight, (len(found.values), len(present))),
+        mass=_cell_sums(encoded.codes, group, weight, (len(encoded.values), len(present))),
         label_name=label_name,
     )
-    return GroupedRows(groups, found.codes, group, weight)
+    return GroupedRows(groups, encoded.codes, group, weight)
 
 
 def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
@@ -488,10 +488,10 @@ def check_weights(
     if sample_weight is None:
         return None
     try:
-        given = as_array(as_column(sample_weight))
-        if np.iscomplexobj(given):
+        weights = as_array(as_column(sample_weight))
+        if np.iscomplexobj(weights):
             raise TypeError("complex numbers")  # noqa: TRY301 - NumPy would cut them, and only warn
-        weight = given.astype(np.float64)
+        weight = weights.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as wrong:
         raise ValueError(
             f"{argument}: expected numbers, one per row; got {sample_weight!r}."
@@ -521,18 +521,18 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
     return name, labels
 
 
-def _recode(found: Codes, values: NDArray[Any], argument: str) -> Ints:
+def _recode(encoded: Codes, values: NDArray[Any], argument: str) -> Ints:
     """The codes of a column among the values of another one, which must hold them all."""
     place = {value: index for index, value in enumerate(values.tolist())}
-    table = [place.get(value, UNKNOWN) for value in found.values.tolist()]
-    used = np.unique(found.codes[found.codes != UNKNOWN])
-    strangers = [found.values[code] for code in used.tolist() if table[code] == UNKNOWN]
+    table = [place.get(value, UNKNOWN) for value in encoded.values.tolist()]
+    used = np.unique(encoded.codes[encoded.codes != UNKNOWN])
+    strangers = [encoded.values[code] for code in used.tolist() if table[code] == UNKNOWN]
     if strangers:
         raise ValueError(
             f"{argument}: got {str(strangers[0])!r}, which was never seen; the known values are "
             f"{values.tolist()}."
         )
-    recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[found.codes]
+    recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[encoded.codes]
     return recoded
 
 

@@ -217,20 +217,20 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         for parameter in METRIC_PARAMETERS:
             wanted += list_metrics(params.get(parameter))
         wanted = wanted or ["fair_error" if sets else "logloss"]
-        own: dict[str, None] = {}  # each once, in order
+        ours: dict[str, None] = {}  # each once, in order
         others = []
         for name in wanted:
             if callable(name) or name in RANKING_METRICS:
                 others.append(name)
             elif name in METRICS:
-                own[METRICS[name]] = None
+                ours[METRICS[name]] = None
             elif name not in NO_METRIC:
                 raise ValueError(
                     "eval_metric: expected functions or names among "
                     f"{[*METRICS, *RANKING_METRICS]}, got {name!r}."
                 )
-        sets.require(own)
-        return [*(_metric(name, sets) for name in own), *others]
+        sets.require(ours)
+        return [*(_metric(name, sets) for name in ours), *others]
 
 
 def _metric(name: str, sets: EvalSets) -> Any:
@@ -251,8 +251,8 @@ def _metric(name: str, sets: EvalSets) -> Any:
 
 def _log_losses(scores: Floats, label: Any) -> Floats:
     p = probabilities(scores)
-    own = np.where(label == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(label)), label]
-    losses: Floats = -np.log(np.maximum(own, 1e-15))
+    probability = np.where(label == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(label)), label]
+    losses: Floats = -np.log(np.maximum(probability, 1e-15))
     return losses
 
 
@@ -267,8 +267,8 @@ def _eval_pairs(eval_set: Any, eval_X: Any, eval_y: Any) -> list[tuple[Any, Any]
     if eval_set is not None:
         return [eval_set] if isinstance(eval_set, tuple) else list(eval_set)
     features, labels = (
-        () if given is None else given if isinstance(given, tuple) else (given,)
-        for given in (eval_X, eval_y)
+        () if argument is None else argument if isinstance(argument, tuple) else (argument,)
+        for argument in (eval_X, eval_y)
     )
     return list(zip(features, labels, strict=True))
 

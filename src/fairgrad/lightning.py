@@ -103,18 +103,20 @@ class FairnessMonitor(Callback):
         Raises:
             ValueError: if the module has no fair loss.
         """
-        found = {k: part for k, part in pl_module.named_modules() if isinstance(part, FairLoss)}
-        if not found:
+        losses = {
+            k: module for k, module in pl_module.named_modules() if isinstance(module, FairLoss)
+        }
+        if not losses:
             raise ValueError(
                 f"pl_module: expected a fair loss among the submodules of "
                 f"{type(pl_module).__name__}, such as self.criterion = CrossEntropyLoss(...) from "
                 f"fairgrad.torch; got {[name for name, _ in pl_module.named_children()]}."
             )
-        for criterion in found.values():
+        for criterion in losses.values():
             join_processes(criterion)
-        alone = len(found) == 1
+        alone = len(losses) == 1
         self._losses = {
-            "fairness" if alone else f"fairness/{name}": loss for name, loss in found.items()
+            "fairness" if alone else f"fairness/{name}": loss for name, loss in losses.items()
         }
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -160,11 +162,11 @@ class FairnessMonitor(Callback):
         loss = 0.0 if loss is None else loss  # of a training_step that optimises by hand
         problems = [divergence(loss, criterion) for criterion in self._losses.values()]
         problem = next((problem for problem in problems if problem is not None), None)
-        found = problem is not None
+        is_broken = problem is not None
         if trainer.world_size > 1:
-            found = trainer.strategy.reduce_boolean_decision(found, all=False)
-        if found:
+            is_broken = trainer.strategy.reduce_boolean_decision(is_broken, all=False)
+        if is_broken:
             raise FloatingPointError(
                 f"step {trainer.global_step}: training has diverged: "
-                f"{problem or 'another process found so.'} {ADVICE}"
+                f"{problem or 'another process is_broken so.'} {ADVICE}"
             )

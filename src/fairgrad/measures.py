@@ -277,17 +277,17 @@ class _Bound:
     def rates(self, groups: Groups, y_desirable: Any = None) -> tuple[Rates, bool, Sequence[str]]:
         """The rates, whether they are of (label, group) cells, and their names."""
         if self.rate == "accuracy":
-            own = accuracies(groups.mass.sum(axis=0))
-            return replace(own, r0=own.r0 + 1.0), False, groups.names
+            rates = accuracies(groups.mass.sum(axis=0))
+            return replace(rates, r0=rates.r0 + 1.0), False, groups.names
         wanted = y_desirable if self.labels is None else self.labels
         if self.rate == "recall":
             labels = _required_labels(groups, wanted, self.rate)
-            said = [
+            names = [
                 f"{groups.label_name}={groups.labels[label]}, {name}"
                 for label in labels
                 for name in groups.names
             ]
-            return recalls(groups, labels), True, said
+            return recalls(groups, labels), True, names
         labels = _some_labels(groups, wanted, self.rate)
         made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
         return made(groups, labels), True, groups.names
@@ -297,9 +297,9 @@ class _Bound:
     ) -> Constraints:
         rates, by_label, names = self.rates(groups, y_desirable)
         less = replace(rates, r0=rates.r0 - self.bound)
-        said = [f"{self.rate.replace('_', ' ')}, {name}" for name in names]
+        constraint_names = [f"{self.rate.replace('_', ' ')}, {name}" for name in names]
         return gaps_to_mean(
-            less, by_label=by_label, names=said, ratio=0.0, lower=lower, upper=upper
+            less, by_label=by_label, names=constraint_names, ratio=0.0, lower=lower, upper=upper
         )
 
 
@@ -417,7 +417,7 @@ def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
         ('sex', 'race')
     """
     parts = measure if isinstance(measure, list) else [measure]
-    return [part if isinstance(part, On) else On(tuple(attributes), part) for part in parts]
+    return [one if isinstance(one, On) else On(tuple(attributes), one) for one in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,23 +452,23 @@ class LargeGroups:
             self.groups.parents(*groups.attributes), self.rows, minlength=known.n_groups
         )
         # By their values: other rows may lack some of them, and number the others differently.
-        found = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
-        return np.array([found.get(own, 0.0) for own in _value_tuples(groups)])
+        rows_by_values = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
+        return np.array([rows_by_values.get(values, 0.0) for values in _value_tuples(groups)])
 
     def set_aside(self) -> dict[str, int]:
         """The groups of known values that are in no constraint, and how many rows each has."""
-        found: dict[str, int] = {}
-        for part in self.measure if isinstance(self.measure, list) else [self.measure]:
-            compared = as_measure(part.measure if isinstance(part, On) else part)
+        small_groups: dict[str, int] = {}
+        for single in self.measure if isinstance(self.measure, list) else [self.measure]:
+            compared = as_measure(single.measure if isinstance(single, On) else single)
             if not isinstance(compared, (str, _Bound)):
                 continue
-            attributes = part.compared if isinstance(part, On) else self.groups.attributes
-            own = self.groups.marginal(*attributes).known()
-            rows = self.rows_of(own)
+            attributes = single.compared if isinstance(single, On) else self.groups.attributes
+            groups = self.groups.marginal(*attributes).known()
+            rows = self.rows_of(groups)
             small = ~judged_groups(rows, self.min_group) & (rows > 0)
-            names = np.asarray(own.names, dtype=object)[small].tolist()
-            found |= dict(zip(names, rows[small].astype(int).tolist(), strict=True))
-        return found
+            names = np.asarray(groups.names, dtype=object)[small].tolist()
+            small_groups |= dict(zip(names, rows[small].astype(int).tolist(), strict=True))
+        return small_groups
 
 
 def _value_tuples(groups: Groups) -> list[tuple[Any, ...]]:
@@ -506,8 +506,8 @@ def among_counted(
     check_number("min_group", min_group)
     if measure is None or isinstance(measure, LargeGroups):
         return measure
-    found = LargeGroups(measure, groups, counts, min_group)
-    return found if found.set_aside() else measure
+    large = LargeGroups(measure, groups, counts, min_group)
+    return large if large.set_aside() else measure
 
 
 def constraints_of(
@@ -556,18 +556,18 @@ def _constraints_among(
     rows = large.rows_of(groups) if large is not None and compares else None
     least = 0.0 if large is None else large.min_group
     if on.strata:
-        found = _within_strata(on, function, groups, rows, least)
+        constraints = _within_strata(on, function, groups, rows, least)
     else:
         every = np.ones(groups.n_groups, dtype=bool)
-        found = _compared(on.compared, function, groups, every, rows, least)
-    return found.slacken(on.epsilon)
+        constraints = _compared(on.compared, function, groups, every, rows, least)
+    return constraints.slacken(on.epsilon)
 
 
 def _compared(
     attributes: tuple[str, ...],
     function: MeasureFunction,
     groups: Groups,
-    part: Any,
+    selected: Any,
     rows: Floats | None,
     least: float,
 ) -> Constraints:
@@ -575,13 +575,13 @@ def _compared(
 
     With their `rows`, (G,), only groups of enough rows are compared, as `judged_groups` has it.
     """
-    among = replace(groups, codes=groups.codes[part], mass=groups.mass[:, part])
+    among = replace(groups, codes=groups.codes[selected], mass=groups.mass[:, selected])
     coarse = among.marginal(*attributes)
     if not coarse.is_known.any():
         raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
     parents, is_compared = among.parents(*attributes), coarse.is_known
     if rows is not None:
-        size = np.bincount(parents, rows[part], minlength=coarse.n_groups)
+        size = np.bincount(parents, rows[selected], minlength=coarse.n_groups)
         is_compared = is_compared.copy()
         is_compared[is_compared] = judged_groups(size[is_compared], least)
     compared = replace(coarse, codes=coarse.codes[is_compared], mass=coarse.mass[:, is_compared])
@@ -593,7 +593,7 @@ def _compared(
         )
     index = np.where(is_compared, np.cumsum(is_compared) - 1, -1)
     member = np.full(groups.n_groups, -1)
-    member[part] = index[parents]
+    member[selected] = index[parents]
     return lift(constraints, compared, groups, member)
 
 
@@ -609,23 +609,25 @@ def _within_strata(
         )
     strata = groups.marginal(*on.strata)
     stratum = groups.parents(*on.strata)
-    own = groups.marginal(*on.compared)
-    group = np.where(own.is_known, np.arange(own.n_groups), UNKNOWN)[groups.parents(*on.compared)]
+    coarse = groups.marginal(*on.compared)
+    group = np.where(coarse.is_known, np.arange(coarse.n_groups), UNKNOWN)[
+        groups.parents(*on.compared)
+    ]
     rows = groups.mass.sum(axis=0)
     parts, lonely = [], []
     for i, name in enumerate(strata.names):
         inside = stratum == i
         if not strata.is_known[i] or not (inside & (group != UNKNOWN)).any():
             continue
-        found = _compared(on.compared, function, groups, inside, sizes, least)
+        constraints = _compared(on.compared, function, groups, inside, sizes, least)
         alone = len(np.unique(group[inside & (group != UNKNOWN) & (rows > 0)])) < 2
         if alone:
             lonely.append(name)
         parts.append(
-            found.replaced(
-                names=[f"{own} in {name}" for own in found.names],
-                c0=np.full(len(found.c0), np.nan) if alone else found.c0,
-                C=found.coefficients.only(np.full(len(found.c0), not alone)),
+            constraints.replaced(
+                names=[f"{level} in {name}" for level in constraints.names],
+                c0=np.full(len(constraints.c0), np.nan) if alone else constraints.c0,
+                C=constraints.coefficients.only(np.full(len(constraints.c0), not alone)),
             )
         )
     if not parts:
@@ -670,7 +672,7 @@ def uses_desirable(measure: Any) -> bool:
     if isinstance(measure, LargeGroups):
         return uses_desirable(measure.measure)
     if isinstance(measure, list):
-        return any(uses_desirable(part) for part in measure)
+        return any(uses_desirable(one) for one in measure)
     if isinstance(measure, On):
         return uses_desirable(measure.measure)
     measure = as_measure(measure)
@@ -701,7 +703,7 @@ def measure_name(measure: Any) -> str:
         within = f" given {' x '.join(measure.strata)}" if measure.strata else ""
         return f"{measure_name(measure.measure)} on {' x '.join(measure.compared)}{within}"
     if isinstance(measure, list):
-        return " and ".join(measure_name(part) for part in measure)
+        return " and ".join(measure_name(one) for one in measure)
     return str(getattr(measure, "__name__", "user-defined"))
 
 
@@ -727,21 +729,21 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
 
 
 def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[int, ...]:
-    found = desirable_labels(groups.labels, y_desirable)
-    if not found:
+    desirable = desirable_labels(groups.labels, y_desirable)
+    if not desirable:
         raise ValueError(
             f"y_desirable: {measure} needs the desirable labels named where there are more than "
             f"two; the labels are {groups.labels.tolist()}."
         )
-    return found
+    return desirable
 
 
 def _some_labels(groups: Groups, wanted: Any, measure: str) -> tuple[int, ...]:
     """As above, of which at least one is not wanted: else everyone would be selected."""
-    found = _required_labels(groups, wanted, measure)
-    if len(found) == len(groups.labels):
+    desirable = _required_labels(groups, wanted, measure)
+    if len(desirable) == len(groups.labels):
         raise ValueError(
             f"y_desirable: {measure} needs at least one label that is not desirable, got all of "
             f"{groups.labels.tolist()}."
         )
-    return found
+    return desirable

@@ -64,9 +64,9 @@ def log_fairness(
         0.0
     """
     if isinstance(model, FairLoss):
-        found = _named(numbers_of(model), prefix)
-        mlflow.log_metrics(found, step=step)
-        return found
+        metrics = _named(numbers_of(model), prefix)
+        mlflow.log_metrics(metrics, step=step)
+        return metrics
     if not hasattr(model, "fairness_measure"):
         raise TypeError(
             "model: expected a loss of fairgrad.torch or a fitted estimator of fairgrad, got "
@@ -80,9 +80,9 @@ def log_fairness(
     )
     for epoch, numbers in enumerate(_epochs(model)):
         mlflow.log_metrics(_named(numbers, prefix), step=epoch)
-    found = _named(_at_the_end(model), prefix)
-    mlflow.log_metrics(found, step=step)
-    return found
+    metrics = _named(_at_the_end(model), prefix)
+    mlflow.log_metrics(metrics, step=step)
+    return metrics
 
 
 def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:

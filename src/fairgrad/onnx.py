@@ -92,12 +92,12 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     check_is_fitted(last)
     graph = GraphWriter()
     # In a pipeline the steps before XGBoost compute in double precision.
-    given = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
-    scores = graph.scores(model, "X", given)
+    dtype = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
+    scores = graph.scores(model, "X", dtype)
     if type(last).__name__ != "FairDecisionClassifier":  # which writes its own
         graph.probabilities(scores, len(last.classes_), result="probabilities")
     graph.label(scores, np.asarray(last.classes_), _precision(last))
-    return graph.finish(model, last, given)
+    return graph.finish(model, last, dtype)
 
 
 def _is_xgboost(model: Any) -> bool:
@@ -155,37 +155,37 @@ class GraphWriter:
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    def scores(self, model: Any, x: str, given: np.dtype[Any]) -> str:
+    def scores(self, model: Any, x: str, dtype: np.dtype[Any]) -> str:
         """The scores of a model: (rows, 1) margins of two classes, or (rows, classes) logits.
 
         Args:
             model: a fitted classifier or pipeline.
             x: the name of its features.
-            given: their precision; the scores have the model's own.
+            dtype: their precision; the scores have the model's own.
         """
         if isinstance(model, Pipeline):
             for _, step in model.steps[:-1]:
                 if isinstance(step, TableEncoder):
-                    x = self._encoded(step, given)
+                    x = self._encoded(step, dtype)
                 elif isinstance(step, ColumnTransformer):
-                    x = self._by_column(step, given)
+                    x = self._by_column(step, dtype)
                 else:
-                    x = self._scaled(step, x, given)
+                    x = self._scaled(step, x, dtype)
             model = model[-1]
         kinds = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in WRITERS]
         if not kinds:
             raise _not_known(model)
-        return WRITERS[kinds[0]](model, self, self.cast(x, given, _precision(model)))
+        return WRITERS[kinds[0]](model, self, self.cast(x, dtype, _precision(model)))
 
-    def cast(self, name: str, given: np.dtype[Any], wanted: np.dtype[Any]) -> str:
+    def cast(self, name: str, dtype: np.dtype[Any], wanted: np.dtype[Any]) -> str:
         """A value in another precision."""
-        if given == wanted:
+        if dtype == wanted:
             return name
         return self.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(wanted))
 
     def _encoded(self, encoder: TableEncoder, dtype: np.dtype[Any]) -> str:
         """The matrix of a table, whose columns are inputs of their own."""
-        found = []
+        encoded = []
         for block in encoder.blocks():
             feature, kind = block
             if feature.date is not None:
@@ -202,12 +202,12 @@ class GraphWriter:
                 value = self._codes(feature, len(block.names))
             else:
                 value = self._numbers(feature, kind, encoder.scaling(feature))
-            found.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))
-        return self.cast(self.add("Concat", *found, axis=1), np.dtype(np.float32), dtype)
+            encoded.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))
+        return self.cast(self.add("Concat", *encoded, axis=1), np.dtype(np.float32), dtype)
 
     def _by_column(self, transformer: ColumnTransformer, dtype: np.dtype[Any]) -> str:
         """The matrix that a transformer makes of a table, whose columns are inputs of their own."""
-        found, known = [], transformer.feature_names_in_
+        outputs, known = [], transformer.feature_names_in_
         for _, step, chosen in transformer.transformers_:
             kind = step if isinstance(step, str) else type(step).__name__
             names = [str(name) if isinstance(name, str) else str(known[name]) for name in chosen]
@@ -228,8 +228,8 @@ class GraphWriter:
                     f"model: a ColumnTransformer with {kind} cannot be exported; use a "
                     "fairgrad.TableEncoder in its place."
                 )
-            found += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in values]
-        return self.cast(self.add("Concat", *found, axis=1), np.dtype(np.float64), dtype)
+            outputs += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in values]
+        return self.cast(self.add("Concat", *outputs, axis=1), np.dtype(np.float64), dtype)
 
     def _one_hot(self, name: str, values: Any) -> str:
         """(rows, values) which value a column of a table has."""
@@ -314,13 +314,13 @@ class GraphWriter:
         if not self.columns:
             return [helper.make_tensor_value_info("X", kind, ["rows", int(model.n_features_in_)])]
         return [
-            helper.make_tensor_value_info(name, own, ["rows", 1])
-            for name, own in self.columns.items()
+            helper.make_tensor_value_info(name, column, ["rows", 1])
+            for name, column in self.columns.items()
         ]
 
-    def finish(self, model: Any, last: Any, given: np.dtype[Any]) -> onnx.ModelProto:
+    def finish(self, model: Any, last: Any, dtype: np.dtype[Any]) -> onnx.ModelProto:
         """The whole model, checked."""
-        kinds = [helper.np_dtype_to_tensor_dtype(one) for one in (given, _precision(last))]
+        kinds = [helper.np_dtype_to_tensor_dtype(one) for one in (dtype, _precision(last))]
         classes = np.asarray(last.classes_)
         is_text = classes.dtype.kind in "OSU"
         label = (
@@ -366,7 +366,7 @@ def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
             "model.module_."
         )
     flat = np.asarray(model.state_["network.parameters"])[0]
-    scaling = [graph.constant(part.astype(flat.dtype)) for part in (model.offset_, model.scale_)]
+    scaling = [graph.constant(term.astype(flat.dtype)) for term in (model.offset_, model.scale_)]
     value = graph.add("Div", graph.add("Sub", x, scaling[0]), scaling[1])
     n_classes = len(model.classes_)
     sizes = (len(model.scale_), *model.hidden_, 1 if n_classes == 2 else n_classes)
@@ -374,7 +374,7 @@ def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
         weight, bias, flat = np.split(flat, [units * inputs, units * inputs + units])
         if layer:
             value = graph.add("Relu", value)
-        linear = [graph.constant(part) for part in (weight.reshape(units, inputs), bias)]
+        linear = [graph.constant(term) for term in (weight.reshape(units, inputs), bias)]
         value = graph.add("Gemm", value, *linear, transB=1)
     return value
 
@@ -425,8 +425,8 @@ def _write_xgboost(model: Any, graph: GraphWriter, x: str) -> str:
     n_scores = 1 if len(model.classes_) == 2 else len(model.classes_)
     if getattr(model, "early_stopping_rounds", None):
         trees = trees[: (model.best_iteration + 1) * n_scores * (model.num_parallel_tree or 1)]
-    said = json.loads(learner["learner_model_param"]["base_score"])
-    base = np.broadcast_to(np.asarray(said, dtype=np.float32), (n_scores,))
+    base_score = json.loads(learner["learner_model_param"]["base_score"])
+    base = np.broadcast_to(np.asarray(base_score, dtype=np.float32), (n_scores,))
     if n_scores == 1:
         base = np.log(base / (1 - base))  # it is kept as a probability
     roots = [_xgboost_node(tree, 0) for tree in trees]
@@ -499,8 +499,8 @@ def _write_regression(model: Any, graph: GraphWriter, x: str) -> str:
     """Logistic regression of scikit-learn, the default model of fair decisions."""
     if getattr(model, "multi_class", "auto") == "ovr" and len(model.classes_) > 2:
         raise ValueError("model: multi_class='ovr' is not exported.")
-    parts = (part.astype(np.float64) for part in (model.coef_, model.intercept_))
-    coefficients = [graph.constant(part) for part in parts]
+    parts = (values.astype(np.float64) for values in (model.coef_, model.intercept_))
+    coefficients = [graph.constant(values) for values in parts]
     return graph.add("Gemm", x, *coefficients, transB=1)
 
 
@@ -539,12 +539,12 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
             parts.append(graph.add("MatMul", _doubled(models, graph, x), graph.constant(sums)))
             continue
         columns = []
-        for place, (own, within) in enumerate(zip(worth, models, strict=True)):
+        for place, (cell_worth, within) in enumerate(zip(worth, models, strict=True)):
             chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
             if isinstance(within, (int, np.integer)):  # all of this label are of one group
-                factor = graph.constant(own[[within]])
+                factor = graph.constant(cell_worth[[within]])
             else:
-                column = graph.constant(own[within.classes_][:, None])
+                column = graph.constant(cell_worth[within.classes_][:, None])
                 factor = graph.add("MatMul", _doubled(within, graph, x), column)
             columns.append(graph.add("Mul", chance, factor))
         parts.append(graph.add("Concat", *columns, axis=1))
@@ -586,13 +586,13 @@ def _write_costs(
         by_cell = worth.reshape(n_labels * n_groups, n_labels)[codes]
         return graph.add("MatMul", _doubled(models, graph, x), graph.constant(by_cell))
     parts = []
-    for place, (own, within) in enumerate(zip(worth, models, strict=True)):
+    for place, (cell_worth, within) in enumerate(zip(worth, models, strict=True)):
         chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
         if isinstance(within, (int, np.integer)):  # all of this label are of one group
-            factor = graph.constant(own[[within]])
+            factor = graph.constant(cell_worth[[within]])
         else:
             factor = graph.add(
-                "MatMul", _doubled(within, graph, x), graph.constant(own[within.classes_])
+                "MatMul", _doubled(within, graph, x), graph.constant(cell_worth[within.classes_])
             )
         parts.append(graph.add("Mul", chance, factor))
     return graph.add("Sum", *parts)
@@ -602,12 +602,12 @@ def _doubled(model: Any, graph: GraphWriter, x: str) -> str:
     """Probabilities of a model inside another, which computes in double precision."""
     if isinstance(model, FoldMean):
         classes, parts = model.classes_, []
-        for own in model:
-            share = (own.classes_[:, None] == classes) / len(model)
-            parts.append(graph.add("MatMul", _doubled(own, graph, x), graph.constant(share)))
+        for fold_model in model:
+            share = (fold_model.classes_[:, None] == classes) / len(model)
+            parts.append(graph.add("MatMul", _doubled(fold_model, graph, x), graph.constant(share)))
         return graph.add("Sum", *parts)
-    found = graph.probabilities(graph.scores(model, x, DOUBLE), len(model.classes_))
-    return graph.cast(found, _precision(model), DOUBLE)
+    probabilities = graph.probabilities(graph.scores(model, x, DOUBLE), len(model.classes_))
+    return graph.cast(probabilities, _precision(model), DOUBLE)
 
 
 WRITERS: dict[str, Callable[[Any, GraphWriter, str], str]] = {

@@ -58,10 +58,10 @@ class Rates:
     def concatenate(parts: Sequence[Rates]) -> Rates:
         """Several lots of rates of the same cells, one after the other."""
         return Rates(
-            r0=np.concatenate([part.r0 for part in parts]),
-            cell=np.concatenate([part.cell for part in parts]),
-            value=np.concatenate([part.value for part in parts]),
-            mass=np.concatenate([part.mass for part in parts]),
+            r0=np.concatenate([one.r0 for one in parts]),
+            cell=np.concatenate([one.cell for one in parts]),
+            value=np.concatenate([one.value for one in parts]),
+            mass=np.concatenate([one.mass for one in parts]),
             n_cells=parts[0].n_cells,
             n_outcomes=parts[0].n_outcomes,
         )
@@ -134,17 +134,17 @@ def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constrain
             f"s: the rule compares every group with every other, at most {MOST_COMPARED} of them; "
             f"got {n}. Use demographic_parity, which compares with the mean, and an epsilon."
         )
-    own, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
+    first, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
     pairs = Rates(
-        r0=rates.r0[own] - ratio * rates.r0[other],
-        cell=np.concatenate([rates.cell[own], rates.cell[other]], axis=1),
-        value=np.concatenate([rates.value[own], -ratio * rates.value[other]], axis=1),
-        mass=np.minimum(rates.mass[own], rates.mass[other]),
+        r0=rates.r0[first] - ratio * rates.r0[other],
+        cell=np.concatenate([rates.cell[first], rates.cell[other]], axis=1),
+        value=np.concatenate([rates.value[first], -ratio * rates.value[other]], axis=1),
+        mass=np.minimum(rates.mass[first], rates.mass[other]),
         n_cells=rates.n_cells,
         n_outcomes=rates.n_outcomes,
     )
-    said = [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)]
-    return gaps_to_mean(pairs, by_label=True, names=said, ratio=0.0, upper=np.inf)
+    pair_names = [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)]
+    return gaps_to_mean(pairs, by_label=True, names=pair_names, ratio=0.0, upper=np.inf)
 
 
 def label_of(groups: Groups) -> Ints:

@@ -45,11 +45,11 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]
-    said = (
+    spelled = (
         STAND_INS.get(sign, sign.encode("ascii", "backslashreplace").decode("ascii"))
         for sign in signs
     )
-    return "".join(said), error.end
+    return "".join(spelled), error.end
 
 
 codecs.register_error(HANDLER, _stand_in)

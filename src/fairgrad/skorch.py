@@ -222,16 +222,16 @@ class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type
     """
 
 
-def _row_numbers(part: Any, whole: Any) -> Ints:
+def _row_numbers(subset: Any, whole: Any) -> Ints:
     """Which rows of a data set a part of it has."""
-    if part is whole:
+    if subset is whole:
         return np.arange(len(whole))
-    if isinstance(part, Subset):
-        inner = _row_numbers(part.dataset, whole)
-        return inner[np.asarray(part.indices, dtype=np.int64)]
+    if isinstance(subset, Subset):
+        inner = _row_numbers(subset.dataset, whole)
+        return inner[np.asarray(subset.indices, dtype=np.int64)]
     raise ValueError(
         "train_split: expected the training part to be the data set or a torch Subset of it, so "
-        f"that sensitive values follow their rows; got {type(part).__name__}."
+        f"that sensitive values follow their rows; got {type(subset).__name__}."
     )
 
 

@@ -203,12 +203,12 @@ def find_fault(
         Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
         on the training rows. Try a larger epsilon.
     """
-    found = (
+    fault = (
         _of_constants(fair, constants, labels, rows)
         or (_of_bounds(fair, suggestions, rows) if bounds else None)
         or (plain and _of_plain(fair, plain, rows))
     )
-    return f"{found} {suggestions}" if found else None
+    return f"{fault} {suggestions}" if fault else None
 
 
 def _of_constants(

@@ -76,8 +76,8 @@ class XGBoostObjective(BoostingObjective):
         label = _whole_numbers(matrix, "label", len(self.groups.labels), matrix.num_row())
         group = _whole_numbers(matrix, "label_lower_bound", self.groups.n_groups, len(label))
         cell = label * self.groups.n_groups + group if self.constraints.by_label else group
-        own = None if weight is None else weight.astype(np.float64)
-        counts = self.count(predicted_labels(scores), label, cell, own)
+        row_weights = None if weight is None else weight.astype(np.float64)
+        counts = self.count(predicted_labels(scores), label, cell, row_weights)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
         self.take(summed.reshape(counts.shape))
         return self.weighted(scores, label, cell, weight)
@@ -85,17 +85,17 @@ class XGBoostObjective(BoostingObjective):
 
 def _whole_numbers(matrix: Any, name: str, n: int, n_rows: int) -> Any:
     """A column of a matrix whose values are 0, 1, ... n - 1."""
-    found = matrix.get_float_info(name).astype(np.int64)
-    if len(found) != n_rows:
+    codes = matrix.get_float_info(name).astype(np.int64)
+    if len(codes) != n_rows:
         raise ValueError(
             f"{name}: expected the group of each row, as groups.group_index gives it, for {n_rows} "
-            f"rows; got {len(found)}."
+            f"rows; got {len(codes)}."
         )
-    if n_rows and not 0 <= found.min() <= found.max() < n:
+    if n_rows and not 0 <= codes.min() <= codes.max() < n:
         raise ValueError(
-            f"{name}: expected whole numbers from 0 to {n - 1}, got {found.min()} to {found.max()}."
+            f"{name}: expected whole numbers from 0 to {n - 1}, got {codes.min()} to {codes.max()}."
         )
-    return found
+    return codes
 
 
 class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
@@ -170,7 +170,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
         X, y = as_pandas(X), as_column(y)
-        pairs = [(own, as_column(label)) for own, label in eval_set or ()]
+        pairs = [(features, as_column(label)) for features, label in eval_set or ()]
         parts = self._prepare(
             X, y, sensitive_features, sample_weight, xgb_model, pairs, eval_sensitive_features
         )
@@ -194,9 +194,9 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
 
     def _configure_fit(self, booster: Any, params: Any, feature_weights: Any) -> Any:
         """As XGBoost does, with our metrics in a fair fit."""
-        found = super()._configure_fit(booster, params, feature_weights)
+        configured = super()._configure_fit(booster, params, feature_weights)
         metrics = getattr(self, "_fair_metrics", None)
-        return found if metrics is None else (found[0], metrics, *found[2:])
+        return configured if metrics is None else (configured[0], metrics, *configured[2:])
 
     def _metrics(self, sets: EvalSets) -> tuple[list[Any], Any]:
         """The metrics left to XGBoost (names, and at most one function), and a function for ours.
@@ -210,21 +210,21 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         wanted = list_metrics(self.eval_metric)
         if sets and not wanted:
             wanted = ["fair_error"]
-        own = [name for name in wanted if name in FAIRNESS_METRICS]
+        ours = [name for name in wanted if name in FAIRNESS_METRICS]
         others = [name for name in wanted if name not in FAIRNESS_METRICS]
-        sets.require(own)
-        if own and any(callable(one) for one in others):
+        sets.require(ours)
+        if ours and any(callable(one) for one in others):
             raise ValueError(
-                f"eval_metric: XGBoost takes one function only; not one of yours and {own[0]!r}."
+                f"eval_metric: XGBoost takes one function only; not one of yours and {ours[0]!r}."
             )
 
         def metrics(scores: Any, matrix: Any) -> list[tuple[str, float]]:
             label, weight = matrix.get_label().astype(np.int64), matrix.get_weight()
             predicted = predicted_labels(np.asarray(scores))
-            found = sets.fairness(label, predicted, weight if len(weight) else None)
-            return [(name, found[name]) for name in own if found]
+            figures = sets.fairness(label, predicted, weight if len(weight) else None)
+            return [(name, figures[name]) for name in ours if figures]
 
-        return others, metrics if own else None
+        return others, metrics if ours else None
 
     @contextmanager
     def _fair_training(

@@ -250,8 +250,8 @@ class Dataset:
         mean = parts[0].X.mean(axis=0, dtype=np.float64)
         scale = parts[0].X.std(axis=0, dtype=np.float64)
         scale[scale == 0] = 1.0
-        scaled = (((part.X - mean) / scale).astype(part.X.dtype) for part in parts)
-        return Split(*(replace(part, X=X) for part, X in zip(parts, scaled, strict=True)))
+        scaled = (((subset.X - mean) / scale).astype(subset.X.dtype) for subset in parts)
+        return Split(*(replace(subset, X=X) for subset, X in zip(parts, scaled, strict=True)))
 
 
 def from_table(
@@ -309,14 +309,14 @@ def from_table(
     """
     missing = reading.pop("missing", ())
     lists = {"drop": drop, "categorical": categorical, "keep": keep, "missing": missing}
-    for argument, given in lists.items():
-        if isinstance(given, str):
-            raise TypeError(f"{argument} is the text {given!r}; a list is needed")
+    for argument, value in lists.items():
+        if isinstance(value, str):
+            raise TypeError(f"{argument} is the text {value!r}; a list is needed")
     table = as_pandas(table)
     frame, name = named_frame(table, ReadingOptions(missing=tuple(missing), **reading))
     if isinstance(table, pd.DataFrame):  # its columns of categories are what the user made them
-        own = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
-        categorical = [*categorical, *own]
+        typed = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
+        categorical = [*categorical, *typed]
     roles = ColumnRoles(
         target=target,
         sensitive=(sensitive,) if isinstance(sensitive, str) else tuple(sensitive),

@@ -187,8 +187,8 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.seed_ = seed
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: ModelAudits(judge, part, [p for one in fitted for p in one.predict(part)])
-            for name, part in parts.items()
+            name: ModelAudits(judge, rows, [p for one in fitted for p in one.predict(rows)])
+            for name, rows in parts.items()
         }
         points = {
             "epsilon": np.tile(epsilons, len(kinds)),
@@ -331,10 +331,10 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         return as_html(section, frontier_figures(data)[0].svg())
 
     def _measure(self, template: EstimatorTemplate) -> Any:
-        own = template.settings.get("fairness_measure")
-        found = own if self.fairness_measure is None else self.fairness_measure
-        if found is not None:
-            return found
+        default = template.settings.get("fairness_measure")
+        measure = default if self.fairness_measure is None else self.fairness_measure
+        if measure is not None:
+            return measure
         if "fairness_measure" in template.settings:
             raise ValueError(
                 "fairness_measure: the estimator's is None, a plain model; name one to judge by."
@@ -358,9 +358,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             cell = group_rows(everything.y, everything.s).cell()
             rows, held = hold_out(cell, fraction, seed)
             training, parts[PART] = everything.take(rows), everything.take(held)
-        for name, given in {PART: validation, "test": test}.items():
-            if given is not None:
-                parts[name] = template.read(*unpack_rows(given, name))
+        for name, argument in {PART: validation, "test": test}.items():
+            if argument is not None:
+                parts[name] = template.read(*unpack_rows(argument, name))
         return training, parts
 
     def _judge(
@@ -386,30 +386,30 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
 
 def _with_figures(points: dict[str, Any], audits: dict[str, ModelAudits]) -> pd.DataFrame:
     """The points, with what the audits of each part say and which of them nothing dominates."""
-    for name, found in audits.items():
-        figures = {f"{name}_{own}": values for own, values in found.figures().items()}
+    for name, audit in audits.items():
+        figures = {f"{name}_{figure}": values for figure, values in audit.figures().items()}
         points = points | figures
     return pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
 
 
-def epsilon_grid(given: Any, *, with_plain: bool) -> Floats:
+def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:
     """The epsilons in increasing order: those given, or so many of them.
 
     A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, with
     `with_plain`, infinity: the plain model.
     """
-    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+    if isinstance(epsilons, (int, np.integer)) and not isinstance(epsilons, bool):
         ends = [0.0, np.inf] if with_plain else [0.0]
-        check_count("epsilons", given, least=len(ends))
-        between = np.geomspace(SMALLEST, LARGEST, int(given) - len(ends))
+        check_count("epsilons", epsilons, least=len(ends))
+        between = np.geomspace(SMALLEST, LARGEST, int(epsilons) - len(ends))
         return np.sort(np.concatenate([ends, between]))
-    found = None if isinstance(given, (str, bool)) else np.asarray(given, dtype=np.float64)
-    if found is None or found.ndim != 1 or len(found) == 0 or not (found >= 0).all():
+    grid = None if isinstance(epsilons, (str, bool)) else np.asarray(epsilons, dtype=np.float64)
+    if grid is None or grid.ndim != 1 or len(grid) == 0 or not (grid >= 0).all():
         raise ValueError(
             "epsilons: expected a number of models, or a list of values of at least 0, got "
-            f"{given!r}."
+            f"{epsilons!r}."
         )
-    return np.unique(found)
+    return np.unique(grid)
 
 
 def _useful(points: pd.DataFrame, audits: ModelAudits) -> NDArray[np.bool_]:
@@ -446,7 +446,7 @@ def choose(
         )
     accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]
     merit = point_merit(points, f"{PART}_")
-    by_merit, by_accuracy = (np.lexsort((unfairness, -part)) for part in (merit, accuracy))
+    by_merit, by_accuracy = (np.lexsort((unfairness, -values)) for values in (merit, accuracy))
     by_fairness = np.lexsort((-merit, unfairness))
     if max_unfairness is not None:
         check_number("max_unfairness", max_unfairness)

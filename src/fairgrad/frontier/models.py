@@ -154,15 +154,15 @@ class EstimatorTemplate:
         Raises:
             ValueError: if it is none of these, or the estimator has no such parameter.
         """
-        own = self.settings.get("use_sensitive")
+        default = self.settings.get("use_sensitive")
         if use_sensitive is None:
-            return {bool(own): self}
+            return {bool(default): self}
         if use_sensitive not in {False, True, "both"}:
             raise ValueError(
                 "use_sensitive: expected True, False, 'both' or None (as the estimator has it), "
                 f"got {use_sensitive!r}."
             )
-        if own is None and use_sensitive is not False:
+        if default is None and use_sensitive is not False:
             raise ValueError(
                 f"use_sensitive: {type(self.last).__name__} has no such parameter; leave it out."
             )
@@ -200,8 +200,8 @@ class EstimatorTemplate:
         together: Any = None
         if self.parameter.endswith("epsilon"):
             kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
-            found = (fit for kind, fit in kinds.items() if isinstance(self.last, kind))
-            together = next(found, None)
+            fits = (fit for kind, fit in kinds.items() if isinstance(self.last, kind))
+            together = next(fits, None)
         if together is not None:
             steps, name, X = self._prepared(rows)
             first = _unfitted(self.last).set_params(fairness_measure=measure)
@@ -214,8 +214,8 @@ class EstimatorTemplate:
             warn_of_small(getattr(models[0], "set_aside_", {}))
             return FittedModels(list(models), steps, name)
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
-        given = {"sensitive_features": rows.sensitive_features, **rows.given}
-        arguments = {f"{prefix}{name}": value for name, value in given.items()}
+        extra = {"sensitive_features": rows.sensitive_features, **rows.given}
+        arguments = {f"{prefix}{name}": value for name, value in extra.items()}
         changed: dict[str, Any] = {"random_state": seed, "fairness_measure": measure}
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
         fitted = Parallel(n_jobs=n_jobs)(
@@ -351,7 +351,7 @@ class ModelAudits(Sequence[Audit]):
         self._judge, self._rows = judge, replace(rows, X=None)
         first = judge.audit(rows, predictions[0])
         self._made = {0: first}
-        index = [predicted_labels(first.rows, as_array(own), "y_pred") for own in predictions]
+        index = [predicted_labels(first.rows, as_array(y), "y_pred") for y in predictions]
         self._predicted = np.array(index, dtype=first.predicted.dtype)
 
     def __len__(self) -> int:
@@ -404,31 +404,31 @@ class ModelAudits(Sequence[Audit]):
             predicted = self._predicted[place].astype(np.int64)
             return model_figures(constraints, rows, predicted, judge.costs)
 
-        own = None if plain is None else figures(plain)
+        baseline = None if plain is None else figures(plain)
         labels = rows.groups.labels.tolist()
         return find_fault(
-            figures(position), [], own, labels, suggestions, "validation", bounds=False
+            figures(position), [], baseline, labels, suggestions, "validation", bounds=False
         )
 
     def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
         first, alpha = self._made[0], 1 - self._judge.confidence
-        tables = [CountTable.from_rows(first.rows, own, counts=first.counts) for own in predicted]
+        tables = [CountTable.from_rows(first.rows, row, counts=first.counts) for row in predicted]
         overall = [table.together().rates["accuracy"] for table in tables]
         accuracy = Proportion.joined(overall)
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
         accurate = np.stack([accuracy.value, *ends])
-        found = [finding for finding in first.findings if finding.n_defined]
-        unfair = np.empty((len(found), 3, len(tables)))
+        defined = [finding for finding in first.findings if finding.n_defined]
+        unfair = np.empty((len(defined), 3, len(tables)))
         for model, table in enumerate(tables):
-            own = [finding for finding in first.findings_of(table) if finding.n_defined]
-            for place, finding in enumerate(own):
+            findings = [finding for finding in first.findings_of(table) if finding.n_defined]
+            for place, finding in enumerate(findings):
                 unfair[place, :, model] = finding.unfairness, *finding.unfairness_interval
         # One mean over the levels of all measures, not a mean of means.
-        mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in found])
+        mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in defined])
         figures = {
-            f"{name}{end}": part
+            f"{name}{end}": value
             for name, parts in {"accuracy": accurate, "unfairness": mean}.items()
-            for end, part in zip(("", "_low", "_high"), parts, strict=True)
+            for end, value in zip(("", "_low", "_high"), parts, strict=True)
         }
         if self._judge.costs is not None:
             masses = np.array([table.mass.sum(axis=0) for table in tables])
@@ -453,7 +453,7 @@ def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
 def best_of_kind(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
     """(n,) which points no other one of their kind, blind or aware, dominates."""
     merit, unfairness = (
-        np.asarray(part) for part in (point_merit(points, prefix), points[f"{prefix}unfairness"])
+        np.asarray(axis) for axis in (point_merit(points, prefix), points[f"{prefix}unfairness"])
     )
     kind = np.asarray(points.get("use_sensitive", np.zeros(len(merit))))
     best = np.zeros(len(merit), dtype=bool)
@@ -472,13 +472,13 @@ def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData
     """The points on some rows, the rates of their groups, and what readers should know."""
     from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
 
-    own = _points(frontier.points_, on)
+    figures = _points(frontier.points_, on)
     audits = list(frontier.audits_[on])
-    note, points = NOTE.format(confidence=100 * frontier.confidence), own
+    note, points = NOTE.format(confidence=100 * frontier.confidence), figures
     note += COST_NOTE if f"{on}_cost" in frontier.points_ else ""
     kinds = frontier.points_["use_sensitive"]
     if kinds.any() and not kinds.all():
-        points = own.assign(series=kinds.map(KINDS))
+        points = figures.assign(series=kinds.map(KINDS))
         note += AWARE_NOTE
     return FrontierData(
         points,

@@ -68,7 +68,7 @@ def _told(records: Records, table: Table) -> alt.Chart:
 
 
 def _figure(
-    key: str, title: str, chart: fig.AnyChart, records: Records, table: Table, said: str,
+    key: str, title: str, chart: fig.AnyChart, records: Records, table: Table, alt_text: str,
     height: int, **more: Any,
 ) -> ReportFigure:  # fmt: skip
     """A chart with its words and the data of these records."""
@@ -76,7 +76,7 @@ def _figure(
         id=key,
         title=title,
         chart=chart.properties(width="container", height=height),
-        alternative=said,
+        alternative=alt_text,
         columns=[heading for heading, _ in table.values()],
         rows=[[show(row[field]) for field, (_, show) in table.items()] for row in records],
         **more,
@@ -336,8 +336,8 @@ def _roc(
         **{field: (field.replace("_", " "), percent) for field in fields},
     }  # fmt: skip
     title = f"ROC curves{of}"
-    said = f"{title} by {more['by']}; areas under them: {told}."
-    return _figure(f"roc-{key}", title, alt.layer(chance, *layers), drawn, table, said, 260, **more)
+    text = f"{title} by {more['by']}; areas under them: {told}."
+    return _figure(f"roc-{key}", title, alt.layer(chance, *layers), drawn, table, text, 260, **more)
 
 
 def _diagonal(x: str, y: str) -> alt.Chart:
@@ -366,11 +366,11 @@ def _calibration(
     layers = _line_chart(drawn, table, x, y, "rate", "group", lines, band=True)
     ideal = _diagonal("mean_score", "rate").encode(x=x, y=y("rate"))
     title = f"Calibration{of}"
-    said = f"{title} by {more['by']}: true rates against mean scores in ten bins. Gaps: {told}."
+    alt_text = f"{title} by {more['by']}: true rates against mean scores in ten bins. Gaps: {told}."
     note = f"On the dashed line scores are as high as the true rates. {more['note']}".strip()
     chart = alt.layer(ideal, *layers)
     return _figure(
-        f"calibration-{key}", title, chart, records, table, said, 260, note=note, by=more["by"]
+        f"calibration-{key}", title, chart, records, table, alt_text, 260, note=note, by=more["by"]
     )
 
 
@@ -403,16 +403,16 @@ def threshold_figures(audit: Audit) -> list[ReportFigure]:
             layers.append(now.mark_rule(color=fig.var("ink"), strokeWidth=2, strokeDash=[2, 2]))
             word = now.mark_text(color=fig.var("ink"), align="left", baseline="top", dx=4, y=0)
             layers.append(word.encode(text="word:N"))
-        said, title = (
+        advice, title = (
             sweep.sentence(finding),
             f"{words.title(finding.measure)} by {finding.attribute}",
         )
         where = "not from one threshold" if present is None else three_digits(present)
         ends = " to ".join(three_digits(records[end]["threshold"]) for end in (0, -1))
-        told = f"{judged} of {title} at thresholds from {ends}; present threshold {where}. {said}"
+        told = f"{judged} of {title} at thresholds from {ends}; present threshold {where}. {advice}"
         chart = alt.layer(*layers)
         figures.append(
-            _figure(f"threshold-{position}", title, chart, records, table, told, 220, note=said)
+            _figure(f"threshold-{position}", title, chart, records, table, told, 220, note=advice)
         )
     return figures
 
@@ -455,9 +455,9 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
             layers.insert(0, rect.encode(y=y("from"), y2="to:Q"))
         title, last = f"{words.title(measure)} by {attribute}", levels["batch"].iloc[-1]
         told = _in_words([row for row in records if row["batch"] == last], "name", "level", number)
-        said = f"Levels of {title} after each batch; after {last}: {told}."
+        alt_text = f"Levels of {title} after each batch; after {last}: {told}."
         chart = alt.layer(*layers)
-        figures.append(_figure(f"monitor-{position}", title, chart, records, table, said, 240))
+        figures.append(_figure(f"monitor-{position}", title, chart, records, table, alt_text, 240))
     return figures
 
 
@@ -636,8 +636,8 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
     chart = alt.layer(*layers).add_params(alt.param(name="shown", value=frontier.first))
     table = {**table, "remark": ("remark", str)}
     title = "Accuracy against unfairness"
-    said = f"{title}. {frontier.sentence}"
-    return _figure(FRONTIER, title, chart, records, table, said, 300, note=frontier.note)
+    alt_text = f"{title}. {frontier.sentence}"
+    return _figure(FRONTIER, title, chart, records, table, alt_text, 300, note=frontier.note)
 
 
 def _remark(row: dict[Any, Any]) -> str:
@@ -742,8 +742,8 @@ def history_figures(history: Any) -> list[ReportFigure]:
         chart = alt.layer(fig.rule_at(0.0).encode(y="at:Q"), *layers)
         last = max(row["epoch"] for row in records)
         at_end = [f"{r['name']} {number(r['value'])}" for r in records if r["epoch"] == last]
-        said = f"{title} over {int(last)} epochs; at the end: {'; '.join(at_end)}."
+        alt_text = f"{title} over {int(last)} epochs; at the end: {'; '.join(at_end)}."
         figures.append(
-            _figure(f"history-{kind}", title, chart, records, table, said, 220, note=note)
+            _figure(f"history-{kind}", title, chart, records, table, alt_text, 220, note=note)
         )
     return figures

@@ -235,11 +235,11 @@ def number(value: float | None, digits: int = 4) -> str:
 def unique(names: Sequence[str]) -> list[str]:
     """Names told apart by a number where two groups' values look the same."""
     seen: dict[str, int] = {}
-    found = []
+    distinct = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return distinct
 
 
 def _plain(value: Any) -> Any:

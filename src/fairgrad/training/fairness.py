@@ -67,9 +67,9 @@ class StackedFairness:
         self.constraints: list[Constraints | None] = [None] * len(members)
         by_label, self.n_outcomes, self.n_levels = False, 1, 1
         if exact is not None:
-            own = [exact.slacken(member.epsilon) for member in members]
-            warn_of_undefined(own)
-            self.constraints = [*own]
+            slack = [exact.slacken(member.epsilon) for member in members]
+            warn_of_undefined(slack)
+            self.constraints = [*slack]
             by_label, self.n_outcomes, self.n_levels = (
                 exact.by_label,
                 exact.n_outcomes,
@@ -82,8 +82,8 @@ class StackedFairness:
         self.n_cells = self.n_groups * (table.n_labels if by_label else 1)
         self.constants = dual.side_by_side(
             [
-                self._constants(member, part, groups)
-                for member, part in zip(members, self.constraints, strict=True)
+                self._constants(member, bound, groups)
+                for member, bound in zip(members, self.constraints, strict=True)
             ]
         )
         self.is_active = self.n_outcomes > 1 or (
@@ -99,10 +99,10 @@ class StackedFairness:
         plan = self.plan
         if plan.fairness_measure is None:
             return None
-        found = constraints_of(plan.fairness_measure, groups, y_desirable=plan.y_desirable)
+        constraints = constraints_of(plan.fairness_measure, groups, y_desirable=plan.y_desirable)
         if plan.cost_matrix is not None:
-            return on_outcomes(found, groups)
-        return split_by_label(found, groups) if self._is_auto else found
+            return on_outcomes(constraints, groups)
+        return split_by_label(constraints, groups) if self._is_auto else constraints
 
     def row_factors(self, rows: Tensor, wrong: Tensor) -> Tensor:
         """What each row's loss is multiplied by: ``w[cell of i] * weight_i / sum of weights``.
@@ -174,22 +174,22 @@ class StackedFairness:
             "weights": self.weights.reshape(m, -1),
             "seen": np.full((m, 1), float(seen)),
         }
-        return {name: torch.from_numpy(np.array(part)) for name, part in parts.items()}
+        return {name: torch.from_numpy(np.array(array)) for name, array in parts.items()}
 
     def load(self, parts: Mapping[str, Any]) -> None:
         """Takes over what `copy` gave."""
         m, n_sides = self.n_members, len(self.constants.sign)
-        own = {name: np.asarray(part, dtype=np.float64) for name, part in parts.items()}
-        multipliers = own["multipliers"]
+        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in parts.items()}
+        multipliers = arrays["multipliers"]
         if multipliers.shape[1] == 2 * n_sides * self.n_levels:  # of a stack with slack
             multipliers = multipliers[:, : self.n_levels] - multipliers[:, self.n_levels :]
         self.state = dual.State(
-            own["rows"].ravel(),
-            own["errors"].reshape(m, self.n_outcomes, -1).swapaxes(0, 1).ravel(),
+            arrays["rows"].ravel(),
+            arrays["errors"].reshape(m, self.n_outcomes, -1).swapaxes(0, 1).ravel(),
             multipliers.reshape(m, n_sides, -1).swapaxes(0, 1).reshape(n_sides, -1),
-            np.asarray(own["seen"].max()),
+            np.asarray(arrays["seen"].max()),
         )
-        self.weights = own["weights"].reshape(m, self.n_outcomes, -1)
+        self.weights = arrays["weights"].reshape(m, self.n_outcomes, -1)
 
     def _shares(self, rows: Tensor) -> Tensor:
         """(B,) each row's part of the sum of the rows' weights."""
@@ -217,10 +217,10 @@ class StackedFairness:
             )
         defined = constraints.is_defined
         if not defined.all():
-            own = constraints.coefficients.only(defined)
+            coefficients = constraints.coefficients.only(defined)
             constraints = Constraints(
                 np.where(defined, constraints.c0, 0.0),
-                replace(own, share=np.where(defined, own.share, 0.0)),
+                replace(coefficients, share=np.where(defined, coefficients.share, 0.0)),
                 self.by_label,
                 lower=np.where(defined, constraints.lower, 0.0),
                 upper=np.where(defined, constraints.upper, 0.0),

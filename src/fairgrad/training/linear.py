@@ -65,17 +65,17 @@ class LinearEpochs:
         first_averaged = n_steps - round(plan.average_last * n_steps)
 
         self.multipliers = np.array(fairness.state.multipliers)
-        own = fairness.state
+        state = fairness.state
         start = {
             "parameters": self._joined(stack.network.parameters.double()),
-            "rows": torch.from_numpy(np.array(own.rows)),
-            "errors": torch.from_numpy(np.array(own.errors)),
+            "rows": torch.from_numpy(np.array(state.rows)),
+            "errors": torch.from_numpy(np.array(state.errors)),
             "multipliers": torch.from_numpy(self.multipliers),
             "weights": torch.from_numpy(np.ascontiguousarray(fairness.weights)).reshape(-1),
-            "seen": torch.tensor([float(own.seen)], dtype=torch.float64),
+            "seen": torch.tensor([float(state.seen)], dtype=torch.float64),
         }
         self.shapes = {name: start[name].shape for name in ARRAYS}
-        n_state = sum(part.numel() for part in start.values())
+        n_state = sum(tensor.numel() for tensor in start.values())
         n_slots = plan.keep + 1  # one more than are kept: an epoch may be interrupted
 
         def empty(*shape: int) -> Tensor:
@@ -118,7 +118,7 @@ class LinearEpochs:
             None if table.weight is None else table.weight.double(),
             offset,
             factor,
-            *(part.double().view(-1) for part in (descent.rate, descent.decay, descent.clip)),
+            *(tensor.double().view(-1) for tensor in (descent.rate, descent.decay, descent.clip)),
             stack.network.gain[-1:].double(),
             torch.stack([start["parameters"]] * 2),
             start["parameters"].clone(),
@@ -174,15 +174,17 @@ class LinearEpochs:
         return {epoch: self._state(epoch) for epoch in range(first, self.n_done)}
 
     def _state(self, epoch: int) -> State:
-        own, m = self._slot(epoch), self.n_members
-        weight = own["parameters"][:, :, : self.n_features].reshape(m, -1)
-        parameters = torch.cat([weight, own["parameters"][:, :, self.n_features]], dim=1)
-        multipliers = own["multipliers"].view(len(self.multipliers), m, -1).transpose(0, 1)
+        kept, m = self._slot(epoch), self.n_members
+        weight = kept["parameters"][:, :, : self.n_features].reshape(m, -1)
+        parameters = torch.cat([weight, kept["parameters"][:, :, self.n_features]], dim=1)
+        multipliers = kept["multipliers"].view(len(self.multipliers), m, -1).transpose(0, 1)
         return {
             "network.parameters": parameters.to(self.stack.table.dtype),
             "fairness.multipliers": multipliers.reshape(m, -1),
-            "fairness.seen": own["seen"].expand(m, 1).clone(),
-            **{f"fairness.{name}": own[name].view(m, -1) for name in ("rows", "errors", "weights")},
+            "fairness.seen": kept["seen"].expand(m, 1).clone(),
+            **{
+                f"fairness.{name}": kept[name].view(m, -1) for name in ("rows", "errors", "weights")
+            },
         }
 
     def _slot(self, epoch: int) -> dict[str, Tensor]:
@@ -190,7 +192,7 @@ class LinearEpochs:
         slot = self.slots[epoch % len(self.slots)]
         sizes = [shape.numel() for shape in self.shapes.values()]
         parts = zip(self.shapes.items(), torch.split(slot, sizes), strict=True)
-        return {name: part.view(shape).clone() for (name, shape), part in parts}
+        return {name: tensor.view(shape).clone() for (name, shape), tensor in parts}
 
     def _joined(self, parameters: Tensor) -> Tensor:
         """(M, outputs, features + 1): the bias of each output beside its weights."""

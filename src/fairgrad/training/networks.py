@@ -103,13 +103,13 @@ class Perceptrons:
                 drawn = torch.rand(draws, *self.pieces[name], generator=source) * 2 - 1
                 one_output = drawn[1] - drawn[0] if draws == 2 else drawn[0]
                 parts[name] = one_output * max(inputs, 1) ** -0.5
-        return torch.cat([part.reshape(-1) for part in parts.values()])
+        return torch.cat([tensor.reshape(-1) for tensor in parts.values()])
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Parameters (M, P) by name, each (M, ...)."""
         parts = torch.split(flat, [prod(shape) for shape in self.pieces.values()], dim=1)
         named = zip(self.pieces.items(), parts, strict=True)
-        return {name: part.view(len(flat), *shape) for (name, shape), part in named}
+        return {name: tensor.view(len(flat), *shape) for (name, shape), tensor in named}
 
     def scores(self, x: Tensor) -> Tensor:
         """Scores (M, outputs, B) of features (B, features), as in evaluation."""
@@ -187,10 +187,10 @@ class ModuleStack:
 
     def trained(self, member: int) -> nn.Module:
         """A copy of the module with a member's parameters and buffers."""
-        found = copy.deepcopy(self.module)
-        state = {name: part.detach() for name, part in self._tensors(self.parameters, member)}
-        found.load_state_dict(state, strict=False)
-        return found
+        module = copy.deepcopy(self.module)
+        state = {name: tensor.detach() for name, tensor in self._tensors(self.parameters, member)}
+        module.load_state_dict(state, strict=False)
+        return module
 
     def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
         with _in_mode(self.module, training):
@@ -202,11 +202,11 @@ class ModuleStack:
 
     def _tensors(self, flat: Tensor, member: int) -> list[tuple[str, Tensor]]:
         pieces = torch.split(flat[member], [shape.numel() for shape in self.shapes.values()])
-        own = [
+        parameters = [
             (name, piece.view(shape))
             for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)
         ]
-        return [*own, *((name, buffer[member]) for name, buffer in self.buffers.items())]
+        return [*parameters, *((name, buffer[member]) for name, buffer in self.buffers.items())]
 
     def _oriented(self, output: Tensor) -> Tensor:
         """(outputs, B) whatever the module gives."""
@@ -315,8 +315,8 @@ class WeightAverage:
         for tensor, mean in zip(self._averaged(), self.mean, strict=False):
             tensor.copy_(mean)
         yield
-        for tensor, own in zip(self._averaged(), current, strict=False):
-            tensor.copy_(own)
+        for tensor, saved in zip(self._averaged(), current, strict=False):
+            tensor.copy_(saved)
 
     def restart(self, members: Tensor) -> None:
         """Forgets what was taken of these members (M,); their weights as they are stand for it."""

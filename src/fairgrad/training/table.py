@@ -123,7 +123,7 @@ class TrainingTable:
     @cached_property
     def X(self) -> Any:  # noqa: N802 - as scikit-learn names features
         """(n, ...) the features as networks see them; made when first needed."""
-        offset, scale = (part.to(self.dtype) for part in self.scaling)
+        offset, scale = (tensor.to(self.dtype) for tensor in self.scaling)
         if not isinstance(self.raw, Tensor) or not (offset.any() or (scale != 1).any()):
             return self.raw
         return ((self.raw - offset).div_(scale)).to(self.dtype)

@@ -91,7 +91,7 @@ class History:
     def join(cls, parts: Sequence[History]) -> History:
         """The epochs of several histories one after the other."""
         names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
 
     def __len__(self) -> int:
         return len(self.accuracy)
@@ -122,9 +122,9 @@ class Training:
 
     def state(self, member: int, epoch: int | None = None) -> State:
         """All tensors of one model, as a stack of one; by default after the last epoch."""
-        own = slice(member, member + 1)
+        chosen = slice(member, member + 1)
         state = self.kept[self.last_epoch if epoch is None else epoch]
-        return {name: tensor[own].clone() for name, tensor in state.items()}
+        return {name: tensor[chosen].clone() for name, tensor in state.items()}
 
 
 def errors(scores: Tensor, label: Tensor) -> Tensor:
@@ -189,10 +189,10 @@ class Stack:
     ) -> None:
         parts = parts or StackParts()
         self.table, self.members, self.plan = table, members, plan
-        own, judged = table.check_rows(rows, "rows"), table.check_rows(validation, "validation")
-        self.rows = torch.arange(len(table)) if own is None else torch.from_numpy(own)
+        trained, judged = table.check_rows(rows, "rows"), table.check_rows(validation, "validation")
+        self.rows = torch.arange(len(table)) if trained is None else torch.from_numpy(trained)
         self.judged = self.rows if judged is None else torch.from_numpy(judged)
-        self.fairness = StackedFairness(table, members, plan, own)
+        self.fairness = StackedFairness(table, members, plan, trained)
         n_labels = table.n_labels
         self.sizes = (table.raw.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
         self.network: Network
@@ -212,7 +212,7 @@ class Stack:
         if parts.objective is not None:
             self.objective = parts.objective(self)
         self.is_linear = parts == StackParts() and module is None and not plan.hidden
-        self._judged_groups = table.frequencies(own if judged is None else judged)
+        self._judged_groups = table.frequencies(trained if judged is None else judged)
         self._judged_by = self.fairness.constraints_on(self._judged_groups)
         self._cost_shares = dual.cost_shares(plan.cost_matrix, n_labels)
 
@@ -245,11 +245,11 @@ class Stack:
 
     def state(self) -> State:
         """A copy of everything that training changes."""
-        found = {"network.parameters": self.network.parameters.clone()}
-        found |= {f"fairness.{name}": part for name, part in self.fairness.copy().items()}
+        copied = {"network.parameters": self.network.parameters.clone()}
+        copied |= {f"fairness.{name}": one for name, one in self.fairness.copy().items()}
         for kind, tensors in self._dictionaries().items():
-            found |= {f"{kind}.{name}": tensor.clone() for name, tensor in tensors.items()}
-        return found
+            copied |= {f"{kind}.{name}": tensor.clone() for name, tensor in tensors.items()}
+        return copied
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Takes over the tensors or arrays that `state` has; the others stay as they are.
@@ -257,21 +257,21 @@ class Stack:
         Raises:
             ValueError: if a tensor has another shape; then nothing has changed.
         """
-        own = self.state()
+        present = self.state()
         known = {"network.parameters": self.network.parameters}
         for kind, tensors in self._dictionaries().items():
             known |= {f"{kind}.{name}": tensor for name, tensor in tensors.items()}
-        found = {name: torch.as_tensor(value) for name, value in state.items() if name in own}
-        for name, new in found.items():
-            if name != "fairness.multipliers" and new.shape != own[name].shape:
-                expected, got = tuple(own[name].shape), tuple(new.shape)
+        loaded = {name: torch.as_tensor(value) for name, value in state.items() if name in present}
+        for name, new in loaded.items():
+            if name != "fairness.multipliers" and new.shape != present[name].shape:
+                expected, got = tuple(present[name].shape), tuple(new.shape)
                 raise ValueError(f"start: expected {name} of shape {expected}, got {got}.")
-        for name, new in found.items():
+        for name, new in loaded.items():
             if name in known:
                 known[name].copy_(new)
         fairness = {
-            name.removeprefix("fairness."): found.get(name, own[name])
-            for name in own
+            name.removeprefix("fairness."): loaded.get(name, present[name])
+            for name in present
             if name.startswith("fairness.")
         }
         self.fairness.load(fairness)
@@ -288,8 +288,8 @@ class Stack:
                 counts += self.fairness.count(rows, predictions(scores) + 1, 1 + n_outcomes)
             else:
                 counts += self.fairness.count(rows, errors(scores, label).long(), 2)
-            own, weight = losses(scores, label), self.table.weight
-            loss += own.sum(1) if weight is None else own @ weight[rows]
+            row_losses, weight = losses(scores, label), self.table.weight
+            loss += row_losses.sum(1) if weight is None else row_losses @ weight[rows]
         counted = counts.numpy(), loss.numpy(), self.fairness.net_multipliers
         return self.record(*(part[None] for part in counted))
 
