@@ -45,7 +45,8 @@ class Membership:
             data frame whose columns are the values. An audit compares the rows of known value with
             theirs, so these must not come from a model that has learnt from the same rows;
             `MembershipModel` takes care of it.
-        attribute: the name of the attribute; by default the only one with missing values.
+        attribute: the name of the attribute; by default the only one, or the only one with missing
+            values.
         known_probability: (N,) how likely the value of each row was to be known, if that depends
             on what is known of the row; None if it is the same for all.
         difference: for audits. Of all rows with the same label and prediction, the share of a group
@@ -74,8 +75,9 @@ class Membership:
             ValueError: if there is no such attribute, or the probabilities do not fit.
         """
         codes = {name: encode(column, f"s ({name})") for name, column in columns.items()}
-        names = [name for name, own in codes.items() if (own.codes == UNKNOWN).any()]
-        names = names if self.attribute is None else [n for n in codes if n == self.attribute]
+        lacking = [name for name, own in codes.items() if (own.codes == UNKNOWN).any()]
+        named = codes if self.attribute is None else [self.attribute]
+        names = lacking if len(named) > 1 else [name for name in named if name in codes]
         if len(names) != 1:
             raise ValueError(
                 "membership: expected one sensitive attribute with missing values, got "

@@ -10,6 +10,7 @@ import pytest
 
 from fairgrad.audit import Audit
 from fairgrad.audit.verdicts import level_limits
+from fairgrad.audit.words import advice
 from fairgrad.membership import Membership
 
 RATE = {"a": 0.3, "b": 0.5}
@@ -74,7 +75,7 @@ def test_overall_rates_rest_on_all_rows() -> None:
 def test_probabilities_change_nothing_if_all_groups_are_known() -> None:
     y, h, s, _, p = draw(np.random.default_rng(3))
     plain = parity(y, h, s).findings[0]
-    powered = parity(y, h, s, Membership(p, attribute="s")).findings[0]
+    powered = parity(y, h, s, p).findings[0]
     assert np.allclose(powered.levels, plain.levels, atol=1e-12)
     assert np.allclose(powered.level_intervals, plain.level_intervals, atol=3e-4)
 
@@ -166,6 +167,19 @@ def test_the_report_says_how_many_groups_are_known_and_what_is_assumed() -> None
     assert "how likely each was to be known" in parity(y, h, seen, weights).to_markdown()
 
 
+def test_advice_asks_for_rows_of_known_group_and_more_of_them_settle_the_verdict() -> None:
+    rng = np.random.default_rng(2)
+    y, _, s, seen, p = draw(rng, 20_000, 400)
+    fair = (rng.random(len(y)) < np.where(s == "a", 0.45, 0.48)).astype(int)
+    undecided = parity(y, fair, seen, p).findings[0]
+    assert undecided.verdict == "undecided"
+    assert undecided.rows_needed is not None
+    assert sum(undecided.rows_needed.more.values()) > 100
+    assert "whose group is known would settle it" in advice(undecided)
+    more = np.where(rng.permutation(len(y)) < 6000, s, None)
+    assert parity(y, fair, more, p).verdict == "fair within tolerance"
+
+
 def test_an_attribute_known_for_all_rows_stays_exact_beside_one_that_is_not() -> None:
     rng = np.random.default_rng(10)
     y, h, s, seen, p = draw(rng)
@@ -197,7 +211,7 @@ def test_all_measures_and_a_reference_group_work(measure: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     y, h, s, seen, p = draw(np.random.default_rng(12))
     with pytest.raises(ValueError, match="one sensitive attribute with missing values, got none"):
-        parity(y, h, s, p)
+        Audit(y, h, {"s": s, "t": s}, membership=p)
     with pytest.raises(ValueError, match="expected 2000 rows and a column for each of the values"):
         parity(y, h, seen, p[:, :1])
     with pytest.raises(ValueError, match="must sum to 1"):

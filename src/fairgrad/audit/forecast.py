@@ -138,8 +138,10 @@ def _chance(
     if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
         own, n_tests = _ratio_map(comparison, rate, float(fair.low))
         fair, tested = Interval(np.zeros(len(own.c0)), np.full(len(own.c0), np.inf)), own.c0 == 0
-    trials = comparison.cells.trials
+    trials, total = comparison.cells.trials, comparison.cells.total
     n = np.where(trials > 0, trials * growth, 1.0)
+    if comparison.cells.below is not None:  # more known groups leave the noise of the rows
+        n = 1 / (1 / np.maximum(total, 1.0) + np.maximum(1 / n - 1 / (total * growth), 0.0))
     smooth = (rate * trials + 0.5) / (trials + 1.0)
     sd = np.sqrt(smooth * (1 - smooth) / n)
     level, reaches = own.levels(rate), []

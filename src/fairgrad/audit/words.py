@@ -293,9 +293,10 @@ def advice(finding: Finding) -> str:
     low = f"{_rounded_up(needed.low):,}"
     high = "any number" if needed.high is None else f"{_rounded_up(needed.high):,}"
     between = f"{low} or more" if needed.high is None else f"{low} to {high}"
+    known = "" if finding.table.soft is None else " whose group is known"
     return (
-        f"About {conjoined(more)} would settle it with a chance of 80 %. The rates are uncertain: "
-        f"it may take {low if low == high else between} rows in all."
+        f"About {conjoined(more)}{known} would settle it with a chance of 80 %. The rates are "
+        f"uncertain: it may take {low if low == high else between} rows in all."
     )
 
 
