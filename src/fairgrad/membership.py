@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class PartlyKnown(NamedTuple):
-    """A sensitive attribute that some rows lack, its values, and what is known of the rows.
-
-    `code` is (N,) the index of each row's value, -1 where it is unknown, and `probability` (N, V)
-    how likely each row has each value.
-    """
+    """An attribute, its V values, (N,) the index of each row's (-1: unknown), (N, V) how likely."""
 
     attribute: str
     values: NDArray[Any]
@@ -103,14 +99,9 @@ class Membership:
         return PartlyKnown(names[0], values, code, probability)
 
     def weight_of_known(self, n_rows: int) -> Floats:
-        """(N,) how many rows each row of known value stands for, up to a factor.
-
-        Raises:
-            ValueError: if a probability is not above 0.
-        """
-        chance = np.ones(n_rows)
-        if self.known_probability is not None:
-            chance = as_array(as_column(self.known_probability)).astype(np.float64)
+        """(N,) how many rows each row of known value stands for, up to a factor."""
+        given = self.known_probability
+        chance = np.ones(n_rows) if given is None else as_array(as_column(given)).astype(np.float64)
         if chance.shape != (n_rows,) or not ((chance > 0) & (chance <= 1)).all():
             raise ValueError(f"known_probability: expected {n_rows} numbers above 0 and up to 1.")
         return 1 / chance
@@ -119,9 +110,8 @@ class Membership:
 class SpreadRows(NamedTuple):
     """Rows of known group, then those of unknown group, once per group they may be in.
 
-    Training on them with ``sample_weight * share`` as weights is training with the expected counts
-    of the groups. `source` is (M,) which of the original rows each one is, `columns` their
-    sensitive values, and `share` (M,) the probability of their group: 1 if that is known.
+    `source` is (M,) which of the original rows each one is, `columns` their sensitive values, and
+    `share` (M,) the probability of their group: 1 if that is known.
     """
 
     source: Ints
@@ -129,13 +119,12 @@ class SpreadRows(NamedTuple):
     share: Floats
     n_known: int
 
-    def weights(self, weight: Floats | None) -> Floats:
-        """(M,) sample weights, from those of the original rows."""
-        return self.share if weight is None else weight[self.source] * self.share
-
 
 def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
-    """Repeats the rows of unknown group once per group, weighted by the group's probability.
+    """Repeats the rows of unknown group once per group.
+
+    Training on them with ``sample_weight[source] * share`` as weights is training with the expected
+    counts of the groups.
 
     Args:
         sensitive_features: sensitive columns, one of which has missing values.
@@ -169,7 +158,6 @@ class MembershipModel:
         random_state: of the folds.
 
     Attributes:
-        classes_: (V,) the values, sorted.
         models_: the fitted models, one per fold.
 
     Example:
@@ -217,18 +205,10 @@ class MembershipModel:
             model = clone(self.estimator or _usual_estimator())
             self.models_.append(model.fit(table.iloc[learnt], code[learnt]))
             found[held] = model.predict_proba(table.iloc[held])
-        self.classes_, rest = values, np.flatnonzero(code == UNKNOWN)
+        rest = np.flatnonzero(code == UNKNOWN)
         if len(rest):
-            found[rest] = self._mean(table.iloc[rest])
+            found[rest] = np.mean([m.predict_proba(table.iloc[rest]) for m in self.models_], axis=0)
         return pd.DataFrame(found, columns=pd.Index(values))
-
-    def predict_proba(self, X: Any, y: Any = None) -> Floats:
-        """(n, V) the probabilities of new rows: the mean of the models; y if the fit had it."""
-        return self._mean(_table(X, y))
-
-    def _mean(self, table: Any) -> Floats:
-        mean: Floats = np.mean([model.predict_proba(table) for model in self.models_], axis=0)
-        return mean
 
 
 def _table(X: Any, y: Any) -> Any:

@@ -468,15 +468,8 @@ class Audit(ShownAndWritten):
         other.baseline_name, other.has_labels = self.baseline_name, self.has_labels
         other.cluster, other.counts = self.cluster, self.counts
         other.reference, other.partly = self.reference, self.partly
-        other._set_up(  # noqa: SLF001 - its own class
-            self.rows,
-            predicted,
-            self._asked,
-            self._desirable,
-            self.confidence,
-            self.min_group,
-            self.predicted,
-        )
+        settings = (self._asked, self._desirable, self.confidence, self.min_group, self.predicted)
+        other._set_up(self.rows, predicted, *settings)  # noqa: SLF001 - its own class
         return other
 
     def compare(

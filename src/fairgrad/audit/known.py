@@ -180,18 +180,15 @@ def soft_counts(
         also: predictions of another model to compare with.
     """
     groups, n_labels = rows.groups, table.n_labels
-    place = groups.attributes.index(partly.attribute)
+    place, n_values = groups.attributes.index(partly.attribute), len(partly.values)
     others = np.delete(groups.codes, place, axis=1)
     kin = np.unique(others, axis=0, return_inverse=True)[1].ravel()
-    # (rest, V) the group of each value with the same other attributes; if there is none, unknown.
-    of_value = np.full((kin.max() + 1, len(partly.values)), UNKNOWN)
-    for g in np.argsort(groups.codes[:, place] != UNKNOWN, kind="stable"):
-        value = groups.codes[g, place]
-        if value == UNKNOWN:
-            of_value[kin[g]] = g
-        else:
-            of_value[kin[g], value] = g
-    of_value = np.where(of_value < 0, of_value.max(axis=1, keepdims=True), of_value)
+    # The group of each value with the same other attributes, the last for unknown ones. A value
+    # that no known row has there counts as unknown, or if there is no such group as another one.
+    of_value = np.full((kin.max() + 1, n_values + 1), UNKNOWN)
+    of_value[kin, groups.codes[:, place]] = np.arange(groups.n_groups)
+    of_value[:, -1] = np.where(of_value[:, -1] < 0, of_value.max(axis=1), of_value[:, -1])
+    of_value = np.where(of_value < 0, of_value[:, -1:], of_value)[:, :-1]
     label, rest = rows.label.astype(np.int64), kin[rows.group]
     cell = (rest * n_labels + label) * n_labels + predicted
     stratum = cell if also is None else cell * n_labels + also
@@ -211,7 +208,6 @@ def soft_counts(
     soft = SoftCells(partly.attribute, with_everyone(products), unknown, membership.difference)
     own_groups = replace(groups, mass=mass.sum(axis=2).T)
     found = replace(table, groups=own_groups, mass=mass, squares=soft.squares, soft=soft)
-    n_values = len(partly.values)
     everywhere = replace(
         rows,
         groups=own_groups,

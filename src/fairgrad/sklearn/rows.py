@@ -315,7 +315,8 @@ def spread_over_groups(
     if membership is None or sensitive_features is None:
         return rows, None
     spread = spread_rows(sensitive_features, membership)
-    weight = spread.weights(check_weights(weight, _num_samples(y)))
+    weight = check_weights(weight, _num_samples(y))
+    weight = spread.share if weight is None else weight[spread.source] * spread.share
     X, y = (_safe_indexing(part, spread.source) for part in (as_pandas(X), as_column(y)))
     return (X, y, spread.columns, weight), spread
 
