@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 
 
 def write_day(path, seed, women, n=1500):
@@ -82,3 +83,21 @@ def test_a_quiet_day_of_a_model_and_of_true_values(here, tmp_path):
         (tmp_path / name).write_text("\n".join(["sex,hired,good", *lines]))
         here("monitor", tmp_path / name, *call, "--desirable", "yes").check()
     assert json.loads(state.read_text())["y_desirable"] == "yes"
+
+
+def test_folders_and_counts_of_a_warehouse_say_the_same_as_rows(here, tmp_path):
+    table = pd.read_csv(write_day(tmp_path / "day.csv", 0, 0.3))
+    (tmp_path / "parts").mkdir()
+    for i, part in enumerate((table[:700], table[700:])):
+        part.to_csv(tmp_path / "parts" / f"{i}.csv", index=False)
+    counts = table.value_counts().reset_index(name="n_rows")
+    counts.to_csv(tmp_path / "counts.csv", index=False)
+    found = []
+    for name in ("day.csv", "parts", "counts.csv"):
+        state = tmp_path / f"{name}.json"
+        call = ("--prediction", "hired", "--sensitive", "sex", "--state", state)
+        more = ("--counts",) if name == "counts.csv" else ()
+        here("monitor", tmp_path / name, *call, *more, "--batch", "monday").check()
+        (batch,) = json.loads(state.read_text())["batches"]
+        found.append([sorted(batch["counts"]), batch["levels"], batch["verdict"]])
+    assert found[0] == found[1] == found[2]
