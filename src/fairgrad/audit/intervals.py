@@ -75,14 +75,6 @@ class Proportion(NamedTuple):
         """Shares of rows that are independent and have no weights."""
         return cls(hits, total, total, hits, hits)
 
-    def complement(self) -> Proportion:
-        """The shares that do not have the property."""
-        squares = self.squares - 2 * self.products + self.hit_squares
-        return Proportion(
-            self.total - self.hits, self.total, self.squares, squares, self.squares - self.products,
-            self.above, self.below,
-        )  # fmt: skip
-
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
         return self if index < 0 else self.pick(lambda part: part[index])
