@@ -816,7 +816,7 @@ class ColumnReader:
             return named
         named = self._removed(named, MISSING_TEXTS)
         dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
-        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT"))
+        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT", "ns"))
         report.forms[self.name] = form
         if other:
             report.written[self.name] = (

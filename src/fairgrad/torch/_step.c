@@ -3,7 +3,7 @@
    and tests compare both. fairgrad.torch.compiled passes all numbers that Python knows, too, and the
    addresses of tensors; nothing here keeps them alive. */
 
-#define Py_LIMITED_API 0x030A0000
+#define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <float.h>
