@@ -112,13 +112,13 @@ def bench(arguments: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - whatever it
     )
 
 
-def _add_commands(own: Sequence[click.Command]) -> None:
+def _add_commands(built_in: Sequence[click.Command]) -> None:
     """Adds the program's commands, then those of other packages, which replace ours by name."""
-    for command in own:
+    for command in built_in:
         app.add_command(command)
-    for found in entry_points(group="fairgrad.commands"):
+    for plugin in entry_points(group="fairgrad.commands"):
         with contextlib.suppress(ImportError):  # a package that was removed must not stop the rest
-            app.add_command(found.load(), found.name)
+            app.add_command(plugin.load(), plugin.name)
 
 
 _add_commands((demo, fit, predict, audit, compare, impact, monitor, frontier, certify, sql, bench))

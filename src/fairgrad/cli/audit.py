@@ -130,8 +130,8 @@ def audit(**params: Any) -> int:
         _say_written(request)
         if not request.explain:
             output.say("")
-            said = f"Next: {NEXT[result.verdict]} --explain shows all details."
-            output.say_paragraph(said, style="dim")
+            advice = f"Next: {NEXT[result.verdict]} --explain shows all details."
+            output.say_paragraph(advice, style="dim")
     return exit_code(result.verdict, request.fail_on)
 
 
@@ -264,20 +264,20 @@ def compare(first: str, second: str, table: str, **params: Any) -> int:
     # Without the way to the folders, where the names tell them apart.
     short = (Path(first).name, Path(second).name)
     audit = people.audit(predicted[0], request, judged, sample_weight=weight)
-    found = audit.compare(predicted[1], names=short if len(set(short)) > 1 else sources)
+    result = audit.compare(predicted[1], names=short if len(set(short)) > 1 else sources)
     if "out" in request.outputs:
-        found.to_json(request.outputs["out"])
+        result.to_json(request.outputs["out"])
     if "report" in request.outputs:
         from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
-        one, two = found.names
+        one, two = result.names
         asked = {"Table": people.table, "A": first, "B": second}
-        Report(found, asked=asked, title=f"{two} against {one}").save(request.outputs["report"])
+        Report(result, asked=asked, title=f"{two} against {one}").save(request.outputs["report"])
     if request.as_json:
         shown = {"left_out": people.left_out, "notes": people.notes}
-        output.show_json({**found.to_dict(), **shown})
+        output.show_json({**result.to_dict(), **shown})
         return 0
-    output.screen().print(found)
+    output.screen().print(result)
     _say_written(request)
     return 0
 
@@ -298,10 +298,10 @@ def _compared_columns(request: AuditRequest, models: Sequence[SavedModel]) -> Co
     refuse_idle(
         vars(request), ("desirable", "bins", "target"), "with a model, which brings its own"
     )
-    own = {(model.columns.target, model.settings["desirable"]) for model in models}
-    if len(own) > 1:
-        said = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(own))
-        raise ValueError(f"the two models predict different things: {said}")
+    targets = {(model.columns.target, model.settings["desirable"]) for model in models}
+    if len(targets) > 1:
+        listed = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(targets))
+        raise ValueError(f"the two models predict different things: {listed}")
     return model_columns(models[-1], request.sensitive, ignore_case=request.ignore_case)
 
 

@@ -185,15 +185,15 @@ def read_counts(
 
 
 def _numbers(column: pd.Series, table: TableSource) -> Any:
-    found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if column.name != N_ROWS:  # the rows without a weight have none
-        found = np.where(column.isna(), 0.0, found)
-    if not (found >= 0).all():
+        numbers = np.where(column.isna(), 0.0, numbers)
+    if not (numbers >= 0).all():
         raise ValueError(
             f"--counts: {column.name} of {table_name(table)} is "
-            f"{column[~(found >= 0)].iloc[0]!r} in a row; a number of at least 0 is needed"
+            f"{column[~(numbers >= 0)].iloc[0]!r} in a row; a number of at least 0 is needed"
         )
-    return found
+    return numbers
 
 
 def predicted_people(
@@ -261,8 +261,8 @@ def _held_people(
         rows, judged = held_out_rows(frame, str(request.model), request.table, model)
         if judged is None:
             return rows
-        own = zip(stored, ("prediction", *kept), strict=True)
-        return rows.assign(**{new: judged[name].to_numpy() for new, name in own})
+        pairs = zip(stored, ("prediction", *kept), strict=True)
+        return rows.assign(**{new: judged[name].to_numpy() for new, name in pairs})
 
     select = held_out if request.held_out else None
     people = read_people(request, columns, request.further, [model], select)
@@ -294,21 +294,21 @@ def counted_people(
     predicted = [PREDICTED, BASELINE][: len(models)]
     cut = [TableFeature(name, "number", has_gaps=True) for name in columns.bins]
     odd, decimal = Oddities(), "."
-    said: dict[str, None] = {}
+    read_notes: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
     with output.progress_bar(None) as tell:
         n_rows = 0
         for piece in rows:
             decimal = str(piece.attrs.get("decimal", "."))
-            said |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
-            part = piece[keys].astype(object)
+            read_notes |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
+            wanted = piece[keys].astype(object)
             groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
-            part = part.assign(**{str(name): groups[name].astype(object) for name in groups})
+            wanted = wanted.assign(**{str(name): groups[name].astype(object) for name in groups})
             for name, one in zip(predicted, models, strict=True):
-                part[name], _, found = one.predict(piece, reading.missing)
-                odd.update(found if one is model else {})
+                wanted[name], _, oddities = one.predict(piece, reading.missing)
+                odd.update(oddities if one is model else {})
             waiting.append(
-                part.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
+                wanted.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
             )
             n_rows += len(piece)
             tell(f"{n_rows:,} rows predicted")
@@ -323,7 +323,7 @@ def counted_people(
         times,
         options=reading,
         decimal=decimal,
-        files=list(said),
+        files=list(read_notes),
     )
     report = ReadingReport.of(frame)
     for name, edges in columns.bins.items():
@@ -339,13 +339,13 @@ def counted_people(
 def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
     """Counts of several pieces together."""
     whole = pd.concat(parts, ignore_index=True)
-    found = whole.groupby(keys, dropna=False, sort=False)[N_ROWS].sum().reset_index()
-    if len(found) > MOST_COMBINATIONS:
+    sums = whole.groupby(keys, dropna=False, sort=False)[N_ROWS].sum().reset_index()
+    if len(sums) > MOST_COMBINATIONS:
         raise ValueError(
             f"there are more than {MOST_COMBINATIONS:,} combinations of the values of "
             f"{', '.join(keys[:-1])}; a group needs many rows, so name other columns"
         )
-    return found
+    return sums
 
 
 def run_shown(connection: Any, sql: str) -> Any:

@@ -392,8 +392,8 @@ def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
         for i, one in enumerate(value):
             _check_form(one, form[0], f"{place}[{i}]", path)
     elif isinstance(form, dict):
-        for name, part in form.items():
-            _check_form(value.get(name), part, f"{place}.{name}", path)
+        for name, entry in form.items():
+            _check_form(value.get(name), entry, f"{place}.{name}", path)
 
 
 def check_folder(
@@ -419,9 +419,9 @@ def check_folder(
         return path
     strangers = sorted({entry.name for entry in path.iterdir()} - (known or frozenset()))
     if (strangers and known) or not (path / mark).is_file():
-        found = f", such as {strangers[0]!r}" if strangers else ""
+        example = f", such as {strangers[0]!r}" if strangers else ""
         raise ValueError(
-            f"{folder} contains files that fairgrad did not write{found}; choose another folder, "
+            f"{folder} contains files that fairgrad did not write{example}; choose another folder, "
             "as they would be lost"
         )
     if not force:
@@ -501,18 +501,18 @@ class Provenance:
     def in_words(self) -> dict[str, str]:
         """For people."""
         files = {"Data": self.data, "Test data": self.test}
-        said = {name: _in_words(found) for name, found in files.items() if found}
+        texts = {name: _in_words(hashed) for name, hashed in files.items() if hashed}
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        return {**said, "Date": self.date, "Versions": packages, "Command": self.command}
+        return {**texts, "Date": self.date, "Versions": packages, "Command": self.command}
 
 
 def _in_words(files: Sequence[TableFile]) -> str:
-    said = [
+    names = [
         f"{one.name}, SHA-256 {one.sha256}" if one.sha256 else f"{one.name}, {one.bytes:,} bytes"
         for one in files[:MOST_NAMED]
     ]
     more = len(files) - MOST_NAMED
-    return "; ".join([*said, *([f"and {more:,} more files"] if more > 0 else ())])
+    return "; ".join([*names, *([f"and {more:,} more files"] if more > 0 else ())])
 
 
 def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
@@ -522,10 +522,10 @@ def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
 
 def audit_json(audit: Audit, source: Provenance, certificate: Certificate | None = None) -> str:
     """The same as JSON, with the certificate that rests on it, if there is one."""
-    found = audit_values(audit, source)
+    values = audit_values(audit, source)
     if certificate is not None:
-        found["certificate"] = certificate.to_dict()
-    return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        values["certificate"] = certificate.to_dict()
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
@@ -555,7 +555,7 @@ def _hashed(table: TableSource) -> tuple[TableFile, ...]:
     if database is not None:
         path, name = database
         size = path.stat().st_size if path.is_file() else 0
-        return (TableFile("::".join(part for part in (path.name, name) if part), size, ""),)
+        return (TableFile("::".join(piece for piece in (path.name, name) if piece), size, ""),)
     files = all_files(table)
     is_much = sum(file.stat().st_size for file in files) > MUCH
     return tuple(

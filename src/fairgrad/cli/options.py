@@ -75,14 +75,14 @@ def parse_map(value: str | dict[str, str]) -> dict[str, str]:
     if isinstance(value, dict):  # as above
         return value
     parts = value.split(",")
-    pairs = parts if all("=" in part for part in parts) else [value]
-    found = {}
+    pairs = parts if all("=" in text for text in parts) else [value]
+    mapping = {}
     for pair in pairs:
         name, sign, label = pair.partition("=")
         if not sign or not name.strip() or not label.strip():
             raise click.BadParameter(f"{value!r} does not have the form 1=Passed,0=Failed")
-        found[name.strip()] = label.strip()
-    return found
+        mapping[name.strip()] = label.strip()
+    return mapping
 
 
 def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:

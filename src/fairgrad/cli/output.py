@@ -61,10 +61,10 @@ def screen() -> Console:
     return Console(highlight=False, width=WIDTH)
 
 
-def show_json(found: dict[str, Any]) -> None:
+def show_json(values: dict[str, Any]) -> None:
     """Prints plain values as JSON; in ASCII where the output cannot hold every letter."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    text = json.dumps(found, ensure_ascii=not is_unicode, indent=2, allow_nan=False)
+    text = json.dumps(values, ensure_ascii=not is_unicode, indent=2, allow_nan=False)
     # An unbuffered stream loses the rest of a long text without an error if its reader is gone.
     # At most 4096 bytes are written whole or not at all.
     sys.stdout.writelines(f"{text}\n"[i : i + 1024] for i in range(0, len(text) + 1, 1024))
@@ -266,7 +266,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         "## Data",
         _data(outcome, table),
         "## Where it comes from",
-        "\n".join(f"- {name}: {escape(said)}" for name, said in outcome.source.in_words().items()),
+        "\n".join(f"- {name}: {escape(text)}" for name, text in outcome.source.in_words().items()),
         "## What a table needs for predictions",
         TABLES.rstrip(),
         f"Features: {features}.",

@@ -78,7 +78,7 @@ class AuditedPeople:
         """Some of the rows."""
         counts = self.counts
         if counts is not None:
-            counts = RowCounts(*(None if part is None else part[chosen] for part in counts))  # type: ignore[arg-type] # the first is never None
+            counts = RowCounts(*(None if n is None else n[chosen] for n in counts))  # type: ignore[arg-type] # the first is never None
         frame = self.frame[chosen].reset_index(drop=True)
         return replace(self, frame=frame, counts=counts, remarks=list(self.remarks))
 
@@ -91,13 +91,13 @@ class AuditedPeople:
         """The labels of all rows, as texts."""
         if self.columns.target not in self.frame:
             raise ValueError(f"{self.table} has no column {self.columns.target!r}")
-        own = as_categories(self.frame[self.columns.target])
-        values = [str(value) for value in own.cat.categories]
-        found, note = match_labels(
+        column = as_categories(self.frame[self.columns.target])
+        values = [str(value) for value in column.cat.categories]
+        mapping, note = match_labels(
             values, self.labels, column=self.columns.target, target="the model's labels"
         )
         self._remark(note)
-        texts = np.asarray(own.map(found), dtype=object)
+        texts = np.asarray(column.map(mapping), dtype=object)
         return pd.Series(texts, name=self.columns.target, dtype=object)
 
     def predictions(self, column: str, option: str) -> NDArray[Any]:
@@ -108,11 +108,11 @@ class AuditedPeople:
         if self.columns.is_part and len(self.labels) < 2:
             named += map(str, as_categories(self.frame[column]).cat.categories)
         self.labels += [value for value in named if value not in self.labels]
-        found, note = matched_column(
+        predicted, note = matched_column(
             self.frame, column, self.labels, target=target, option=option, given=self.value_map
         )
         self._remark(note)
-        return np.asarray(found, dtype=object)
+        return np.asarray(predicted, dtype=object)
 
     def above(self, score: NDArray[np.float64], threshold: float) -> NDArray[Any]:
         """Predictions from a score of the desirable label."""
@@ -264,8 +264,8 @@ def gathered(
         people.labels = sorted(labels, key=lambda label: label == models[-1].labels[-1])
     elif columns.target != request.score:  # scores alone have no labels
         columns.label(people.frame, people.times)  # refuses a target that cannot be one
-        own = as_categories(people.frame[columns.target])
-        people.labels = [str(value) for value in own.cat.categories]
+        truth = as_categories(people.frame[columns.target])
+        people.labels = [str(value) for value in truth.cat.categories]
     if left_out:
         parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
         n_rows, gone = int(times.sum()), sum(left_out.values())
@@ -294,12 +294,12 @@ def model_columns(
     model: SavedModel, sensitive: Sequence[str], *, ignore_case: bool = False
 ) -> ColumnRoles:
     """The role of each column of a table that a model is audited on."""
-    own = model.columns
-    wanted = tuple(sensitive) or own.sensitive
-    bins = {name: edges for name, edges in own.bins.items() if name in wanted}
+    its = model.columns
+    wanted = tuple(sensitive) or its.sensitive
+    bins = {name: edges for name, edges in its.bins.items() if name in wanted}
     desirable = model.settings["desirable"]
     return ColumnRoles(
-        own.target, wanted, bins=bins, y_desirable=desirable, ignore_case=ignore_case, prefix="--"
+        its.target, wanted, bins=bins, y_desirable=desirable, ignore_case=ignore_case, prefix="--"
     )
 
 
@@ -309,11 +309,11 @@ def model_predictions(
     """(n,) predicted labels, and (n, labels) their probabilities; oddities become notes."""
     labels, scores, odd = [], [], Oddities()
     for start in range(0, len(people.frame), PIECE):  # copies on the way stay small
-        predicted, found, strange = model.predict(people.frame.iloc[start : start + PIECE], missing)
+        predicted, score, strange = model.predict(people.frame.iloc[start : start + PIECE], missing)
         labels.append(predicted)
-        scores.append(found)
+        scores.append(score)
         odd.update(strange)
-    people.notes += [said for said in odd.sentences() if said not in people.notes]
+    people.notes += [note for note in odd.sentences() if note not in people.notes]
     return np.concatenate(labels), np.concatenate(scores)
 
 

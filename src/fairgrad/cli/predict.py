@@ -122,7 +122,7 @@ def predict(
                 with whole_file(target) as path:
                     _write(predictor.pieces(table), path)
     if as_json:
-        found = {
+        summary = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "out": out,
@@ -130,7 +130,7 @@ def predict(
             "predicted": dict(sorted(counts.items())),
             "notes": odd.sentences(),
         }
-        output.show_json(found)
+        output.show_json(summary)
         return 0
     output.notes(odd.sentences())
     if out is not None:
@@ -187,8 +187,8 @@ class PiecePredictor:
         from fairgrad.tables.reading import plain_frame  # noqa: PLC0415 - keeps --help quick
 
         for batch in file.batches:
-            own = batch if columns is None else batch.select(columns)
-            yield self._predicted(plain_frame(own.to_pandas()), own)
+            chosen = batch if columns is None else batch.select(columns)
+            yield self._predicted(plain_frame(chosen.to_pandas()), chosen)
 
     def _predicted(self, piece: pd.DataFrame, batch: Any = None) -> Piece:
         import pandas as pd  # noqa: PLC0415 - keeps --help quick
@@ -247,13 +247,13 @@ def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path)
             )
             if is_parquet(path):
                 for file in parquet_files(path):
-                    own = file.path.relative_to(root) if root else Path(file.path.name)
-                    _write_parquet(predictor.of_file(file), place(folder, own), file.keys)
+                    inside = file.path.relative_to(root) if root else Path(file.path.name)
+                    _write_parquet(predictor.of_file(file), place(folder, inside), file.keys)
                 continue
-            own = path.relative_to(root) if root else Path(path.name)
-            ending = next((end for end in ENDINGS if own.name.lower().endswith(end)), "")
-            name = own.name if ending else f"{own.name.split('.')[0]}.csv"
-            _write(predictor.pieces(str(path)), place(folder, own.with_name(name)))
+            inside = path.relative_to(root) if root else Path(path.name)
+            ending = next((end for end in ENDINGS if inside.name.lower().endswith(end)), "")
+            name = inside.name if ending else f"{inside.name.split('.')[0]}.csv"
+            _write(predictor.pieces(str(path)), place(folder, inside.with_name(name)))
         (folder / MARK).write_text(json.dumps({"schema": SCHEMA, "rows": predictor.counts.total()}))
 
 
@@ -293,16 +293,16 @@ def _write_parquet(parts: Iterator[Piece], path: Path, keys: Sequence[str] = ())
         for rows, new, batch in parts:
             if batch is None:
                 both = pd.concat([rows, new], axis=1)
-                found = pa.Table.from_pandas(both, schema=schema, preserve_index=False)
+                output = pa.Table.from_pandas(both, schema=schema, preserve_index=False)
             else:
-                found = pa.Table.from_batches([batch]).drop_columns(list(keys))
+                output = pa.Table.from_batches([batch]).drop_columns(list(keys))
                 for name in new:
-                    found = found.append_column(name, pa.array(new[name], from_pandas=True))
-                found = found if schema is None else found.cast(schema)
+                    output = output.append_column(name, pa.array(new[name], from_pandas=True))
+                output = output if schema is None else output.cast(schema)
             if writer is None:
-                schema = found.schema
+                schema = output.schema
                 writer = parquet.ParquetWriter(path, schema)
-            writer.write_table(found)
+            writer.write_table(output)
     finally:
         if writer is not None:
             writer.close()

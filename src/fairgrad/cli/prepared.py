@@ -80,10 +80,10 @@ class EncodedRows:
         found = model.fit_predict(self.X, self.s[names[0]], self.y)
         return Membership(found, attribute=names[0])
 
-    def cut(self, part: slice) -> EncodedRows:
+    def cut(self, rows: slice) -> EncodedRows:
         """Consecutive rows, without a copy of the matrix."""
-        weight = None if self.weight is None else self.weight[part]
-        return EncodedRows(self.X[part], self.y.iloc[part], self.s.iloc[part], weight)
+        weight = None if self.weight is None else self.weight[rows]
+        return EncodedRows(self.X[rows], self.y.iloc[rows], self.s.iloc[rows], weight)
 
 
 class RowTotals(NamedTuple):
@@ -148,12 +148,12 @@ class PreparedTable:
         n_rest, n_test = len(self.rest), len(self.test_rows)
         if self.sample is not None:
             n_test = n_test if self.from_file else self.sample.n_held_out
-            own = (self.n_training, n_rest - self.n_training, n_test)
-            return RowTotals(self.sample.n_rows, *own, from_file=self.from_file)
+            sizes = (self.n_training, n_rest - self.n_training, n_test)
+            return RowTotals(self.sample.n_rows, *sizes, from_file=self.from_file)
         others = 0 if self.folds or self.from_file else n_test
         n_validation = n_rest - self.n_training
-        folds, own = len(self.folds), (self.n_training, n_validation, n_test)
-        return RowTotals(n_rest + others, *own, folds, self.from_file)
+        folds, sizes = len(self.folds), (self.n_training, n_validation, n_test)
+        return RowTotals(n_rest + others, *sizes, folds, self.from_file)
 
     @property
     def training(self) -> EncodedRows:
@@ -179,7 +179,7 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
         folder: for large files of text; it is needed as long as the table is.
     """
     table, options, columns = request.table, request.reading, request.columns
-    test, said = (0.0 if request.test else request.test_size), ""
+    test, reason_read = (0.0 if request.test else request.test_size), ""
     try:
         if needs_sample(table, options, request.train_rows, test):
             for name, value in {"--folds": request.folds, "--weight": request.weight}.items():
@@ -193,13 +193,13 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
             frame, sample = draw_sample(rows, columns, request.train_rows)
             return prepare(frame, request, sample)
     except ScanError as reason:
-        said = f"All rows of {table_name(table)} are read: {reason}."
+        reason_read = f"All rows of {table_name(table)} are read: {reason}."
     if request.key:
         raise ValueError("--key has no effect: the table is not sampled; leave it out")
     names = [name for name in column_names(table, options) if name not in columns.drop]
     # The table is not kept: `train` needs its memory.
     prepared = prepare(read_table(table, names, options=options), request)
-    return replace(prepared, notes=(said, *prepared.notes)) if said else prepared
+    return replace(prepared, notes=(reason_read, *prepared.notes)) if reason_read else prepared
 
 
 def prepare(
@@ -293,10 +293,10 @@ class _WholeTable:
         rest_rows = np.concatenate([rows.train, rows.validation])
         encoder = people.encoder.narrowed(people.features, rest_rows)
 
-        def encoded(part: NDArray[Any]) -> EncodedRows:
-            matrix = encoder.encode(people.features, part)
-            weight = None if self.weight is None else self.weight[self.numbers[part]]
-            return EncodedRows(matrix, people.labels(part), people.groups(part), weight)
+        def encoded(subset: NDArray[Any]) -> EncodedRows:
+            matrix = encoder.encode(people.features, subset)
+            weight = None if self.weight is None else self.weight[self.numbers[subset]]
+            return EncodedRows(matrix, people.labels(subset), people.groups(subset), weight)
 
         rest = encoded(rest_rows)
         if sample is not None:
@@ -321,29 +321,29 @@ class _WholeTable:
         """All rows for training and validation; those of another file for the test."""
         prepared = self.part(rows)
         encoder, columns, options = prepared.encoder, self.columns, self.request.reading
-        names, own = (
+        names, test_names = (
             column_names(file, options),
             [self.request.weight] if self.request.weight else [],
         )
         columns.check(names)
-        check_named(own, names, "--weight")
+        check_named(test_names, names, "--weight")
         check_columns(names, encoder.features_)
-        needed = [columns.target, *columns.sensitive, *encoder.columns_, *own]
+        needed = [columns.target, *columns.sensitive, *encoder.columns_, *test_names]
         # Dates are read as in training.
         frame = read_table(file, needed, options=options, texts=encoder.date_columns_)
         label, groups, kept = columns.test_rows(frame, prepared.labels)
         features, odd = encoder.read(frame.iloc[kept])
         name = table_name(file)
-        said = [f"{name}: {sentence}" for sentence in odd.sentences()]
+        notes = [f"{name}: {sentence}" for sentence in odd.sentences()]
         if len(kept) < len(frame):
             n = counted(len(frame) - len(kept), "row")
-            said.append(f"{name}: {n} left out (no {columns.target}).")
-        weight = _weights(frame, own[0])[kept] if own else None
+            notes.append(f"{name}: {n} left out (no {columns.target}).")
+        weight = _weights(frame, test_names[0])[kept] if test_names else None
         return replace(
             prepared,
             test=EncodedRows(encoder.encode(features), label, groups, weight),
             test_rows=kept,
-            notes=(*prepared.notes, *said),
+            notes=(*prepared.notes, *notes),
             from_file=True,
         )
 

@@ -112,7 +112,9 @@ def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
         bins=dict(options.get("bins", ())),
         y_desirable=options.get("desirable"),
         use_sensitive=options.get("use_sensitive", False),
-        value_map={value: own for part in options.get("map", ()) for value, own in part.items()},
+        value_map={
+            value: label for pair in options.get("map", ()) for value, label in pair.items()
+        },
         ignore_case=options.get("ignore_case", False),
         drop=tuple(options.get("drop", ())),
         categorical=tuple(options.get("categorical", ())),
@@ -496,7 +498,7 @@ class AuditRequest:
                 "period": options.get("period") or "month",
                 "state": Path(options["state"]) if options.get("state") else None,
                 "value_map": {
-                    v: label for part in options.get("map", ()) for v, label in part.items()
+                    v: label for pairs in options.get("map", ()) for v, label in pairs.items()
                 },
             }
         )
@@ -531,12 +533,12 @@ class AuditRequest:
 
     def reference_of(self, sensitive: Sequence[str]) -> dict[str, str] | None:
         """The groups to compare with, by sensitive column; None for the mean of all rows."""
-        named = [part.partition("=") for part in self.reference]
+        named = [one.partition("=") for one in self.reference]
         if any(not sign for _, sign, _ in named) and len(sensitive) > 1:
             raise ValueError("--reference: name the column, such as --reference sex=male")
-        own = {column: value for column, sign, value in named if sign and column in sensitive}
+        by_column = {column: value for column, sign, value in named if sign and column in sensitive}
         # A value may have the sign in it, where there is one column.
-        return own or ({sensitive[0]: self.reference[0]} if self.reference else None)
+        return by_column or ({sensitive[0]: self.reference[0]} if self.reference else None)
 
     @property
     def columns(self) -> ColumnRoles:

@@ -328,7 +328,7 @@ def train(
         notes=tuple(dict.fromkeys(notes)),
         # At once: "epsilon=" must not become "--tolerance ", and that "----tolerance ".
         faults=tuple(
-            re.sub("|".join(FAULT_OPTIONS), lambda found: FAULT_OPTIONS[found[0]], fault)
+            re.sub("|".join(FAULT_OPTIONS), lambda match: FAULT_OPTIONS[match[0]], fault)
             for fault in dict.fromkeys(faults)
         ),
     )
@@ -415,23 +415,23 @@ def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitReques
     accurate than the model with the best chance to pass (.766 against .758 by demographic parity)
     and was judged fair about as often (6 against 7 times).
     """
-    own = np.flatnonzero(np.isin(frontier.points_["epsilon"], _epsilons(prepared, request)))
+    offered = np.flatnonzero(np.isin(frontier.points_["epsilon"], _epsilons(prepared, request)))
     try:
-        candidacy = _likeliest(frontier, prepared, request, own)
+        candidacy = _likeliest(frontier, prepared, request, offered)
         # A ratio of rates says too little about epsilons to fall back on half of it.
         if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
-            return int(own[candidacy.position])
+            return int(offered[candidacy.position])
     except ValueError:  # nothing is more accurate than one label for everybody
         pass
     margin = _largest_epsilon(prepared, request) / 2
-    return int(own[np.abs(frontier.points_["epsilon"].to_numpy()[own] - margin).argmin()])
+    return int(offered[np.abs(frontier.points_["epsilon"].to_numpy()[offered] - margin).argmin()])
 
 
 def _likeliest(
     frontier: Frontier, prepared: PreparedTable, request: FitRequest, positions: NDArray[Any]
 ) -> Candidacy:
     """Which of some models is likeliest to be judged fair on the test rows, by validation rows."""
-    rows, found = prepared.validation, frontier.audits_["validation"]
+    rows, judged = prepared.validation, frontier.audits_["validation"]
     audits: Sequence[Audit] = [
         audit_as_asked(
             prepared,
@@ -441,7 +441,7 @@ def _likeliest(
             rows.s,
             sample_weight=rows.weight,
         )
-        for one in (found[int(position)] for position in positions)
+        for one in (judged[int(position)] for position in positions)
     ]
     return likeliest(audits, prepared.totals.test, request.cost_matrix(audits[0].labels))
 

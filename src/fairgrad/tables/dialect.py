@@ -136,28 +136,28 @@ class Dialect:
     def sentence(self, name: str, ending: str = "") -> str:
         """What is unusual about it, in words; empty if nothing is."""
         usual = "\t" if ending in {".tsv", ".tab"} else ","
-        said = []
+        details = []
         if self.sep != usual and len(self.names) > 1:
-            said.append(f"fields separated by {SEPARATORS.get(self.sep, repr(self.sep))}")
+            details.append(f"fields separated by {SEPARATORS.get(self.sep, repr(self.sep))}")
         if self.decimal != ".":
-            said.append("numbers with a decimal comma")
+            details.append("numbers with a decimal comma")
         if self.quotechar != '"':
-            said.append(f"texts in {self.quotechar}")
+            details.append(f"texts in {self.quotechar}")
         if self.encoding not in _USUAL:
-            said.append(f"encoding {self.encoding}")
-        how = f"{name} is read with {', '.join(said)}." if said else ""
+            details.append(f"encoding {self.encoding}")
+        how = f"{name} is read with {', '.join(details)}." if details else ""
         return " ".join(filter(None, [how, *layout_sentences(name, self.titles, self.footer)]))
 
 
 def layout_sentences(name: str, titles: int, footer: Sequence[str]) -> list[str]:
     """Says which row holds the names of the columns, and which rows at the end are left out."""
-    said = [f"{name}: using row {titles + 1} as the header."] if titles else []
+    sentences = [f"{name}: using row {titles + 1} as the header."] if titles else []
     notes = [text for text in footer if text]
     if notes:
         listed = ", ".join(repr(text) for text in notes[:3])
         rows = "row is" if len(notes) == 1 else "rows are"
-        said.append(f"{name}: the last {len(notes)} {rows} left out as a footer ({listed}).")
-    return said
+        sentences.append(f"{name}: the last {len(notes)} {rows} left out as a footer ({listed}).")
+    return sentences
 
 
 def find_dialect(path: Path, options: ReadingOptions | None = None) -> Dialect:
@@ -294,14 +294,14 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
     with opened(path) as file:
         start = file.read(_BLOCK)
     if options.encoding is not None:
-        given = codecs.lookup(options.encoding).name
-        fault, end = _decoded(path, given)
+        named = codecs.lookup(options.encoding).name
+        fault, end = _decoded(path, named)
         if fault is not None:
             raise ValueError(
                 f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
                 f"leave out {options.prefix}encoding to have it recognised, or name another"
             )
-        return "utf-8-sig" if given == "utf-8" else given, end
+        return "utf-8-sig" if named == "utf-8" else named, end
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
     nulls = [start[place::2].count(0) / max(1, len(start) / 2) for place in (0, 1)]
     if marked is None and max(nulls) > _MOST_NULLS:  # of every two bytes one is 0, in Latin texts
@@ -434,10 +434,10 @@ def _decimal(dialect: Dialect, rows: Sequence[Sequence[str]]) -> str:
         match = re.fullmatch(r"[+-]?(\d+|\d{1,3}(?:[.,]\d{3})+)([.,])(\d+)%?", field)
         if match is None:
             continue
-        whole, mark, part = match.groups()
+        whole, mark, decimals = match.groups()
         if mark in whole:  # 1,042,000: between thousands, unless it is no number at all
-            sure[",."[mark == ","]] += len(part) == 3
-        elif len(part) == 3 and re.fullmatch(r"[1-9]\d{0,2}", whole):  # 1,042: either
+            sure[",."[mark == ","]] += len(decimals) == 3
+        elif len(decimals) == 3 and re.fullmatch(r"[1-9]\d{0,2}", whole):  # 1,042: either
             maybe[mark] += 1
         else:
             sure[mark] += 1

@@ -135,22 +135,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             features: as `fit_features` gave them.
             rows: numbers of the rows.
         """
-        found = copy.copy(self)
-        found.features_ = self._within(features, rows)
-        return found
+        narrow = copy.copy(self)
+        narrow.features_ = self._within(features, rows)
+        return narrow
 
     def _within(self, features: pd.DataFrame, rows: NDArray[Any] | None) -> list[TableFeature]:
-        found = []
+        kept = []
         for feature in self.features_:
             if feature.kind == "category":
-                found.append(feature)
+                kept.append(feature)
                 continue
             column = features[feature.name]
             known = (column if rows is None else column.iloc[rows]).dropna()
             known = known if len(known) else pd.Series([0.0])
             median, low, high = (float(f()) for f in (known.median, known.min, known.max))
-            found.append(replace(feature, median=median, low=low, high=high))
-        return found
+            kept.append(replace(feature, median=median, low=low, high=high))
+        return kept
 
     @property
     def columns_(self) -> list[str]:
@@ -237,12 +237,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         blocks, n = self.blocks(), len(features) if rows is None else len(rows)
         matrix = np.empty((n, sum(len(block.names) for block in blocks)), dtype=np.float32)
         for start in range(0, n, PIECE):
-            part = slice(start, start + PIECE)
-            piece = features.iloc[part if rows is None else rows[part]]
+            span = slice(start, start + PIECE)
+            piece = features.iloc[span if rows is None else rows[span]]
             place = 0
             for block in blocks:
                 width = len(block.names)
-                matrix[part, place : place + width] = block.encode(piece[block.feature.name])
+                matrix[span, place : place + width] = block.encode(piece[block.feature.name])
                 place += width
         return matrix
 
@@ -270,9 +270,9 @@ class FeatureBlock(NamedTuple):
         """(n, columns) of the feature's values."""
         feature, width = self.feature, len(self.names)
         if self.kind == "category":
-            found, n_known = column.cat.codes.to_numpy(dtype=np.int64), len(feature.values)
-            codes = np.where(found < 0, n_known if feature.has_gaps else width, found)
-            codes[found >= n_known] = width  # never seen: in none of the columns
+            code, n_known = column.cat.codes.to_numpy(dtype=np.int64), len(feature.values)
+            codes = np.where(code < 0, n_known if feature.has_gaps else width, code)
+            codes[code >= n_known] = width  # never seen: in none of the columns
             return np.asarray(codes[:, None] == np.arange(width))
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if self.kind == "missing":

@@ -138,18 +138,18 @@ def choose_features(
     gaps: dict[str, list[str]] = {"number": [], "category": []}
     for name, (column, reason) in _all_usable(frame, categorical, keep, prefix).items():
         kind = column_kind(column)
-        own: dict[str, tuple[pd.Series, DatePart | None]] = {name: (column, None)}
+        derived: dict[str, tuple[pd.Series, DatePart | None]] = {name: (column, None)}
         if kind == "date" and not reason:
-            own = _date_features(column, report.forms.get(name, ""), frame.columns)
-            dates += [name] if own else []
-        if reason or not own:
+            derived = _date_features(column, report.forms.get(name, ""), frame.columns)
+            dates += [name] if derived else []
+        if reason or not derived:
             left_out[name] = reason or "one value only"
             continue
         missing = int(column.isna().sum())
         if missing:
             listed = f"{name} {missing:,}{report.gap_words(name)}"
             gaps["category" if kind == "category" else "number"].append(listed)
-        for title, (values, date) in own.items():
+        for title, (values, date) in derived.items():
             if date is None and kind == "category":
                 values = named_column(values, categorical)  # noqa: PLW2901 - as categories
                 n = len(values.cat.categories)
@@ -165,13 +165,13 @@ def choose_features(
     if not columns:
         raise ValueError("no column is left as a feature")
     reasons = "; ".join(f"{name} ({reason})" for name, reason in left_out.items())
-    said = [
+    left = [
         ("Left out as features", [reasons] if left_out else []),
         ("Dates become year, month, weekday and age in days before the latest date", dates),
         ("Missing numbers become the median, and are marked", gaps["number"]),
         ("Missing values are a category of their own", gaps["category"]),
     ]
-    notes = (*(f"{what}: {', '.join(found)}." for what, found in said if found), *merged)
+    notes = (*(f"{what}: {', '.join(ignored)}." for what, ignored in left if ignored), *merged)
     return ChosenFeatures(pd.DataFrame(columns), features, left_out, notes)
 
 
@@ -179,17 +179,17 @@ def _all_usable(
     frame: pd.DataFrame, categorical: Sequence[str], keep: Sequence[str], prefix: str
 ) -> dict[str, tuple[pd.Series, str]]:
     """Each column, and why it is of no use; all faulty ones are named in one error."""
-    found, faults = {}, {}
+    usable, faults = {}, {}
     for name in map(str, frame.columns):
         try:
-            found[name] = _usable(frame, name, categorical, keep, prefix)
+            usable[name] = _usable(frame, name, categorical, keep, prefix)
         except ValueError as error:
             faults[name] = error
     if faults:
         first, *others = faults
         more = f". The same is true of {', '.join(map(repr, others))}" if others else ""
         raise ValueError(f"{faults[first]}{more}") from faults[first]
-    return found
+    return usable
 
 
 def _usable(
@@ -233,23 +233,23 @@ def _date_features(
     """Year, month, weekday and age of dates; a part that never differs is left out."""
     name, days = str(column.name), as_days(column)
     latest = float(np.floor(np.nanmax(days)))
-    found: dict[str, tuple[pd.Series, DatePart | None]] = {}
-    for part in DATE_PARTS:
-        made = DatePart(name, part, form, latest)
+    derived: dict[str, tuple[pd.Series, DatePart | None]] = {}
+    for unit in DATE_PARTS:
+        made = DatePart(name, unit, form, latest)
         values = made.values(days)
         if values.nunique() < 2:
             continue
-        title = f"{name} ({part})"
+        title = f"{name} ({unit})"
         while title in taken:
             title += "'"
-        is_named = part in {"month", "weekday"}
-        found[title] = (_in_order(values, part) if is_named else values).rename(title), made
-    return found
+        is_named = unit in {"month", "weekday"}
+        derived[title] = (_in_order(values, unit) if is_named else values).rename(title), made
+    return derived
 
 
-def _in_order(values: pd.Series, part: str) -> pd.Series:
+def _in_order(values: pd.Series, unit: str) -> pd.Series:
     """Names of months or weekdays as categories, in the order of the calendar."""
-    names = calendar.month_name if part == "month" else calendar.day_name
+    names = calendar.month_name if unit == "month" else calendar.day_name
     seen = set(values.dropna())
     order = [name for name in names if name in seen]
     return pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
@@ -311,19 +311,19 @@ def describe_groups(
     groups: pd.DataFrame, original: pd.DataFrame, cut: Collection[str] = ()
 ) -> list[TableFeature]:
     """What an aware model remembers of the sensitive columns; those in `cut` are numbers."""
-    found = []
+    described = []
     for name in map(str, groups):
         values = tuple(str(value) for value in groups[name].cat.categories)
         has_gaps, is_number = (
             bool(groups[name].isna().any()),
             column_kind(original[name]) == "number",
         )
-        found.append(
+        described.append(
             TableFeature(name, "number", has_gaps=True)
             if name in cut
             else TableFeature(name, "category", values, numbers=is_number, has_gaps=has_gaps)
         )
-    return found
+    return described
 
 
 def read_groups(
@@ -416,8 +416,8 @@ class _LaterTable:
     def _numbers(self, column: pd.Series) -> NDArray[np.float64]:
         if column_kind(column) == "number":
             numbers = as_numbers(column)
-            given, _ = parse_numbers(self.missing, self.decimal)
-            return np.where(np.isin(numbers, given[~np.isnan(given)]), np.nan, numbers)
+            missing, _ = parse_numbers(self.missing, self.decimal)
+            return np.where(np.isin(numbers, missing[~np.isnan(missing)]), np.nan, numbers)
         codes, values = pd.factorize(column)
         texts = [str(value).strip() for value in values]
         numbers, _ = parse_numbers(texts, self.decimal)
@@ -451,8 +451,8 @@ class _LaterTable:
         codes, values = pd.factorize(column)
         n_known = len(feature.values)
         place = {name: code for code, name in enumerate(feature.values)}
-        found = [self._place(value, feature, place) for value in values]
-        rows = np.array([*found, -1], dtype=np.int64)[codes]
+        places = [self._place(value, feature, place) for value in values]
+        rows = np.array([*places, -1], dtype=np.int64)[codes]
         strangers = rows == n_known
         what = "never seen in training, taken as none of the known"
         if OTHER in place:

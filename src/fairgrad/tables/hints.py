@@ -61,12 +61,12 @@ def hints(
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(label))[:MOST_ROWS])
     sampled = features.iloc[rows]
-    said = []
+    sentences = []
     leaks = _revealing(sampled, _kinds(label.iloc[rows]), LEAK, min, sources)
     if leaks:
         known, one = ("it is", "it") if len(leaks) == 1 else ("they are", "them")
         verb = "alone predicts" if len(leaks) == 1 else "each predict"
-        said.append(
+        sentences.append(
             f"{_listed(leaks)} {verb} {label.name} almost perfectly: if {known} known only "
             f"afterwards, leave {one} out ({drop})."
         )
@@ -74,8 +74,8 @@ def hints(
         others = sampled.drop(columns=name, errors="ignore")
         proxies = _revealing(others, _kinds(sensitive[name].iloc[rows]), PROXY, max, sources)
         if proxies:
-            said.append(f"{name} can be told from {_listed(proxies)}.")
-    return said
+            sentences.append(f"{name} can be told from {_listed(proxies)}.")
+    return sentences
 
 
 def auc(codes: NDArray[Any], is_one: NDArray[Any]) -> float:
@@ -99,8 +99,8 @@ def rank_auc(scores: NDArray[Any], is_one: NDArray[Any]) -> float:
     rank = rankdata(np.where(np.isnan(scores), -np.inf, scores))
     n_ones = int(is_one.sum())
     pairs = n_ones * (len(is_one) - n_ones)
-    found = (float(rank[is_one].sum()) - n_ones * (n_ones + 1) / 2) / pairs
-    return max(found, 1 - found)
+    above = (float(rank[is_one].sum()) - n_ones * (n_ones + 1) / 2) / pairs
+    return max(above, 1 - above)
 
 
 def _kinds(column: pd.Series) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -108,8 +108,8 @@ def _kinds(column: pd.Series) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     codes = column.cat.codes.to_numpy()
     known = codes >= 0
     n = len(column.cat.categories)
-    found = [codes[known] == code for code in (range(1, 2) if n == 2 else range(n))]
-    return [(known, own) for own in found if FEWEST_ROWS <= own.sum() <= len(own) - FEWEST_ROWS]
+    is_kind = [codes[known] == code for code in (range(1, 2) if n == 2 else range(n))]
+    return [(known, one) for one in is_kind if FEWEST_ROWS <= one.sum() <= len(one) - FEWEST_ROWS]
 
 
 def _revealing(
@@ -120,7 +120,7 @@ def _revealing(
     sources: Mapping[str, str],
 ) -> dict[str, float]:
     """AUC of the features that reach the least, by `choose` of the values; the highest first."""
-    found: dict[str, float] = {}
+    aucs: dict[str, float] = {}
     for name in features if kinds else ():
         column = features[name]
         is_named = isinstance(column.dtype, pd.CategoricalDtype)
@@ -129,13 +129,13 @@ def _revealing(
         figure = choose([measure(values[rows], is_one) for rows, is_one in kinds])
         if figure >= least:
             source = sources.get(str(name), str(name))
-            found[source] = max(figure, found.get(source, 0.0))
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+            aucs[source] = max(figure, aucs.get(source, 0.0))
+    return dict(sorted(aucs.items(), key=lambda pair: -pair[1]))
 
 
-def _listed(found: Mapping[str, float]) -> str:
-    shown = [f"{name} (AUC {figure:.2f})" for name, figure in list(found.items())[:_MOST_LISTED]]
-    shown += [f"{len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
+def _listed(aucs: Mapping[str, float]) -> str:
+    shown = [f"{name} (AUC {figure:.2f})" for name, figure in list(aucs.items())[:_MOST_LISTED]]
+    shown += [f"{len(aucs) - _MOST_LISTED} more"] if len(aucs) > _MOST_LISTED else []
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
@@ -146,19 +146,19 @@ def sentinel_hints(frame: pd.DataFrame, prefix: str = "") -> list[str]:
         frame: the columns, as `read_table` reads them.
         prefix: of the options' names.
     """
-    said = []
+    notes = []
     for name in frame:
-        found = sentinels(frame[name])
-        if found:
-            listed = " and ".join(f"{text} ({counted(n, 'row')})" for text, n in found.items())
-            given = [
-                f'--missing "{text}"' if " " in text else f"--missing {text}" for text in found
+        counts = sentinels(frame[name])
+        if counts:
+            listed = " and ".join(f"{text} ({counted(n, 'row')})" for text, n in counts.items())
+            options = [
+                f'--missing "{text}"' if " " in text else f"--missing {text}" for text in counts
             ]
-            option = " ".join(given) if prefix else f"missing={list(found)}"
-            said.append(f"{name}: {listed} may mean a missing value; then use {option}.")
-    more = len(said) - _MOST_LISTED
+            option = " ".join(options) if prefix else f"missing={list(counts)}"
+            notes.append(f"{name}: {listed} may mean a missing value; then use {option}.")
+    more = len(notes) - _MOST_LISTED
     rest = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []
-    return said[:_MOST_LISTED] + rest
+    return notes[:_MOST_LISTED] + rest
 
 
 def sentinels(column: pd.Series) -> dict[str, int]:
@@ -166,11 +166,11 @@ def sentinels(column: pd.Series) -> dict[str, int]:
     counts = column.value_counts()
     kind = column_kind(column)
     if kind == "category":
-        found = {str(v): int(n) for v, n in counts.items() if SENTINEL_TEXTS.fullmatch(str(v))}
-        return found if len(found) < len(counts) else {}
+        codes = {str(v): int(n) for v, n in counts.items() if SENTINEL_TEXTS.fullmatch(str(v))}
+        return codes if len(codes) < len(counts) else {}
     if kind == "date":
-        found = {str(v)[:10]: int(n) for v, n in counts.items() if str(v)[:10] in SENTINEL_DAYS}
-        return {text: n for text, n in found.items() if n >= _FEWEST_SENTINELS}
+        codes = {str(v)[:10]: int(n) for v, n in counts.items() if str(v)[:10] in SENTINEL_DAYS}
+        return {text: n for text, n in codes.items() if n >= _FEWEST_SENTINELS}
     others = counts.index[~counts.index.isin(SENTINELS)].to_numpy(dtype=np.float64)
     if len(others) < _FEWEST_SENTINELS:
         return {}
@@ -190,15 +190,15 @@ def repeated_identifiers(frame: pd.DataFrame, option: str = "cluster") -> list[s
         frame: the columns.
         option: what the option is called that names them.
     """
-    said = []
+    sentences = []
     for name in (name for name in map(str, frame) if IDENTIFIER.fullmatch(name.strip())):
         n, distinct = int(frame[name].notna().sum()), frame[name].nunique()
         if 50 < distinct <= 0.75 * n and n / distinct < 100:
-            said.append(
+            sentences.append(
                 f"{name} has {distinct:,} different values in {counted(n, 'row')}: rows of one "
                 f"person are not independent. Name it when you audit ({option} {name})."
             )
-    return said
+    return sentences
 
 
 def first_copies(frame: pd.DataFrame) -> NDArray[np.int64]:

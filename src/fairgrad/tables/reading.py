@@ -164,8 +164,8 @@ class ReadingReport:
     @classmethod
     def of(cls, frame: pd.DataFrame) -> ReadingReport:
         """That of a frame; an empty one if it was not read from a file."""
-        found = frame.attrs.get(READING)
-        return found if isinstance(found, cls) else cls()
+        report = frame.attrs.get(READING)
+        return report if isinstance(report, cls) else cls()
 
     def gap_words(self, name: str) -> str:
         """Which texts of a column were taken as missing, in brackets; nothing for empty fields."""
@@ -183,19 +183,19 @@ class ReadingReport:
             gaps: whether to say which texts were taken as missing, where nobody else does.
         """
         known = list(dict.fromkeys(columns))
-        said = list(self.files)
+        told = list(self.files)
         for name in known if gaps else ():
             taken = {text: n for text, n in self.gaps.get(name, {}).items() if text}
             if taken:
-                said.append(f"{name}: {_with_counts(taken)} taken as missing.")
+                told.append(f"{name}: {_with_counts(taken)} taken as missing.")
         for name in (name for name in known if name in self.named):
             first = next(iter(self.named[name]))
             option = f"{prefix}missing {first}" if prefix else f"missing=[{first!r}]"
-            said.append(
+            told.append(
                 f"{name}: {_with_counts(self.named[name])} read as text; use {option} if it means "
                 "that the value is missing."
             )
-        return said + [f"{name}: {self.written[name]}." for name in known if name in self.written]
+        return told + [f"{name}: {self.written[name]}." for name in known if name in self.written]
 
 
 def _with_counts(texts: Mapping[str, int]) -> str:
@@ -247,10 +247,10 @@ def table_files(table: TableSource) -> list[Path]:
     if path.is_dir():
         return _folder(path)
     if not path.exists() and any(mark in str(table) for mark in "*?["):
-        found = sorted(Path(one) for one in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
-        if not found:
+        files = sorted(Path(one) for one in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
+        if not files:
             raise FileNotFoundError(f"cannot read {str(table)!r}: no file fits this pattern")
-        return found
+        return files
     if not path.is_file():
         raise FileNotFoundError(f"cannot read {str(path)!r}: there is no such file")
     if not path.name.lower().endswith(ENDINGS):
@@ -395,25 +395,25 @@ def read_pieces(
     """
     options = options or ReadingOptions()
     report = ReadingReport(missing=options.missing)
-    found: dict[str, ColumnReader] = {}
+    readers: dict[str, ColumnReader] = {}
     for piece in read(columns, texts):
         report.decimal = str(piece.attrs.get("decimal", "."))
-        said = piece.attrs.get("said")
-        if said and said not in report.files:
-            report.files.append(said)
-        for own in map(str, piece.columns):
-            column = found.setdefault(own, ColumnReader(own, options, as_text=own in texts))
-            column.add(piece[own], report.decimal)
-    mixed = [own for own, column in found.items() if len(column.kinds) > 1]
+        note = piece.attrs.get("said")
+        if note and note not in report.files:
+            report.files.append(note)
+        for label in map(str, piece.columns):
+            column = readers.setdefault(label, ColumnReader(label, options, as_text=label in texts))
+            column.add(piece[label], report.decimal)
+    mixed = [label for label, column in readers.items() if len(column.kinds) > 1]
     if mixed:  # what looked like numbers in one piece was none in another: read it as a whole
         whole = pd.concat(list(read(mixed, mixed)), ignore_index=True)
-        for own in mixed:
-            found[own] = ColumnReader(own, options, as_text=own in texts)
-            found[own].add(whole[own], report.decimal)
-    if not any(column.parts and column.n_rows for column in found.values()):
+        for label in mixed:
+            readers[label] = ColumnReader(label, options, as_text=label in texts)
+            readers[label].add(whole[label], report.decimal)
+    if not any(column.parts and column.n_rows for column in readers.values()):
         raise ValueError(f"{name} has no rows")
     # Parts are given up one by one, so that the table is not in memory twice.
-    return _framed({own: found.pop(own).joined(report) for own in list(found)}, report)
+    return _framed({label: readers.pop(label).joined(report) for label in list(readers)}, report)
 
 
 def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
@@ -474,12 +474,12 @@ def pieces(
     for path in table_files(table):
         name = path.name.lower()
         if is_parquet(path):
-            found = _parquet(path, columns, rows)
+            frames = _parquet(path, columns, rows)
         elif name.endswith(WHOLE_ENDINGS):
-            found = _whole(path, columns, rows, options)
+            frames = _whole(path, columns, rows, options)
         else:
-            found = _csv(path, columns, texts, rows, options)
-        for piece in found:
+            frames = _csv(path, columns, texts, rows, options)
+        for piece in frames:
             names = list(piece.columns)
             first = names if first is None else first
             if set(names) != set(first):
@@ -519,13 +519,13 @@ def _csv(
         how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
         dialect = find_dialect(path, options)
-        said = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
+        note = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
         how |= {"chunksize": rows, "names": all_named(dialect.names, path.name)}
         with pd.read_csv(path, **dialect.options(), **how) as reader:
             for piece in _without_last(reader, len(dialect.footer)):
                 # Chosen here: pandas' usecols would pass over faulty rows.
                 chosen = piece if columns is None else piece[_known(columns, piece.columns)]
-                chosen.attrs |= {"decimal": dialect.decimal, "said": said}
+                chosen.attrs |= {"decimal": dialect.decimal, "said": note}
                 yield chosen
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
@@ -598,13 +598,13 @@ def parquet_files(
     arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
     with as_parquet(path, arrow):
         # Folders named key=value hold one value of a column each, as Spark and others write them.
-        found = dataset.dataset(path, format="parquet", partitioning="hive")
-        check_distinct(found.schema.names, path.name)
-        wanted = found.schema.names if columns is None else _known(columns, found.schema.names)
-        schema = arrow.schema([found.schema.field(name) for name in wanted])
-        fragments = list(found.get_fragments())
+        files = dataset.dataset(path, format="parquet", partitioning="hive")
+        check_distinct(files.schema.names, path.name)
+        wanted = files.schema.names if columns is None else _known(columns, files.schema.names)
+        schema = arrow.schema([files.schema.field(name) for name in wanted])
+        fragments = list(files.get_fragments())
     # Without reading ahead there is one row group in memory at a time.
-    how = {"schema": found.schema, "columns": wanted, "batch_size": rows}
+    how = {"schema": files.schema, "columns": wanted, "batch_size": rows}
     how |= {"batch_readahead": 1, "fragment_readahead": 1}
 
     def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
@@ -628,9 +628,9 @@ def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
     for path in paths:
         arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
         with as_parquet(path, arrow):
-            found = dataset.dataset(path, format="parquet", partitioning="hive")
-            own = found.count_rows()
-            n_rows, n_values = n_rows + own, n_values + own * len(found.schema.names)
+            files = dataset.dataset(path, format="parquet", partitioning="hive")
+            total = files.count_rows()
+            n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
     return n_rows, n_values
 
 
@@ -652,7 +652,7 @@ def _whole(
     ending = path.suffix.lower()
     program, read = STATISTICS.get(ending, ("an Excel", None))
     try:
-        frame, said = _excel(path, options) if read is None else (read(path), "")
+        frame, note = _excel(path, options) if read is None else (read(path), "")
     except ImportError as error:
         raise ImportError(f"reading {program} file: {_one_line(error)}") from None
     except Exception as error:  # every reader has exceptions of its own
@@ -665,7 +665,7 @@ def _whole(
     wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
     for start in range(0, max(1, len(frame)), rows):
         piece = frame[wanted].iloc[start : start + rows].reset_index(drop=True)
-        piece.attrs["said"] = said
+        piece.attrs["said"] = note
         yield piece
 
 
@@ -691,12 +691,12 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     n_above = header.titles + header.rows
     footer = find_footer(texts(frame.iloc[n_above:].tail(20)), frame.shape[1])
     titles = int(frame.index[header.titles]) if header.titles or options.skip_rows else 0
-    said = layout_sentences(path.name, titles, footer)
+    notes = layout_sentences(path.name, titles, footer)
     if len(sheets) > 1 and options.sheet is None:
-        said.append(f"{path.name}: the first of {len(sheets)} sheets is read.")
+        notes.append(f"{path.name}: the first of {len(sheets)} sheets is read.")
     frame = frame.iloc[n_above : len(frame) - len(footer)].reset_index(drop=True)
     frame.columns = pd.Index(header.names)
-    return frame, " ".join(said)
+    return frame, " ".join(notes)
 
 
 @dataclass
@@ -728,37 +728,37 @@ class ColumnReader:
         """Kinds of the pieces that have values."""
         return {kind for kind, _ in self.parts} - {"empty"}
 
-    def add(self, part: pd.Series, decimal: str) -> None:
+    def add(self, piece: pd.Series, decimal: str) -> None:
         """Takes the next rows."""
-        self.n_rows += len(part)
-        missing = part.isna().to_numpy()
+        self.n_rows += len(piece)
+        missing = piece.isna().to_numpy()
         self._count("", missing)
-        if part.dtype == object and pd.api.types.infer_dtype(part, skipna=True) == "integer":
-            part = part.astype("float64")  # too large for pandas' integers
-        kind = "empty" if missing.all() else column_kind(part)
+        if piece.dtype == object and pd.api.types.infer_dtype(piece, skipna=True) == "integer":
+            piece = piece.astype("float64")  # too large for pandas' integers
+        kind = "empty" if missing.all() else column_kind(piece)
         if kind == "number":
-            part = self._without_missing(part, decimal)
+            piece = self._without_missing(piece, decimal)
         elif kind == "category":
-            kind, part = self._read_texts(part, decimal)
-        self.parts.append((kind, part))
+            kind, piece = self._read_texts(piece, decimal)
+        self.parts.append((kind, piece))
 
     def _count(self, text: str, rows: NDArray[np.bool_]) -> None:
         """Counts rows whose value is missing."""
         self.gaps[text] += int(rows.sum() if self.times is None else self.times[rows].sum())
 
-    def _without_missing(self, part: pd.Series, decimal: str) -> pd.Series:
+    def _without_missing(self, piece: pd.Series, decimal: str) -> pd.Series:
         """Numbers, without those that mean a missing value."""
         numbers, _ = parse_numbers(self.options.missing, decimal)
         for text, number in zip(self.options.missing, numbers, strict=True):
-            is_gap = (part == number).fillna(value=False).to_numpy(dtype=bool)
+            is_gap = (piece == number).fillna(value=False).to_numpy(dtype=bool)
             if is_gap.any():
                 self._count(text, is_gap)
-                part = part.astype("float64").mask(is_gap)
-        return part
+                piece = piece.astype("float64").mask(is_gap)
+        return piece
 
-    def _read_texts(self, part: pd.Series, decimal: str) -> tuple[str, Any]:
+    def _read_texts(self, piece: pd.Series, decimal: str) -> tuple[str, Any]:
         """What texts are, decided by the distinct ones; and their values."""
-        codes, values = pd.factorize(part)
+        codes, values = pd.factorize(piece)
         named = self._removed(named_codes(codes, values), {"", *self.options.missing})
         if not len(named.categories):
             return "empty", named
@@ -775,9 +775,9 @@ class ColumnReader:
                 self._count(name, np.asarray(named == name))
             elif self.example is None and _DECORATED.search(name):
                 self.example = name, float(number)
-        found = np.append(numbers, np.nan)[named.codes]
-        is_whole = bool((np.abs(found) < 2**53).all() and (found == np.round(found)).all())
-        return kind, found.astype(np.int64) if is_whole else found
+        read = np.append(numbers, np.nan)[named.codes]
+        is_whole = bool((np.abs(read) < 2**53).all() and (read == np.round(read)).all())
+        return kind, read.astype(np.int64) if is_whole else read
 
     def _removed(self, named: pd.Categorical, texts: Collection[str]) -> pd.Categorical:
         """Categories without those that mean a missing value."""
@@ -791,17 +791,17 @@ class ColumnReader:
         kind = next(iter(self.kinds), "number")
         if kind in {"text", "truth", "gaps"}:
             parts = [
-                part if isinstance(part, pd.Categorical) else as_categories(pd.Series(part)).array
-                for _, part in self.parts
+                rows if isinstance(rows, pd.Categorical) else as_categories(pd.Series(rows)).array
+                for _, rows in self.parts
             ]
             values: Any = union_categoricals(parts)
             if kind == "text" and not self.as_text:
                 values = self._dated(values, report)
         elif kind == "date":
-            parts = [pd.to_datetime(pd.Series(part), utc=True) for _, part in self.parts]
-            values = np.concatenate([part.to_numpy(dtype="datetime64[ns]") for part in parts])
+            parts = [pd.to_datetime(pd.Series(rows), utc=True) for _, rows in self.parts]
+            values = np.concatenate([rows.to_numpy(dtype="datetime64[ns]") for rows in parts])
         else:
-            values = np.concatenate([_plain_numbers(part) for _, part in self.parts])
+            values = np.concatenate([_plain_numbers(rows) for _, rows in self.parts])
             if self.example:
                 read_as = "numbers such as {!r} are read as {:g}".format(*self.example)
                 report.written[self.name] = read_as
@@ -830,17 +830,17 @@ class ColumnReader:
             report.gaps[self.name] = gaps
         if isinstance(values, pd.Categorical):
             counts = _bincount(values.codes, len(values.categories), self.times)
-            found = dict(zip(map(str, values.categories), counts.tolist(), strict=True))
-            named = {name: n for name, n in found.items() if name in MISSING_TEXTS}
+            by_value = dict(zip(map(str, values.categories), counts.tolist(), strict=True))
+            named = {name: n for name, n in by_value.items() if name in MISSING_TEXTS}
             if named:
                 report.named[self.name] = named
 
 
-def _plain_numbers(part: Any) -> NDArray[Any]:
-    if isinstance(part, pd.Categorical):  # a piece without values
-        return np.full(len(part), np.nan)
-    is_plain = isinstance(part.dtype, np.dtype) and part.dtype != object
-    return np.asarray(part if is_plain else part.astype("float64"))
+def _plain_numbers(piece: Any) -> NDArray[Any]:
+    if isinstance(piece, pd.Categorical):  # a piece without values
+        return np.full(len(piece), np.nan)
+    is_plain = isinstance(piece.dtype, np.dtype) and piece.dtype != object
+    return np.asarray(piece if is_plain else piece.astype("float64"))
 
 
 def _bincount(codes: NDArray[Any], n_values: int, times: Times) -> NDArray[np.int64]:
@@ -868,9 +868,9 @@ def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
 
 
 def _one_line(error: BaseException) -> str:
-    said = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+    message = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
     return re.sub(
         r"EOF inside string starting at row (\d+)",
         r"a quote opened in row \1 is never closed",
-        said,
+        message,
     )

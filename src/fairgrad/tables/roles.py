@@ -118,11 +118,11 @@ class LabelledTable:
         """The same parts, with each copy of a row in the part of that row."""
         if self.copies is None:
             return parts
-        part = np.empty(len(self), dtype=np.int64)
+        side = np.empty(len(self), dtype=np.int64)
         for number, rows in enumerate(parts):
-            part[rows] = number
-        part = part[self.copies]
-        return SplitRows(*(np.flatnonzero(part == number) for number in range(len(parts))))
+            side[rows] = number
+        side = side[self.copies]
+        return SplitRows(*(np.flatnonzero(side == number) for number in range(len(parts))))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class ColumnRoles:
         copies = first_copies(labelled)
         n_copies = int((copies != np.arange(len(copies))).sum())
         are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
-        said = (
+        told = (
             *report.sentences(map(str, frame.columns), p),
             *self._unknown(groups, report),
             *encoder.notes_,
@@ -233,7 +233,7 @@ class ColumnRoles:
             *_copies_hint(n_copies, len(copies), are_copies=are_copies),
         )
         return LabelledTable(
-            label, groups, features, encoder, left_out, said, rows, copies if are_copies else None
+            label, groups, features, encoder, left_out, told, rows, copies if are_copies else None
         )
 
     def _feature_names(self, frame: pd.DataFrame) -> list[str]:
@@ -265,47 +265,47 @@ class ColumnRoles:
             if not is_text or name in self.bins:
                 continue
             named = as_categories(frame[name])
-            found = self._spellings(named, times)
-            if any(value != meant for value, meant in found.items()):
-                frame = frame.assign(**{name: as_categories(named.astype(object).map(found))})
+            spelling = self._spellings(named, times)
+            if any(value != meant for value, meant in spelling.items()):
+                frame = frame.assign(**{name: as_categories(named.astype(object).map(spelling))})
         return frame
 
     def _spellings(self, named: pd.Series, times: Times) -> dict[str, str]:
         """The value that each value of a column stands for."""
         values = [str(value) for value in named.cat.categories]
-        given = [self.value_map[value] for value in values if value in self.value_map]
-        found = {
+        names = [self.value_map[value] for value in values if value in self.value_map]
+        merged = {
             value: self.value_map[value]
             for value in values
-            if self.value_map.get(value) in values or given.count(self.value_map.get(value, "")) > 1
+            if self.value_map.get(value) in values or names.count(self.value_map.get(value, "")) > 1
         }
         codes = named.cat.codes.to_numpy()
         weights = None if times is None else times[codes >= 0]
         counts = np.bincount(codes[codes >= 0], weights, minlength=len(values))
         number = dict(zip(values, counts.astype(int).tolist(), strict=True))
         alike: dict[str, list[str]] = {}
-        for value in sorted((one for one in values if one not in found), key=lambda v: -number[v]):
+        for value in sorted((one for one in values if one not in merged), key=lambda v: -number[v]):
             alike.setdefault(_meaning(value), []).append(value)
-        unclear = {own[0]: own for own in alike.values() if len(own) > 1}
-        is_case = all(len({_plain(value) for value in own}) == 1 for own in unclear.values())
+        unclear = {alias[0]: alias for alias in alike.values() if len(alias) > 1}
+        is_case = all(len({_plain(value) for value in alias}) == 1 for alias in unclear.values())
         if self.ignore_case:
             same = {
-                first: [v for v in own if _plain(v) == _plain(first)]
-                for first, own in unclear.items()
+                first: [v for v in alias if _plain(v) == _plain(first)]
+                for first, alias in unclear.items()
             }
-            found |= {value: first for first, own in same.items() for value in own}
-            unclear = {first: own for first, own in unclear.items() if own != same[first]}
+            merged |= {value: first for first, alias in same.items() for value in alias}
+            unclear = {first: alias for first, alias in unclear.items() if alias != same[first]}
         if unclear:
-            p, listed = self.prefix, [value for own in unclear.values() for value in own]
+            p, listed = self.prefix, [value for alias in unclear.values() for value in alias]
             rows = ", ".join(f"{value!r} ({counted(number[value], 'row')})" for value in listed)
-            pairs = ",".join(f"{v}={first}" for first, own in unclear.items() for v in own[1:])
+            pairs = ",".join(f"{v}={first}" for first, alias in unclear.items() for v in alias[1:])
             ways = [f'{p}map "{pairs}"'] if p else ["one spelling"]
             ways += [f"{p}ignore-case" if p else "ignore_case=True"] if is_case else []
             raise ValueError(
                 f"the column {named.name!r} has values that differ in spelling alone: {rows}. "
                 f"Use {' or '.join(ways)} to merge them"
             )
-        return {value: found.get(value, value) for value in values}
+        return {value: merged.get(value, value) for value in values}
 
     def label(self, frame: pd.DataFrame, times: Times = None) -> pd.Series:
         """The target as named categories, the desirable one last.
@@ -363,8 +363,8 @@ class ColumnRoles:
         label = self._named(self._column(labelled, self.target))
         if self.ignore_case:
             known = {_plain(name): name for name in labels}
-            own = {name: known.get(_plain(name), name) for name in label.cat.categories}
-            label = label.cat.rename_categories(own)
+            spelling = {name: known.get(_plain(name), name) for name in label.cat.categories}
+            label = label.cat.rename_categories(spelling)
         strangers = [name for name in label.cat.categories if name not in labels]
         if strangers:
             raise ValueError(
@@ -378,8 +378,8 @@ class ColumnRoles:
         """The desirable one of the labels; None if there are several and none was named."""
         if self.is_part and self.y_desirable is not None:  # the label may be missing today
             return self.y_desirable
-        found = desirable_labels(labels, self.y_desirable)
-        return labels[found[0]] if found else None
+        indices = desirable_labels(labels, self.y_desirable)
+        return labels[indices[0]] if indices else None
 
     def groups(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
         """The sensitive columns as named categories; missing values stay missing.
@@ -523,9 +523,9 @@ def match_labels(
         >>> match_labels(["0", "1"], ["False", "True"], column="h", target="y")
         ({'0': 'False', '1': 'True'}, 'h: 0 was read as False and 1 as True, as in y.')
     """
-    said = dict(given or {})
+    mapped = dict(given or {})
     known = set(labels)
-    strangers = [label for value, label in said.items() if label not in known and label != value]
+    strangers = [label for value, label in mapped.items() if label not in known and label != value]
     if strangers:
         raise ValueError(
             f"--map gives {strangers[0]!r}, which is not a value of {target} ({_listed(labels)})"
@@ -533,26 +533,26 @@ def match_labels(
     by_key: dict[str, list[str]] = {}
     for label in labels:
         by_key.setdefault(_key(label), []).append(label)
-    found, unmatched = {}, []
+    matched, unmatched = {}, []
     for value in values:
         same = by_key.get(_key(value), [])
-        if value in said:
-            found[value] = said[value]
+        if value in mapped:
+            matched[value] = mapped[value]
         elif value in known:
-            found[value] = value
+            matched[value] = value
         elif len(same) == 1:
-            found[value] = same[0]
+            matched[value] = same[0]
         else:
             unmatched.append(value)
     if unmatched:
         raise ValueError(_mismatch(unmatched, values, labels, column, target))
-    read = [f"{value} was read as {label}" for value, label in found.items() if value != label]
+    read = [f"{value} was read as {label}" for value, label in matched.items() if value != label]
     if not read:
-        return found, ""
+        return matched, ""
     first, *rest = read
-    more = [part.replace(" was read as ", " as ") for part in rest]
+    more = [pair.replace(" was read as ", " as ") for pair in rest]
     joined = first if not more else f"{', '.join([first, *more[:-1]])} and {more[-1]}"
-    return found, f"{column}: {joined}, as in {target}."
+    return matched, f"{column}: {joined}, as in {target}."
 
 
 def _key(value: str) -> str:
@@ -571,11 +571,11 @@ def _mismatch(
 ) -> str:
     pairs = zip(unmatched[::-1], [*labels][::-1][: len(unmatched)], strict=False)
     example = ",".join(f"{value}={label}" for value, label in pairs)
-    own = unmatched[0]
+    first = unmatched[0]
     hint = (
         ""
         if len(unmatched) == len(values)
-        else (f"; if {own} is a label that {target} happens not to have, --map {own}={own}")
+        else (f"; if {first} is a label that {target} happens not to have, --map {first}={first}")
     )
     return (
         f"the values of {column} ({_listed(values)}) do not match those of {target} "
@@ -607,8 +607,8 @@ def matched_column(
     values = [str(value) for value in column.cat.categories]
     if is_quantity(frame[name]) and not set(values) <= {*labels, *(given or {})}:
         raise ValueError(_score(frame[name], option))
-    found, note = match_labels(values, labels, column=name, target=target, given=given)
-    return column.map(found).astype(object), note
+    named, note = match_labels(values, labels, column=name, target=target, given=given)
+    return column.map(named).astype(object), note
 
 
 def _score(column: pd.Series, option: str) -> str:

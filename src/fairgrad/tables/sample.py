@@ -90,14 +90,14 @@ def sample_rates(sizes: NDArray[Any], wanted: int) -> tuple[NDArray[np.float64],
     if total <= wanted:
         return np.ones(len(sizes)), 1.0
     least = RARE_SHARE * wanted / len(sizes)
-    own = np.minimum(1.0, 2.0 ** np.floor(np.log2(least / np.maximum(sizes, 1))))
-    own[sizes <= least] = 1.0
+    rates = np.minimum(1.0, 2.0 ** np.floor(np.log2(least / np.maximum(sizes, 1))))
+    rates[sizes <= least] = 1.0
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        fits = float((sizes * np.maximum(own, middle)).sum()) <= wanted
+        fits = float((sizes * np.maximum(rates, middle)).sum()) <= wanted
         low, high = (middle, high) if fits else (low, middle)
-    return np.maximum(own, low), low
+    return np.maximum(rates, low), low
 
 
 def row_limit(wanted: int, n_columns: int) -> int:
@@ -149,10 +149,10 @@ class LargeTable:
         with connected(self.name) as connection:
             connection.execute("SET preserve_insertion_order = true")  # the same rows, in order
             with scan_errors():
-                found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
-            types = {str(name): str(kind) for name, kind, *_ in found}
-            for own in ("filename", "file_row_number"):
-                types.pop(own, None)
+                described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
+            types = {str(name): str(kind) for name, kind, *_ in described}
+            for added in ("filename", "file_row_number"):
+                types.pop(added, None)
             yield Scan(connection, table, self.name, types, self.options, self.decimal, self.said)
 
     def query(self, cell: CountQuery) -> SampleQuery:
@@ -226,11 +226,11 @@ class TableSample:
         rare = (
             f" (including all {counted(self.n_rare, 'row')} of rare groups)" if self.n_rare else ""
         )
-        said = [f"Trained on {self.n_drawn:,} of {counted(self.n_rows, 'row')}{rare}."]
+        sentences = [f"Trained on {self.n_drawn:,} of {counted(self.n_rows, 'row')}{rare}."]
         if self.n_unlabelled:
             target = self.query.cell.keys[0]
-            said.append(f"{counted(self.n_unlabelled, 'row')} left out (no {target}).")
-        return said
+            sentences.append(f"{counted(self.n_unlabelled, 'row')} left out (no {target}).")
+        return sentences
 
 
 def _cell_keys(columns: Sequence[pd.Series]) -> pd.Series:
@@ -267,8 +267,8 @@ def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test
     elif not is_scanned(source):
         return False
     with open_scan(source, options) as scan:
-        found = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_quietly)  # noqa: S608 - names are quoted
-        return bool((1 - test) * int(found["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
+        answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_quietly)  # noqa: S608 - names are quoted
+        return bool((1 - test) * int(answer["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
 
 
 def large_table(
@@ -362,8 +362,8 @@ def draw_sample(
         where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"
 
         def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
-            own = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
-            return table.pieces(scan, f"SELECT {own}, {_part(query)} AS {PART} FROM {where}")  # noqa: S608 - as above
+            selected = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
+            return table.pieces(scan, f"SELECT {selected}, {_part(query)} AS {PART} FROM {where}")  # noqa: S608 - as above
 
         frame = read_pieces(pieces, table.name, options=table.options)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
@@ -413,12 +413,12 @@ class Survey:
             raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
             times = np.ceil(times * (1 - query.test)).astype(np.int64)
         known = frame[columns.target].notna().to_numpy()
-        own = times[known]
-        labelled = columns.merged(frame[known].reset_index(drop=True), own)
-        label, groups = columns.label(labelled, own), columns.groups(labelled, own)
+        known_times = times[known]
+        labelled = columns.merged(frame[known].reset_index(drop=True), known_times)
+        label, groups = columns.label(labelled, known_times), columns.groups(labelled, known_times)
         keys = _cell_keys([label, *(groups[name] for name in groups)])
         is_held_out = raw[PART].to_numpy(dtype=object) == HELD_OUT
-        rest = np.where(is_held_out[known], 0, own)
+        rest = np.where(is_held_out[known], 0, known_times)
         cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
         names = pd.Series(cells.index.get_indexer(pd.Index(keys)), raw[CELL][known].to_numpy())
         _check_labels(label, rest)
@@ -426,18 +426,18 @@ class Survey:
         return cls(
             cells,
             pd.concat([names, lacking]),
-            int(own[is_held_out[known]].sum()),
+            int(known_times[is_held_out[known]].sum()),
             int(times[~known].sum()),
         )
 
     def by_rate(self, rates: NDArray[np.float64], base: float) -> dict[float, list[str]]:
         """Names of cells by the share that is drawn, without those of the common share."""
-        found: dict[float, dict[str, None]] = {}
+        names: dict[float, dict[str, None]] = {}
         for name, place in self.names.items():
             rate = 0.0 if place < 0 else float(rates[place])
             if rate != base:
-                found.setdefault(rate, {})[str(name)] = None
-        return {rate: list(found[rate]) for rate in sorted(found, reverse=True)}
+                names.setdefault(rate, {})[str(name)] = None
+        return {rate: list(names[rate]) for rate in sorted(names, reverse=True)}
 
 
 def _check_labels(label: pd.Series, rest: NDArray[np.int64]) -> None:

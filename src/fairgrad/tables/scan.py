@@ -177,9 +177,9 @@ class Scan:
             ValueError: if the table has no rows, or far too many different values.
             ScanError: if it has to be read row by row.
         """
-        own = self.prepared(query)
-        keys = [name for name in own.keys if name not in own.bins]
-        raw = self.run(f"{own.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
+        prepared = self.prepared(query)
+        keys = [name for name in prepared.keys if name not in prepared.bins]
+        raw = self.run(f"{prepared.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
         if not len(raw):
             raise ValueError(f"{self.name} has no rows")
         if len(raw) > MOST_COMBINATIONS:
@@ -188,7 +188,7 @@ class Scan:
                 f"{', '.join(query.columns)}; a group needs many rows, so name other columns, or "
                 "give --bins"
             )
-        return self._read(own, raw, keys, query)
+        return self._read(prepared, raw, keys, query)
 
     def run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
         """The answer to a query as a frame.
@@ -202,7 +202,7 @@ class Scan:
         return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
 
     def _read(
-        self, own: CountQuery, raw: pd.DataFrame, keys: Sequence[str], asked: CountQuery
+        self, query: CountQuery, raw: pd.DataFrame, keys: Sequence[str], asked: CountQuery
     ) -> CountedAnswer:
         times = raw[N_ROWS].to_numpy(dtype=np.int64)
         frame = read_counted(
@@ -212,34 +212,34 @@ class Scan:
             decimal=self.decimal,
             files=self.said,
         )
-        self._check_texts(own, raw, times, ReadingReport.of(frame))
-        for name, edges in own.bins.items():
+        self._check_texts(query, raw, times, ReadingReport.of(frame))
+        for name, edges in query.bins.items():
             self._refuse_infinite(raw[name] == INFINITE, times, name)
             frame[name] = pd.Categorical(raw[name], categories=pd.Index(cut_names(edges)))
-        if own.score is not None:
-            self._refuse_infinite(raw[own.score[0]] == 2, times, own.score[0])
-            frame[own.score[0]] = raw[own.score[0]].to_numpy(np.float64, na_value=np.nan)
+        if query.score is not None:
+            self._refuse_infinite(raw[query.score[0]] == 2, times, query.score[0])
+            frame[query.score[0]] = raw[query.score[0]].to_numpy(np.float64, na_value=np.nan)
         if asked.over is not None and asked.over[0] not in keys:
             frame[asked.over[0]] = pd.to_datetime(raw[asked.over[0]])
-        if own.weight is None:
+        if query.weight is None:
             return CountedAnswer(frame, times, raw=raw)
         least = raw[LEAST].to_numpy(np.float64, na_value=np.nan)
         if (least < 0).any():
             raise ValueError(
                 "sample_weight: expected finite weights of at least 0 that do not sum to zero; got "
-                f"a minimum of {np.nanmin(least)} in {own.weight!r}."
+                f"a minimum of {np.nanmin(least)} in {query.weight!r}."
             )
-        frame[own.weight] = raw[own.weight].to_numpy(np.float64, na_value=np.nan)
+        frame[query.weight] = raw[query.weight].to_numpy(np.float64, na_value=np.nan)
         return CountedAnswer(frame, times, raw[SQUARES].to_numpy(np.float64, na_value=np.nan))
 
     def _check_texts(
-        self, own: CountQuery, raw: pd.DataFrame, times: NDArray[np.int64], report: ReadingReport
+        self, query: CountQuery, raw: pd.DataFrame, times: NDArray[np.int64], report: ReadingReport
     ) -> None:
         """Texts among numbers that mean a missing value are said; others are for `read_table`."""
         missing = {*MISSING_TEXTS, *self.options.missing}
-        for name in [*own.bins, *([own.score[0]] if own.score else ()), own.weight]:
+        for name in [*query.bins, *([query.score[0]] if query.score else ()), query.weight]:
             gap = "" if name is None else _gap_name(name)
-            if gap not in own.more:
+            if gap not in query.more:
                 continue
             counts = pd.Series(times).groupby(raw[gap].to_numpy(dtype=object)).sum()
             odd = [str(text) for text in counts.index if text not in missing]
@@ -309,9 +309,9 @@ def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
         ValueError: if a database has no such table.
         ScanError: if the table is to be read row by row.
     """
-    found = database_table(source)
-    with connected(table_name(source), None if found is None else found[0]) as connection:
-        yield _scan(connection, source, options, found)
+    database = database_table(source)
+    with connected(table_name(source), None if database is None else database[0]) as connection:
+        yield _scan(connection, source, options, database)
 
 
 @contextmanager
@@ -358,7 +358,7 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
 def _scan(
     connection: Any, source: TableSource, options: ReadingOptions, database: tuple[Path, str] | None
 ) -> Scan:
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     decimal = "."
     if database is not None:
         table = _table_of(connection, *database)
@@ -373,15 +373,15 @@ def _scan(
         elif any(parquet):
             raise ScanError("there are Parquet and other files")
         else:
-            table, decimal, said = _csv_files(files, options)
+            table, decimal, notes = _csv_files(files, options)
     with scan_errors():
         if database is None and all(parquet):
             schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
             check_cases([name for (name,) in connection.execute(schema).fetchall()])
-        found = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
-    types = {str(name): str(kind) for name, kind, *_ in found}
-    check_distinct([name for name, *_ in found], table_name(source))
-    return Scan(connection, table, table_name(source), types, options, decimal, said)
+        described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
+    types = {str(name): str(kind) for name, kind, *_ in described}
+    check_distinct([name for name, *_ in described], table_name(source))
+    return Scan(connection, table, table_name(source), types, options, decimal, notes)
 
 
 def _table_of(connection: Any, path: Path, name: str) -> str:
@@ -409,30 +409,30 @@ def all_files(paths: Sequence[Path]) -> dict[Path, str]:
 
     Hidden files are passed over.
     """
-    found = {}
+    files = {}
     for path in paths:
         if not path.is_dir():
-            found[path] = path.name
+            files[path] = path.name
             continue
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
-            hidden = any(part.startswith((".", "_")) for part in inside.parts)
+            hidden = any(piece.startswith((".", "_")) for piece in inside.parts)
             if not hidden and file.name.lower().endswith(PARQUET_ENDINGS):
-                found[file] = inside.as_posix()
-    return found
+                files[file] = inside.as_posix()
+    return files
 
 
 def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
     """Files of text in SQL, their decimal mark, and what is to be said of them."""
     alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
-    said = []
+    notes = []
     for path in files:
         dialect = find_dialect(path, options)
         _check_plain(path, dialect)
         names = tuple(all_named(dialect.names, path.name))
         check_cases(names)
         alike.setdefault((dialect, names), []).append(path)
-        said.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
+        notes.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
     if len({frozenset(names) for _, names in alike}) > 1:
         raise ScanError("the files have different columns")
     if len({dialect.decimal for dialect, _ in alike}) > 1:
@@ -440,7 +440,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
     parts = [f"SELECT * FROM {_csv_table(*how, paths)}" for how, paths in alike.items()]  # noqa: S608 - names are quoted
     first = next(iter(alike))[0]
     joined = " UNION ALL BY NAME ".join(parts)
-    return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in said if one))
+    return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in notes if one))
 
 
 def check_cases(names: Sequence[str]) -> None:
@@ -484,13 +484,13 @@ def run_watched(connection: Any, sql: str, tell: Callable[[float], None]) -> Any
 
     The query runs in a thread of its own: signals reach the main thread alone, which waits here.
     """
-    found: list[Any] = []
+    answer: list[Any] = []
     failed: list[BaseException] = []
     done = threading.Event()  # a thread whose `join` a signal breaks off counts as ended
 
     def work() -> None:
         try:
-            found.extend(connection.execute(sql).fetchall())
+            answer.extend(connection.execute(sql).fetchall())
         except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
             failed.append(error)
         finally:
@@ -506,7 +506,7 @@ def run_watched(connection: Any, sql: str, tell: Callable[[float], None]) -> Any
         raise
     if failed:
         raise failed[0]
-    return found
+    return answer
 
 
 def _gap_name(name: str) -> str:

@@ -117,25 +117,25 @@ class CountQuery:
             table: what stands behind FROM.
             dialect: one of `DIALECTS`.
         """
-        own = DIALECTS[dialect]
-        inner = self.key_values(own)
+        words = DIALECTS[dialect]
+        inner = self.key_values(words)
         if self.score is not None:
-            inner[self.score[0]] = self._above(*self.score, own)
+            inner[self.score[0]] = self._above(*self.score, words)
         if self.over is not None:
-            inner[self.over[0]] = own.period[self.over[1]].format(self._value(self.over[0]))
+            inner[self.over[0]] = words.period[self.over[1]].format(self._value(self.over[0]))
         inner |= dict(self.more)
         keys = list(inner)
         outer = [*(quoted_name(name) for name in keys), f"COUNT(*) AS {N_ROWS}"]
         by = [quoted_name(name) for name in keys]
         if self.weight is not None:
             inner |= {
-                "row_weight": self._number(self.weight, own, "NULL"),
-                "has_weight": self._number(self.weight, own, "0", "1"),
+                "row_weight": self._number(self.weight, words, "NULL"),
+                "has_weight": self._number(self.weight, words, "0", "1"),
             }
             by.append("has_weight")
             outer += [
-                f"{own.total.format('row_weight')} AS {quoted_name(self.weight)}",
-                f"{own.total.format('row_weight * row_weight')} AS {SQUARES}",
+                f"{words.total.format('row_weight')} AS {quoted_name(self.weight)}",
+                f"{words.total.format('row_weight * row_weight')} AS {SQUARES}",
                 f"MIN(row_weight) AS {LEAST}",
             ]
         inside = ",\n".join(f"    {_as(value, quoted_name(name))}" for name, value in inner.items())
@@ -145,24 +145,24 @@ class CountQuery:
             f"GROUP BY {grouped}\n"
         )
 
-    def key_values(self, own: SqlDialect) -> dict[str, str]:
+    def key_values(self, dialect: SqlDialect) -> dict[str, str]:
         """The values to count by, in SQL."""
-        found = {name: self._value(name) for name in self.keys if name not in self.bins}
-        return found | {name: self._cut(name, edges, own) for name, edges in self.bins.items()}
+        values = {name: self._value(name) for name in self.keys if name not in self.bins}
+        return values | {name: self._cut(name, edges, dialect) for name, edges in self.bins.items()}
 
     def _value(self, name: str) -> str:
         return self.written.get(name) or quoted_name(name)
 
-    def _number(self, name: str, own: SqlDialect, lacking: str, known: str = "") -> str:
+    def _number(self, name: str, dialect: SqlDialect, lacking: str, known: str = "") -> str:
         value = self._value(name)
-        return f"CASE WHEN {self._lacks(name, own)} THEN {lacking} ELSE {known or value} END"
+        return f"CASE WHEN {self._lacks(name, dialect)} THEN {lacking} ELSE {known or value} END"
 
-    def _lacks(self, name: str, own: SqlDialect) -> str:
+    def _lacks(self, name: str, dialect: SqlDialect) -> str:
         value = self._value(name)
-        or_nan = f" OR {own.is_nan.format(value)}" if own.is_nan else ""
+        or_nan = f" OR {dialect.is_nan.format(value)}" if dialect.is_nan else ""
         return f"{value} IS NULL{or_nan}"
 
-    def _cut(self, name: str, edges: Sequence[float], own: SqlDialect) -> str:
+    def _cut(self, name: str, edges: Sequence[float], dialect: SqlDialect) -> str:
         """The names of groups; a number that is an edge belongs to the group above it."""
         value, names = self._value(name), cut_names(edges)
         cases = [
@@ -170,14 +170,14 @@ class CountQuery:
             for edge, group in zip(edges, names, strict=False)
         ]
         return (
-            f"CASE WHEN {self._lacks(name, own)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
+            f"CASE WHEN {self._lacks(name, dialect)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
             f"THEN {quoted_text(INFINITE)} {' '.join(cases)} ELSE {quoted_text(names[-1])} END"
         )
 
-    def _above(self, name: str, threshold: float, own: SqlDialect) -> str:
+    def _above(self, name: str, threshold: float, dialect: SqlDialect) -> str:
         value = self._value(name)
         return (
-            f"CASE WHEN {self._lacks(name, own)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
+            f"CASE WHEN {self._lacks(name, dialect)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
             f"THEN 2 WHEN {value} >= {threshold!r} THEN 1 ELSE 0 END"
         )
 
@@ -221,8 +221,8 @@ class SampleQuery:
 
     def cell_name(self, dialect: str = "duckdb") -> str:
         """The name of a row's cell in SQL: its values, `cell_text` of a row of counts."""
-        own = DIALECTS[dialect]
-        values = self.cell.key_values(own)
+        words = DIALECTS[dialect]
+        values = self.cell.key_values(words)
         texts = [f"COALESCE(CAST({value} AS VARCHAR), '')" for value in values.values()]
         return " || '|' || ".join(texts)
 

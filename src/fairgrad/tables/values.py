@@ -154,11 +154,11 @@ def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArra
     start, _ = parse_numbers(known[:_MOST_CODES], decimal)  # most texts are known by the first few
     if np.isnan(start).any():
         return "text", None
-    found, percent = parse_numbers(known, decimal)
-    if np.isnan(found).any() or (percent.any() and not percent.all()):
+    parsed, percent = parse_numbers(known, decimal)
+    if np.isnan(parsed).any() or (percent.any() and not percent.all()):
         return "text", None
     numbers = np.full(len(texts), np.nan)
-    numbers[~is_gap] = found
+    numbers[~is_gap] = parsed
     return "percent" if percent.any() else "number", numbers
 
 
