@@ -151,8 +151,8 @@ class Audit(ShownAndWritten):
     ) -> None:
         check_number("confidence", confidence, above=0, below=1)
         check_number("min_group", min_group)
-        for name, given in (("y_pred", y_pred), ("sensitive_features", sensitive_features)):
-            if given is None:
+        for name, argument in (("y_pred", y_pred), ("sensitive_features", sensitive_features)):
+            if argument is None:
                 raise ValueError(f"{name}: expected one value per row, got None.")
         self.has_labels = y_true is not None
         if self.has_labels:
@@ -192,7 +192,7 @@ class Audit(ShownAndWritten):
         )
         score = self.score, predicted, desirable, n_labels, threshold
         guessed = self.desirable if y_desirable is None else []
-        said = [
+        notices = [
             *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
             ("desirable", words.doubtful_desirable(guessed, self.target, self.labels)),
             ("desirable", words.left_out(left_out, len(self.labels))),
@@ -208,7 +208,7 @@ class Audit(ShownAndWritten):
             ("threshold", words.other_threshold(*score)),
         ]
         self.warnings: tuple[words.Notice, ...] = tuple(
-            words.Notice(*one) for one in said if one[1]
+            words.Notice(*one) for one in notices if one[1]
         )
 
     @classmethod
@@ -325,16 +325,16 @@ class Audit(ShownAndWritten):
             " x ".join(k): self.table.view(*k) for k in self._view_keys
         }
         self._check_comparable()
-        found, seen = [], set()
-        for part, is_asked in zip(asked, (True, False), strict=True):
-            for one in part:
+        findings, seen = [], set()
+        for measures, is_asked in zip(asked, (True, False), strict=True):
+            for one in measures:
                 for key in one.attributes or self._view_keys:
                     name = one.name if isinstance(one.measure, str) else id(one.measure)
-                    own = (name, key, one.given)
-                    if is_asked or own not in seen:
-                        found.append(self._find(one, key, is_asked=is_asked))
-                    seen.add(own)
-        self.findings: tuple[Finding, ...] = tuple(_shared_error(found))
+                    identity = (name, key, one.given)
+                    if is_asked or identity not in seen:
+                        findings.append(self._find(one, key, is_asked=is_asked))
+                    seen.add(identity)
+        self.findings: tuple[Finding, ...] = tuple(_shared_error(findings))
         self.baseline, self.warnings = None, ()
         self.score = None
         self.subgroups: SubgroupSearch | None = None
@@ -409,17 +409,17 @@ class Audit(ShownAndWritten):
             return None
         asked = next(
             one
-            for part in self._asked
-            for one in part
+            for single in self._asked
+            for one in single
             if one.name == finding.measure and (not one.attributes or attributes in one.attributes)
         )
         names = view.groups.names
-        found = []
+        verdicts = []
         for level in (np.nanargmin(valued), np.nanargmax(valued)):
             group = finding.table.groups.names[finding.comparison.group[level]]
-            own = self._find(asked, attributes, is_asked=True, unknown=names.index(group))
-            found.append(own.verdict)
-        return found[0], found[1]
+            tried = self._find(asked, attributes, is_asked=True, unknown=names.index(group))
+            verdicts.append(tried.verdict)
+        return verdicts[0], verdicts[1]
 
     def if_different(self, difference: float) -> list[Finding]:
         """The findings if groups are not missing at random.
@@ -490,9 +490,9 @@ class Audit(ShownAndWritten):
 
         second = self._of(predicted_labels(self.rows, other, "other"))
         second.baseline, second.baseline_name = self, names[0]
-        said = [notice for notice in self.warnings if notice.kind in words.ABOUT_ROWS]
+        kept = [notice for notice in self.warnings if notice.kind in words.ABOUT_ROWS]
         levelled = words.levelling_down(second.changes, names[0])
-        second.warnings = (*said, *([words.Notice("levelling_down", levelled)] if levelled else []))
+        second.warnings = (*kept, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
     def worst_subgroups(self, columns: Any = None, **options: Any) -> SubgroupSearch:
@@ -613,13 +613,13 @@ class Audit(ShownAndWritten):
     @cached_property
     def figures(self) -> dict[str, list[GroupGap]]:
         """Differences and ratios by their known names, by attribute, of all groups."""
-        found = {}
+        figures = {}
         for name, view in self.views.items():
             gaps = group_gaps(view, self.shown_labels, self.alpha)
             judged = group_gaps(view.take(self.judged(name)), self.shown_labels, self.alpha)
             pairs = zip(gaps, judged, strict=True)
-            found[name] = [every._replace(judged=own.value) for every, own in pairs]
-        return found
+            figures[name] = [every._replace(judged=of_judged.value) for every, of_judged in pairs]
+        return figures
 
     @cached_property
     def scores(self) -> tuple[ScoreFigures, ...]:
@@ -661,7 +661,7 @@ class Audit(ShownAndWritten):
         rows, both = self.counted_rows, (self.baseline.predicted, self.predicted)
         if self.partly is None or rows.weight is None:
             return Moves.from_rows(rows, self.times, *both)
-        before, after = (np.repeat(part, len(rows) // len(self.rows)) for part in both)
+        before, after = (np.repeat(column, len(rows) // len(self.rows)) for column in both)
         return Moves.from_rows(rows, rows.weight, before, after)
 
     @cached_property
@@ -782,8 +782,8 @@ def _shared_error(findings: list[Finding]) -> list[Finding]:
 
 def _desirable(labels: list[Any], y_desirable: Any) -> tuple[int, ...]:
     """Indices of the desirable labels; of two labels one says whose rates are meant."""
-    found = desirable_labels(labels, y_desirable)
-    if len(labels) == 2 and len(found) != 1:
-        wanted = [labels[index] for index in found]
+    desirable = desirable_labels(labels, y_desirable)
+    if len(labels) == 2 and len(desirable) != 1:
+        wanted = [labels[index] for index in desirable]
         raise ValueError(f"y_desirable: expected one of the two labels {labels}, got {wanted}.")
-    return found
+    return desirable

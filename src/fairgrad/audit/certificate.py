@@ -100,11 +100,11 @@ def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candi
     useful = merit > alike.max() + SMALL
     if not useful.any():
         label, best = audits[0].labels[int(alike.argmax())], float(alike.max())
-        better, said = "more accurate", f"{100 * (1 + best):.1f} %"
+        better, rate = "more accurate", f"{100 * (1 + best):.1f} %"
         if costs is not None:
-            better, said = "cheaper", f"a mean cost of {-best:.4f}"
+            better, rate = "cheaper", f"a mean cost of {-best:.4f}"
         raise ValueError(
-            f"certify: no model is {better} than predicting {label} for everybody ({said}) on the "
+            f"certify: no model is {better} than predicting {label} for everybody ({rate}) on the "
             "rows that they are chosen by; there is nothing to certify."
         )
     position = best_candidate(np.where(useful, merit, -np.inf), np.where(useful, chance, -1.0))
@@ -208,19 +208,19 @@ class Certificate:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """Groups and people the certificate says nothing about, with their number of rows."""
-        audit, found, seen = self.audit, [], set()
+        audit, groups, seen = self.audit, [], set()
         for name in dict.fromkeys(finding.attribute for finding in audit.asked):
             if name not in audit.views:  # attributes of some measures alone
                 continue
             view, small = audit.views[name], np.flatnonzero(~audit.judged(name))
             sizes = {view.groups.names[g]: int(view.size[g]) for g in small}
-            found += [f"{group} ({words.n_of(size, 'row')})" for group, size in sizes.items()]
+            groups += [f"{group} ({words.n_of(size, 'row')})" for group, size in sizes.items()]
             seen |= set(view.groups.names)
             unknown = audit.table.n_rows - view.n_rows
             if unknown:
-                found.append(f"people whose {name} is not known ({words.n_of(unknown, 'row')})")
+                groups.append(f"people whose {name} is not known ({words.n_of(unknown, 'row')})")
         absent = [f"{group} (no rows)" for group in self.candidacy.groups if group not in seen]
-        return tuple(dict.fromkeys([*found, *absent]))
+        return tuple(dict.fromkeys([*groups, *absent]))
 
     @property
     def sentence(self) -> str:
@@ -274,8 +274,8 @@ class Certificate:
         if words.severity(worst) > 0:
             rows = " As observed it is not fair: more rows would not help, a fairer model would."
         else:
-            said = words.advice(worst) if worst.verdict == UNDECIDED else ""
-            rows = f" {said} They must be new rows." if said else ""
+            advice = words.advice(worst) if worst.verdict == UNDECIDED else ""
+            rows = f" {advice} They must be new rows." if advice else ""
         tolerance = self.attainable
         if tolerance is None:
             return rows
@@ -427,9 +427,9 @@ def certify(
         overlap = seen.overlap(row_digests(X_fresh))
     if compared is not None:
         is_audited = isinstance(compared, list) and all(isinstance(a, Audit) for a in compared)
-        audits = compared if is_audited else [judge(own, compared, "compared") for own in models]
+        audits = compared if is_audited else [judge(m, compared, "compared") for m in models]
         candidacy = likeliest(audits, n_fresh, cost_matrix)
     chosen = models[candidacy.position]
     audit = judge(chosen, fresh, "fresh")
-    found = Certificate(audit, candidacy, overlap=overlap, look=look)
-    return replace(found, model=chosen) if found.is_certified else found
+    certificate = Certificate(audit, candidacy, overlap=overlap, look=look)
+    return replace(certificate, model=chosen) if certificate.is_certified else certificate

@@ -46,7 +46,7 @@ class Moves:
         """Counts the rows, each so many times, whose predicted label was one and is another."""
         changed = before != after
         y, group, before, after = (
-            part[changed].astype(np.int64) for part in (rows.label, rows.group, before, after)
+            column[changed].astype(np.int64) for column in (rows.label, rows.group, before, after)
         )
         weight = None if rows.weight is None else rows.weight[changed]
         n_labels, n_groups = rows.groups.mass.shape
@@ -69,12 +69,12 @@ class Moves:
 
     def view(self, *attributes: str) -> Moves:
         """By some of the attributes, without the rows of unknown value."""
-        groups, _, *found = merged(self.groups, attributes, self.moved, self.moved_mass)
-        return Moves(groups, *found)
+        groups, _, *counts = merged(self.groups, attributes, self.moved, self.moved_mass)
+        return Moves(groups, *counts)
 
     def together(self) -> Moves:
         """All groups as one, for the overall rates."""
-        parts = (part.sum(axis=0, keepdims=True) for part in (self.moved, self.moved_mass))
+        parts = (counts.sum(axis=0, keepdims=True) for counts in (self.moved, self.moved_mass))
         return Moves(self.groups, *parts)
 
     def of_rate(self, rate: str, label: int = -1, *, people: bool = False) -> Floats:
@@ -104,8 +104,8 @@ class Moves:
         """
         moved = self.moved if people else self.moved_mass
         by_row = np.einsum("gwyl,ryl->wrg", moved, comparison.hits.astype(np.float64))
-        found: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
-        return found
+        by_cell: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
+        return by_cell
 
     def take(self, names: tuple[str, ...]) -> Moves:
         """Those of the groups with these names."""

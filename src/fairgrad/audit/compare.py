@@ -111,7 +111,7 @@ class AuditComparison(ShownAndWritten):
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version."""
         change, low, high = accuracy_change(self.audit)
-        found = {
+        values = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "fairgrad_version": fairgrad.__version__,
@@ -136,7 +136,7 @@ class AuditComparison(ShownAndWritten):
             "first": record.verdicts_frame(self.first).to_dict(orient="records"),
             "second": record.verdicts_frame(self.second).to_dict(orient="records"),
         }
-        plain: dict[str, Any] = record.plain_values(found)
+        plain: dict[str, Any] = record.plain_values(values)
         return plain
 
 

@@ -83,20 +83,20 @@ class GapToReference:
         the groups outside add to the variance of the mean reaches z times its root.
         """
         del correlation  # rates of different groups are independent
-        x, low, high = (self._read(part) for part in (rate, *ends))
+        x, low, high = (self._read(values) for values in (rate, *ends))
         mean = self._reference(x)
         around = self._sums(self.share * (x - mean) ** 2)
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
-        def reach(own: Floats, others: Floats) -> Floats:
+        def reach(one: Floats, others: Floats) -> Floats:
             if self.correlation is not None:
                 sd = self.reference_sd
                 other = self._sums(self.share * others) if sd is None else z * sd
-                both = own**2 + other**2 - 2 * self.correlation * own * other
+                both = one**2 + other**2 - 2 * self.correlation * one * other
                 return np.sqrt(np.maximum(both, 0.0))
             squares = (self.share * others) ** 2
             rest = np.maximum(self._sums(squares) - squares, 0.0)
-            far: Floats = np.sqrt(((1 - self.share) * own) ** 2 + rest + more)
+            far: Floats = np.sqrt(((1 - self.share) * one) ** 2 + rest + more)
             return far
 
         return Interval(
@@ -127,11 +127,11 @@ class GapToReference:
         before, total = self._sums(self.share), self._sums(mass)
         return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
 
-    def _sums(self, part: Floats) -> Floats:
+    def _sums(self, values: Floats) -> Floats:
         """(..., K) the sum over the block of each rate."""
         starts = np.flatnonzero(np.diff(self.block, prepend=-1))
         lengths = np.diff(np.append(starts, len(self.block)))
-        sums: Floats = np.repeat(np.add.reduceat(part, starts, axis=-1), lengths, axis=-1)
+        sums: Floats = np.repeat(np.add.reduceat(values, starts, axis=-1), lengths, axis=-1)
         return sums
 
     def _read(self, rate: Floats) -> Floats:
@@ -182,8 +182,8 @@ class MatrixMap:
             if correlation is None:
                 positive, negative = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
                 return np.sqrt(of_rising**2 @ positive + of_falling**2 @ negative)
-            own = self.C * np.where(rising, of_rising, of_falling)
-            return np.sqrt(np.maximum(((own @ correlation) * own).sum(axis=-1), 0.0))
+            moved = self.C * np.where(rising, of_rising, of_falling)
+            return np.sqrt(np.maximum(((moved @ correlation) * moved).sum(axis=-1), 0.0))
 
         return Interval(levels - reach(down, up), levels + reach(up, down))
 
@@ -285,9 +285,9 @@ class Comparison:
         odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
         true = self.hits.any(axis=2).argmax(axis=1)[self.cell_row]
         same = (true[:, None] == true) & (self.cell_group[:, None] == self.cell_group)
-        found: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
-        np.fill_diagonal(found, 1.0)
-        return found
+        within: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
+        np.fill_diagonal(within, 1.0)
+        return within
 
     @property
     def valued(self) -> NDArray[np.bool_]:
@@ -335,24 +335,24 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int
         )
     hits = _selected(table.n_labels, [desirable])
     n, names = table.groups.n_groups, table.groups.names
-    own, other = np.nonzero(~np.eye(n, dtype=bool))
+    first, other = np.nonzero(~np.eye(n, dtype=bool))
     if reference >= 0:
-        own, other = own[other == reference], other[other == reference]
-    C = np.zeros((len(own), n))
-    C[np.arange(len(own)), own] = 1.0
-    C[np.arange(len(own)), other] -= 0.8
+        first, other = first[other == reference], other[other == reference]
+    C = np.zeros((len(first), n))
+    C[np.arange(len(first)), first] = 1.0
+    C[np.arange(len(first)), other] -= 0.8
     total = table.shares(hits).total[0]
-    undefined = (total[own] <= 0) | (total[other] <= 0)
-    found = _of_rates(
+    undefined = (total[first] <= 0) | (total[other] <= 0)
+    pairs = _of_rates(
         table,
         "selection rate",
         hits,
         MatrixMap(np.where(undefined, np.nan, 0.0), C),
-        [f"{names[i]} against {names[j]}" for i, j in zip(own, other, strict=True)],
+        [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)],
         labels=[desirable[0] if len(desirable) == 1 else -1],
         upper=np.inf,
     )
-    return replace(found, group=own, good=np.ones(n), ratio_row=slice(0, n), reference=reference)
+    return replace(pairs, group=first, good=np.ones(n), ratio_row=slice(0, n), reference=reference)
 
 
 def equalized_odds_all(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
@@ -366,11 +366,11 @@ def equalized_odds_all(table: CountTable, _desirable: Sequence[int], reference: 
     # Of L rates of a cell L - 1 say everything.
     n_free = (n_labels - 1) * int((table.mass.sum(axis=2) > 0).sum())
     right = np.flatnonzero(predicted == true).tolist()  # to be right is good
-    found = _between_groups(
+    compared = _between_groups(
         table, "prediction rate", hits, reference, labels=predicted.tolist(), good=right
     )
     return replace(
-        found,
+        compared,
         names=tuple(
             f"{label} predicted, {name}"
             for label in table.groups.labels
@@ -407,30 +407,30 @@ def compare_within(
         ValueError: if none remains.
     """
     groups, size = table.groups, table.size
-    stratum, found = groups.parents(*strata), []
+    stratum, parts = groups.parents(*strata), []
     left_out = dict.fromkeys(everyone)
     for index, name in enumerate(groups.marginal(*strata).names):
         inside = (stratum == index) & (size > 0)
         if inside.sum() > 1:
             left_out.pop(name)
             # Within a stratum the groups are those of the compared attributes alone.
-            own = table.take(inside)
-            place = np.flatnonzero(inside)[np.argsort(own.groups.parents(*compared))]
-            part = compare(measure, own.view(*compared), desirable)
-            found.append(
+            inner = table.take(inside)
+            place = np.flatnonzero(inside)[np.argsort(inner.groups.parents(*compared))]
+            comparison = compare(measure, inner.view(*compared), desirable)
+            parts.append(
                 replace(
-                    part,
-                    names=tuple(f"{level} in {name}" for level in part.names),
-                    group=np.where(part.group < 0, -1, place[part.group]),
-                    cell_group=place[part.cell_group],
+                    comparison,
+                    names=tuple(f"{level} in {name}" for level in comparison.names),
+                    group=np.where(comparison.group < 0, -1, place[comparison.group]),
+                    cell_group=place[comparison.cell_group],
                 )
             )
-    if not found:
+    if not parts:
         raise ValueError(
             f"measures: no value of {' x '.join(strata)} has rows of two groups of "
             f"{' x '.join(compared)} to compare (with min_group rows each)."
         )
-    return replace(_joined(found), left_out=tuple(left_out))
+    return replace(_joined(parts), left_out=tuple(left_out))
 
 
 def _joined(parts: list[Comparison]) -> Comparison:
@@ -439,35 +439,37 @@ def _joined(parts: list[Comparison]) -> Comparison:
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         parts = {name: [getattr(one, name) for one in owners] for name in names}
         return {
-            name: None if own[0] is None else np.concatenate(own) for name, own in parts.items()
+            name: None if each[0] is None else np.concatenate(each) for name, each in parts.items()
         }
 
-    starts = np.cumsum([0, *(int(part.block.max()) + 1 for part in parts)])
+    starts = np.cumsum([0, *(int(item.block.max()) + 1 for item in parts)])
     blocks = np.concatenate([p.block + start for p, start in zip(parts, starts, strict=False)])
-    maps: list[Any] = [part.map for part in parts]
+    maps: list[Any] = [item.map for item in parts]
     one: GapToReference | MatrixMap
     dependence = None
     if isinstance(maps[0], MatrixMap):
         from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
         if parts[0].dependence is not None:
-            dependence = block_diag(*(part.dependence for part in parts))
-        one = MatrixMap(np.concatenate([own.c0 for own in maps]), block_diag(*(m.C for m in maps)))
+            dependence = block_diag(*(item.dependence for item in parts))
+        one = MatrixMap(
+            np.concatenate([each.c0 for each in maps]), block_diag(*(m.C for m in maps))
+        )
     else:
-        own = [field.name for field in fields(GapToReference)]
-        one = replace(GapToReference(**joined(maps, own)), block=blocks)
+        each = [field.name for field in fields(GapToReference)]
+        one = replace(GapToReference(**joined(maps, each)), block=blocks)
     definitions = [
-        (part.lower, part.upper) if part.definition is None else part.definition for part in parts
+        (item.lower, item.upper) if item.definition is None else item.definition for item in parts
     ]
     of_cells = ("cell_row", "cell_group", "cell_label", "good")
     return replace(
         parts[0],
         **joined(parts, ("group", "label", "tested", "lower", "upper", *of_cells)),
-        names=tuple(name for part in parts for name in part.names),
+        names=tuple(name for item in parts for name in item.names),
         cells=Proportion.joined(one.cells for one in parts),
         block=blocks,
         dependence=dependence,
-        n_free=sum(part.n_free for part in parts),
+        n_free=sum(item.n_free for item in parts),
         map=one,
         definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
         ratio_row=None,
@@ -518,10 +520,10 @@ def _between_groups(
     total, (n_rows, n_groups) = cells.total, cells.total.shape
     row = np.repeat(np.arange(n_rows), n_groups)
     group = np.tile(np.arange(n_groups), n_rows)
-    everyone, size = (part.sum(axis=1) for part in (total, cells.squares))
+    everyone, size = (counts.sum(axis=1) for counts in (total, cells.squares))
     outside, variance = np.zeros(n_rows), np.zeros(n_rows)
     if table.others is not None and reference < 0:
-        rest = table.others.shares(hits).pick(lambda part: part[:, 0])
+        rest = table.others.shares(hits).pick(lambda counts: counts[:, 0])
         everyone, size = everyone + rest.total, size + rest.squares
         weight = rest.total / np.where(everyone > 0, everyone, 1.0)
         x = np.nan_to_num(rest.value)
@@ -536,17 +538,17 @@ def _between_groups(
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     only = good[0] if good is not None and len(good) == 1 else None
     by_label = n_rows > 1
-    own = (np.arange(n_rows) if by_label else [-1]) if labels is None else labels
+    label_of = (np.arange(n_rows) if by_label else [-1]) if labels is None else labels
     return Comparison(
         rate=rate,
         names=table.groups.cell_names(by_label),
         group=group,
-        label=np.repeat(own, n_groups),
+        label=np.repeat(label_of, n_groups),
         hits=hits,
         cells=cells.flat(),
         cell_row=row,
         cell_group=group,
-        cell_label=np.repeat(own, n_groups),
+        cell_label=np.repeat(label_of, n_groups),
         block=row,
         n_free=n_free or int((total[applied] > 0).sum()),
         tested=_tested(total, applied, reference, by_itself=n_free is None).ravel(),
@@ -587,13 +589,13 @@ def _with_reference(
     rate, (n_rows, n_groups) = np.nan_to_num(cells.value), cells.total.shape
     mean = (rate * share.reshape(rate.shape)).sum(axis=1) + outside
     places = np.append(np.arange(n_groups), n_groups if reference < 0 else reference)
-    found, sd = np.zeros(rate.shape), np.zeros(n_rows)
+    extended, sd = np.zeros(rate.shape), np.zeros(n_rows)
     for r in range(n_rows):
-        own = np.append(rate[r], mean[r])
-        found[r] = table.soft.correlation(hits, places, np.full(len(own), r), own)[-1, :-1]
+        row = np.append(rate[r], mean[r])
+        extended[r] = table.soft.correlation(hits, places, np.full(len(row), r), row)[-1, :-1]
         off = hits[r] - mean[r] * hits[r].any(axis=-1, keepdims=True)
         sd[r] = np.sqrt((table.soft.products[-1, -1] * off**2).sum()) / max(everyone[r], 1e-300)
-    return found.ravel(), sd if reference < 0 else None
+    return extended.ravel(), sd if reference < 0 else None
 
 
 def _selected(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
@@ -626,19 +628,19 @@ def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compa
         if measure.rate == "false_positive_rate":
             hits = hits & ~np.isin(np.arange(n_labels), labels)[None, :, None]
     total = table.shares(hits).total.ravel()
-    own = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
+    levels = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
     rate = measure.rate.replace("_", " ")
-    found = _of_rates(table, rate, hits, own, asked.names, labels=of_rows)
+    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows)
     lower, upper = asked.definition
     good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
-    return replace(found, lower=lower, upper=upper, label=found.cell_label, good=good)
+    return replace(comparison, lower=lower, upper=upper, label=comparison.cell_label, good=good)
 
 
 def _of_rates(
     table: CountTable,
     rate: str,
     hits: NDArray[np.bool_],
-    own: MatrixMap,
+    levels: MatrixMap,
     names: Sequence[str],
     *,
     labels: Sequence[int],
@@ -660,8 +662,8 @@ def _of_rates(
         cell_label=np.repeat(labels, n_groups),
         block=row,
         n_free=max(int((cells.total > 0).sum()), 1),
-        tested=~np.isnan(own.c0),
-        map=own,
+        tested=~np.isnan(levels.c0),
+        map=levels,
         lower=np.zeros(n),
         upper=np.full(n, upper),
         good=np.zeros(len(group)),
@@ -714,7 +716,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     groups, n_labels = table.groups, table.n_labels
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
-    own, are_outcomes = MatrixMap(asked.c0, asked.C), asked.n_outcomes > 1
+    levels, are_outcomes = MatrixMap(asked.c0, asked.C), asked.n_outcomes > 1
     labels = list(range(n_labels)) if asked.by_label else [-1]
     if are_outcomes:
         every = equalized_odds_all(table, (), -1)
@@ -728,11 +730,11 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         rate, hits = "error rate", ~right[None]
         if asked.by_label:
             hits = right[:, :, None] & hits
-    found = _of_rates(table, rate, hits, own, asked.names, labels=labels)
-    n_cells = len(found.cell_group)
-    used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (found.cells.total > 0)
+    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=labels)
+    n_cells = len(comparison.cell_group)
+    used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (comparison.cells.total > 0)
     return replace(
-        found,
+        comparison,
         group=np.full(len(asked.names), -1),
         n_free=max(int(used.sum()), 1),
         tested=_directions(asked),
@@ -795,34 +797,33 @@ def asked_measures(
         raise ValueError("measures: expected at least one measure, got none.")
     both = [*flat, *beside]
     names = [
-        measures.measure_name(part.measure if isinstance(part, measures.On) else part)
-        for part in both
+        measures.measure_name(one.measure if isinstance(one, measures.On) else one) for one in both
     ]
     if isinstance(tolerance, Mapping):
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
-    read = [_asked(part, tolerance, tuple(attributes)) for part in both]
+    read = [_asked(one, tolerance, tuple(attributes)) for one in both]
     return tuple(read[: len(flat)]), tuple(read[len(flat) :])
 
 
 def _flatten(wanted: Any) -> list[Any]:
     """One level list of measures; a pair (c0, C) and a name are single measures."""
-    is_pair = isinstance(wanted, tuple) and any(hasattr(part, "shape") for part in wanted)
+    is_pair = isinstance(wanted, tuple) and any(hasattr(one, "shape") for one in wanted)
     if isinstance(wanted, (list, tuple)) and not is_pair:
-        return [single for part in wanted for single in _flatten(part)]
+        return [single for one in wanted for single in _flatten(one)]
     return [wanted]
 
 
-def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
-    measure, own, wanted = part, None, None
-    given: tuple[str, ...] = ()
-    if isinstance(part, measures.On):
-        measure, wanted, given = part.measure, part.compared, part.strata
-        own = part.epsilon or None
-    elif isinstance(part, (Constraints, tuple)):
+def _asked(entry: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
+    measure, epsilon, wanted = entry, None, None
+    strata: tuple[str, ...] = ()
+    if isinstance(entry, measures.On):
+        measure, wanted, strata = entry.measure, entry.compared, entry.strata
+        epsilon = entry.epsilon or None
+    elif isinstance(entry, (Constraints, tuple)):
         wanted = attributes  # matrices fit one set of cells only: those of all attributes
-    unknown = [name for name in (*(wanted or ()), *given) if name not in attributes]
+    unknown = [name for name in (*(wanted or ()), *strata) if name not in attributes]
     if unknown:
         raise ValueError(
             f"measures: got the attribute {unknown[0]!r}; the sensitive attributes are "
@@ -837,18 +838,18 @@ def _asked(part: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasu
             "AtLeast, AtMost, Constraints, a pair (c0, C), an On, or a list of these."
         )
     compared = () if wanted is None else (wanted,)
-    allowed = _tolerance(measures.measure_name(measure), tolerance, own)
-    return AskedMeasure(measure, compared, allowed, given)
+    allowed = _tolerance(measures.measure_name(measure), tolerance, epsilon)
+    return AskedMeasure(measure, compared, allowed, strata)
 
 
-def _tolerance(name: str, tolerance: Any, own: float | None) -> float | str:
+def _tolerance(name: str, tolerance: Any, epsilon: float | None) -> float | str:
     """The tolerance named for this measure, else its own slack, else the common one."""
     default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
     if isinstance(tolerance, Mapping):
         named = {measures.ALIASES.get(key, key): value for key, value in tolerance.items()}
-        chosen: Any = named.get(name, own)
+        chosen: Any = named.get(name, epsilon)
     else:  # a common number is about levels, not ratios
-        chosen = tolerance if own is None and default != FOUR_FIFTHS else own
+        chosen = tolerance if epsilon is None and default != FOUR_FIFTHS else epsilon
     chosen = default if chosen is None else chosen
     is_level = is_number(chosen) and 0 <= chosen <= 1
     if not is_level and tolerated_ratio(chosen) is None:

@@ -87,7 +87,7 @@ class ClusterCells(NamedTuple):
         )
         products = (could_have**2, had**2, had * could_have)
         group = place % n_groups
-        return np.stack([np.bincount(group, part, minlength=n_groups) for part in products])
+        return np.stack([np.bincount(group, product, minlength=n_groups) for product in products])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +132,8 @@ class CountTable:
         cell = (group * n_labels + label) * n_labels + predicted
 
         def count(weight: Floats | None) -> Floats:
-            found = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
-            return found.reshape(n_groups, n_labels, n_labels).astype(np.float64)
+            counted = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
+            return counted.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
         number = count(None if counts is None else counts.times)
         units = None
@@ -173,8 +173,8 @@ class CountTable:
             unknown: the group in which rows of unknown value are counted; -1 for none.
         """
         parts = (self.rows, self.mass, self.squares)
-        groups, index, *found = merged(self.groups, attributes, *parts, unknown=unknown)
-        rows, mass, squares = found
+        groups, index, *counts = merged(self.groups, attributes, *parts, unknown=unknown)
+        rows, mass, squares = counts
         soft = None if self.soft is None else self.soft.regrouped(index, len(rows))
         if soft is not None:
             squares = soft.squares
@@ -187,13 +187,13 @@ class CountTable:
         """The table of some of the groups, (G,)."""
         if chosen.all():
             return self
-        own = replace(
+        taken = replace(
             self.groups, codes=self.groups.codes[chosen], mass=self.groups.mass[:, chosen]
         )
-        rows, mass, squares = (part[chosen] for part in (self.rows, self.mass, self.squares))
+        rows, mass, squares = (array[chosen] for array in (self.rows, self.mass, self.squares))
         units = self._regrouped(np.where(chosen, np.cumsum(chosen) - 1, -1))
         soft = None if self.soft is None else self.soft.take(chosen)
-        return CountTable(own, rows, mass, squares, self.has_labels, units, soft=soft)
+        return CountTable(taken, rows, mass, squares, self.has_labels, units, soft=soft)
 
     def compared(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of the groups to compare, (G,); the others still count in overall rates."""
@@ -207,7 +207,7 @@ class CountTable:
         mass = self.groups.mass.sum(axis=1, keepdims=True)
         one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
         parts = (self.rows, self.mass, self.squares)
-        rows, mass, squares = (part.sum(axis=0, keepdims=True) for part in parts)
+        rows, mass, squares = (array.sum(axis=0, keepdims=True) for array in parts)
         if self.soft is not None:
             squares = self.soft.regrouped(np.zeros(len(self.rows), dtype=np.int64), 1).squares
         units = self._regrouped(np.zeros(len(self.rows), dtype=np.int64))
@@ -235,8 +235,8 @@ class CountTable:
             return Proportion(hits, total, squares, hit_squares, hit_squares, *drift)
         if self.clusters is None:
             return Proportion(hits, total, squares, hit_squares, hit_squares)
-        found = [self.clusters.sums(a, b, len(self.rows)) for a, b in zip(hit, could, strict=True)]
-        return Proportion(hits, total, *np.stack(found, axis=1))
+        sums = [self.clusters.sums(a, b, len(self.rows)) for a, b in zip(hit, could, strict=True)]
+        return Proportion(hits, total, *np.stack(sums, axis=1))
 
     @cached_property
     def rates(self) -> dict[str, Proportion]:
@@ -273,12 +273,12 @@ def merged(
     coarse = groups.marginal(*attributes)
     new = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, unknown)
     index = new[groups.parents(*attributes)]
-    found = []
+    summed = []
     for table in fine:
         sums = np.zeros((int(coarse.is_known.sum()), *table.shape[1:]))
         np.add.at(sums, index[index >= 0], table[index >= 0])
-        found.append(sums)
-    return coarse.known(), index, *found
+        summed.append(sums)
+    return coarse.known(), index, *summed
 
 
 def mean_costs(counts: Floats, costs: Floats) -> Floats:
@@ -351,14 +351,14 @@ class GroupGap(NamedTuple):
 
 def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[GroupGap]:
     """All named differences and ratios, for each of these labels as the positive one."""
-    found = []
+    gaps = []
     for family, names in GAP_RATES.items():
         if not table.rates.keys() >= set(names):  # needs true labels
             continue
         for label in [-1] if family == "accuracy" else labels:
             rows = [table.rates[name].row(label) for name in names]
-            found += _worst_gaps(family, label, rows, alpha)
-    return found
+            gaps += _worst_gaps(family, label, rows, alpha)
+    return gaps
 
 
 def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -> list[GroupGap]:
@@ -417,7 +417,7 @@ def read_counts(
         )
     if not several:
         raise ValueError("sensitive_features: expected at least one column, got none.")
-    for argument, names in {**named, **{name: [own] for name, own in further.items()}}.items():
+    for argument, names in {**named, **{name: [head] for name, head in further.items()}}.items():
         for name in names:
             is_column = isinstance(name, Hashable) and name in frame
             if not (is_column or (name is None and argument in optional)):
@@ -446,7 +446,7 @@ def read_counts(
         "sensitive_features": {name: frame[name] for name in several},
         "baseline": None if baseline is None else frame[baseline],
         "sample_weight": RowCounts(
-            *(None if part is None else part[kept] for part in numbers.values())  # type: ignore[arg-type] # the first is never None
+            *(None if array is None else array[kept] for array in numbers.values())  # type: ignore[arg-type] # the first is never None
         ),
     }
 
@@ -476,16 +476,16 @@ def counts_frame(audit: Audit) -> pd.DataFrame:
     if rows.weight is not None:
         squares = rows.weight**2 if audit.counts is None else audit.counts.squares
         sums |= {"weight": rows.weight, "squared_weight": squares}
-    found = pd.DataFrame({**keys, **sums}).groupby(list(keys), as_index=False)[list(sums)].sum()
+    frame = pd.DataFrame({**keys, **sums}).groupby(list(keys), as_index=False)[list(sums)].sum()
     columns: dict[str, Any] = {
-        name: groups.column(place)[found["group"]] for place, name in enumerate(groups.attributes)
+        name: groups.column(place)[frame["group"]] for place, name in enumerate(groups.attributes)
     }
     for name in [*keys, *sums][1:]:
         # Without true labels the target is what is predicted.
         free = target if name == ("target" if audit.has_labels else "prediction") else name
         while free in columns:
             free += "_"
-        columns[free] = labels[found[name]] if name in keys else found[name]
+        columns[free] = labels[frame[name]] if name in keys else frame[name]
         if name == "count":
-            columns[free] = found[name].astype(np.int64)
+            columns[free] = frame[name].astype(np.int64)
     return pd.DataFrame(columns)

@@ -59,16 +59,16 @@ def rows_needed(
         fair: the least and greatest fair levels, (J,), or the least and greatest fair ratio.
         error: how often a limit may be wrong that says "fair", and one that says "unfair".
     """
-    found = [
+    growths = [
         _more_rows(comparison, _shrunk(comparison, quantile), table.size, fair, error)
         for quantile in QUANTILES
     ]
-    known = [more for more in found if more is not None]
+    known = [more for more in growths if more is not None]
     if not known:
         return None
     totals = [int(more.sum()) for more in known]
     names = zip(table.groups.names, known[0], strict=True)
-    high = max(totals) if len(known) == len(found) else None
+    high = max(totals) if len(known) == len(growths) else None
     return RowsNeeded({name: int(n) for name, n in names if n > 0}, min(totals), high)
 
 
@@ -132,24 +132,24 @@ def _chance(
 
     Levels are about normal around their values, and those of different groups independent.
     """
-    own, tested = comparison.map.grown(growth), comparison.tested
+    rule, tested = comparison.map.grown(growth), comparison.tested
     dependence = comparison.dependence
     n_tests = int(tested.sum())
     if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
-        own, n_tests = _ratio_map(comparison, rate, float(fair.low))
-        fair, tested = Interval(np.zeros(len(own.c0)), np.full(len(own.c0), np.inf)), own.c0 == 0
+        rule, n_tests = _ratio_map(comparison, rate, float(fair.low))
+        fair, tested = Interval(np.zeros(len(rule.c0)), np.full(len(rule.c0), np.inf)), rule.c0 == 0
     trials, total = comparison.cells.trials, comparison.cells.total
     n = np.where(trials > 0, trials * growth, 1.0)
     if comparison.cells.below is not None:  # more known groups leave the noise of the rows
         n = 1 / (1 / np.maximum(total, 1.0) + np.maximum(1 / n - 1 / (total * growth), 0.0))
     smooth = (rate * trials + 0.5) / (trials + 1.0)
     sd = np.sqrt(smooth * (1 - smooth) / n)
-    level, reaches = own.levels(rate), []
+    level, reaches = rule.levels(rate), []
     for z in (1.0, -ndtri(error[0]), -ndtri(error[1] / max(n_tests, 1))):
-        high = own.combine(rate, Interval(rate - z * sd, rate + z * sd), z, dependence).high
+        high = rule.combine(rate, Interval(rate - z * sd, rate + z * sd), z, dependence).high
         reaches.append((high - level)[tested])
     spread, near, far = np.maximum(reaches, 1e-12)
-    level, least, most = (part[tested] for part in (level, *fair))
+    level, least, most = (values[tested] for values in (level, *fair))
     is_fair = ndtr((level - near - least) / spread) + ndtr((most - level - near) / spread) - 1
     none_beyond = log_ndtr(-(level - far - most) / spread) + log_ndtr(
         -(least - level - far) / spread
@@ -167,7 +167,7 @@ def _ratio_map(comparison: Comparison, rate: Floats, least: float) -> tuple[Matr
     n_pairs = len(order) * (len(order) - 1) // 2
     if comparison.reference >= 0:
         many, n_pairs = cells[comparison.cell_group[cells] == comparison.reference], len(order) - 1
-    r, q = (part.ravel() for part in np.meshgrid(few, many))
+    r, q = (axis.ravel() for axis in np.meshgrid(few, many))
     r, q = r[r != q], q[r != q]
     C = np.zeros((len(r), len(rate)))
     C[np.arange(len(r)), r], C[np.arange(len(r)), q] = 1.0, -least

@@ -182,8 +182,8 @@ class ImpactTable(ShownAndWritten):
                 "who is."
             )
         above = np.where(score > median, ABOVE, NOT_ABOVE)
-        found = cls.from_decisions(above, sensitive_features, y_desirable=ABOVE, **options)
-        return replace(found, rate="scoring rate", median=median)
+        table = cls.from_decisions(above, sensitive_features, y_desirable=ABOVE, **options)
+        return replace(table, rate="scoring rate", median=median)
 
     @classmethod
     def from_audit(cls, audit: Audit) -> ImpactTable:
@@ -240,29 +240,29 @@ class ImpactTable(ShownAndWritten):
     def notes(self) -> list[str]:
         """How to read it, who is set aside, and who is not known."""
         level = f"{100 * self.confidence:.4g} % confidence"
-        said = [RATIOS.format(rate=self.rate, level=level), TESTS, CARE]
+        notes = [RATIOS.format(rate=self.rate, level=level), TESTS, CARE]
         if self.reference:
-            said[0] = REFERENCE.format(rate=self.rate, level=level, reference=self.reference)
+            notes[0] = REFERENCE.format(rate=self.rate, level=level, reference=self.reference)
         aside = self.frame[(self.frame["set_aside"] != "") & self.frame["rate"].notna()]
-        for reason, part in aside.groupby("set_aside", sort=False):
+        for reason, rows in aside.groupby("set_aside", sort=False):
             names = list(
                 dict.fromkeys(
-                    f"{a}: {c}" for a, c in zip(part["attribute"], part["category"], strict=True)
+                    f"{a}: {c}" for a, c in zip(rows["attribute"], rows["category"], strict=True)
                 )
             )
-            said.append(
+            notes.append(
                 f"Set aside, without impact ratio, {reason}: {words.listed(names, most=12)}."
             )
         unknown = self.frame[self.frame["category"] == UNKNOWN_CATEGORY].drop_duplicates(
             "attribute"
         )
         for attribute, n in zip(unknown["attribute"], unknown["number"], strict=True):
-            said.append(f"{words.people_of(n)} assessed of unknown category, by {attribute}.")
-        return said
+            notes.append(f"{words.people_of(n)} assessed of unknown category, by {attribute}.")
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        found: dict[str, Any] = plain_values(
+        values: dict[str, Any] = plain_values(
             {
                 "rate": self.rate,
                 "rows": self.n_rows,
@@ -277,24 +277,24 @@ class ImpactTable(ShownAndWritten):
                 "notes": self.notes,
             }
         )
-        return found
+        return values
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """The table as CSV, also written to a file if a path is given."""
-        said: str = self.frame.to_csv(index=False, lineterminator="\n")
+        text: str = self.frame.to_csv(index=False, lineterminator="\n")
         if path is not None:
-            write_whole(Path(path), said)
-        return said
+            write_whole(Path(path), text)
+        return text
 
     def blocks(self) -> list[Block]:
         """One table per way of grouping, and how to read them."""
-        found = []
-        for (attribute, label), part in self.frame.groupby(["attribute", "label"], sort=False):
-            rows = tuple(_cells(row) for row in part.to_dict(orient="records"))
+        tables = []
+        for (attribute, label), group in self.frame.groupby(["attribute", "label"], sort=False):
+            rows = tuple(_cells(row) for row in group.to_dict(orient="records"))
             title = f"Impact ratios by {attribute} (selected means {label})"
-            found.append(Block(title, IMPACT_HEADS, rows))
-        found[-1] = found[-1]._replace(sentences=tuple(self.notes))
-        return found
+            tables.append(Block(title, IMPACT_HEADS, rows))
+        tables[-1] = tables[-1]._replace(sentences=tuple(self.notes))
+        return tables
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -361,12 +361,12 @@ def _view_rows(
     audit: Audit, name: str, view: CountTable, label: int, n_views: int
 ) -> list[dict[str, Any]]:
     """The categories of one way of grouping, and how many are in none."""
-    own = view.rates["selection_rate"].row(label)
+    rates = view.rates["selection_rate"].row(label)
     judged = judged_groups(view.size, audit.min_group) & (view.size > 0)
     reference = audit.reference_group(view, name)
-    ratios = impact_ratios(own.value, judged, reference)
-    low, high = own.exact_interval(audit.alpha)
-    best = int(np.argmax(np.where(judged, np.nan_to_num(own.value), -1.0)))
+    ratios = impact_ratios(rates.value, judged, reference)
+    low, high = rates.exact_interval(audit.alpha)
+    best = int(np.argmax(np.where(judged, np.nan_to_num(rates.value), -1.0)))
     best = best if reference < 0 else reference
     others = np.flatnonzero(judged) if reference < 0 else np.array([reference])
     n_judged = int(judged.sum())
@@ -376,7 +376,7 @@ def _view_rows(
         "below_four_fifths": None,
         "selected": None,
     }
-    found = []
+    rows = []
     for g, category in enumerate(words.short_names(view.groups)):
         row: dict[str, Any] = {
             **shared,
@@ -384,8 +384,8 @@ def _view_rows(
             "category": category,
             "number": int(view.size[g]),
             "share": view.size[g] / max(view.size.sum(), 1),
-            "selected": round(float(own.hits[g])),
-            "rate": float(own.value[g]),
+            "selected": round(float(rates.hits[g])),
+            "rate": float(rates.value[g]),
             "rate_low": float(low[g]),
             "rate_high": float(high[g]),
             "set_aside": "" if judged[g] else _reason(view, audit.min_group),
@@ -394,13 +394,13 @@ def _view_rows(
             row["impact_ratio"] = float(ratios[g])
             row["below_four_fifths"] = bool(ratios[g] < FOUR_FIFTHS_RATIO)
             if g != best:
-                row |= _against_best(own, g, others[others != g], best, n_tests, audit.alpha)
-        found.append({column: row[column] for column in COLUMNS})
+                row |= _against_best(rates, g, others[others != g], best, n_tests, audit.alpha)
+        rows.append({column: row[column] for column in COLUMNS})
     unknown = audit.table.n_rows - view.n_rows
     if unknown:
         row = {**shared, **nothing, "category": UNKNOWN_CATEGORY, "number": unknown}
-        found.append({**row, "set_aside": "the category is not known"})
-    return found
+        rows.append({**row, "set_aside": "the category is not known"})
+    return rows
 
 
 def _reason(view: CountTable, min_group: float) -> str:
@@ -410,7 +410,7 @@ def _reason(view: CountTable, min_group: float) -> str:
 
 
 def _against_best(
-    own: Proportion, g: int, others: Ints, best: int, n_tests: int, alpha: float
+    rates: Proportion, g: int, others: Ints, best: int, n_tests: int, alpha: float
 ) -> dict[str, Any]:
     """The interval of a category's impact ratio, and both tests.
 
@@ -421,12 +421,12 @@ def _against_best(
     """
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
 
-    x = own.value
-    wide, shared = (own.ends_in_sums(alpha / 2 / n) for n in (1, n_tests))
+    x = rates.value
+    wide, shared = (rates.ends_in_sums(alpha / 2 / n) for n in (1, n_tests))
     wide, shared = (Interval(*(np.clip(end, 0.0, 1.0) for end in ends)) for ends in (wide, shared))
     low = ratio_low(x[g], wide.low[g], x[others], wide.high[others])
     high = ratio_high(x[g], shared.high[g], x[others], shared.low[others])
-    n, m, hits, most = own.total[g], own.total[best], own.hits[g], own.hits[best]
+    n, m, hits, most = rates.total[g], rates.total[best], rates.hits[g], rates.hits[best]
     pooled = (hits + most) / (n + m)
     deviation = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     table = np.array([[hits, n - hits], [most, m - most]]).astype(np.int64)

@@ -62,13 +62,13 @@ class Proportion(NamedTuple):
 
     def pick(self, choose: Callable[[Any], Any]) -> Proportion:
         """Those that a function chooses of every part."""
-        return Proportion(*(None if part is None else choose(part) for part in self))  # type: ignore[arg-type]  # None for parts that are not there
+        return Proportion(*(None if counts is None else choose(counts) for counts in self))  # type: ignore[arg-type]  # None for parts that are not there
 
     @classmethod
     def joined(cls, several: Iterable[Proportion]) -> Proportion:
         """The shares of all of them, one after the other."""
         pairs = zip(*several, strict=True)
-        return cls(*(None if part[0] is None else np.concatenate(part) for part in pairs))  # type: ignore[arg-type]  # as above
+        return cls(*(None if pair[0] is None else np.concatenate(pair) for pair in pairs))  # type: ignore[arg-type]  # as above
 
     @classmethod
     def of_rows(cls, hits: Floats, total: Floats) -> Proportion:
@@ -77,7 +77,7 @@ class Proportion(NamedTuple):
 
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
-        return self if index < 0 else self.pick(lambda part: part[index])
+        return self if index < 0 else self.pick(lambda counts: counts[index])
 
     def exact_interval(self, alpha: float) -> Interval:
         """The interval of each share by itself, wrong at most `alpha` of the time."""
@@ -125,8 +125,8 @@ class Proportion(NamedTuple):
         spread = self.hit_squares - 2 * x * self.products + x**2 * self.squares
         is_plain = (self.squares == self.total) & (self.hit_squares == self.hits)
         usable = (x > 0) & (x < 1) & (spread > 0) & ~is_plain
-        found = x * (1 - x) * self.total**2 / np.where(usable, spread, 1.0)
-        return np.where(usable, found, np.where(is_plain, self.total, kish))
+        effective = x * (1 - x) * self.total**2 / np.where(usable, spread, 1.0)
+        return np.where(usable, effective, np.where(is_plain, self.total, kish))
 
 
 def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
@@ -316,7 +316,7 @@ def ratio_high(top: Floats, top_high: Floats, bottom: Floats, bottom_low: Floats
 def _seen(rate: Proportion) -> Proportion:
     """The rates of groups with rows."""
     present = rate.total > 0
-    return rate.pick(lambda part: part[present])
+    return rate.pick(lambda counts: counts[present])
 
 
 def _quotient(top: Floats, bottom: Floats) -> Floats:

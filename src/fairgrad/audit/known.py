@@ -53,10 +53,10 @@ class SoftCells(NamedTuple):
     def regrouped(self, index: Ints, n_groups: int) -> SoftCells:
         """The same with the group at each index; without groups whose new index is -1."""
         kept = np.flatnonzero(index >= 0)
-        own = np.zeros((len(kept), n_groups))
-        own[np.arange(len(kept)), index[kept]] = 1.0
-        products = np.einsum("ab...,ag,bh->gh...", self.products[np.ix_(kept, kept)], own, own)
-        unknown = np.einsum("a...,ag->g...", self.unknown[kept], own)
+        sums = np.zeros((len(kept), n_groups))
+        sums[np.arange(len(kept)), index[kept]] = 1.0
+        products = np.einsum("ab...,ag,bh->gh...", self.products[np.ix_(kept, kept)], sums, sums)
+        unknown = np.einsum("a...,ag->g...", self.unknown[kept], sums)
         return self._replace(products=with_everyone(products), unknown=unknown)
 
     def take(self, chosen: NDArray[np.bool_]) -> SoftCells:
@@ -101,11 +101,11 @@ class SoftCells(NamedTuple):
         """
         could = np.broadcast_to(hits.any(axis=-1, keepdims=True), hits.shape)
         off = hits[row] - rate[:, None, None] * could[row]
-        own = self.products[group[:, None], group]
-        covariance = np.einsum("kyp,lyp,klyp->kl", off, off, own)
+        products = self.products[group[:, None], group]
+        covariance = np.einsum("kyp,lyp,klyp->kl", off, off, products)
         scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-        found: Floats = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
-        return found
+        correlations: Floats = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
+        return correlations
 
 
 def with_everyone(products: Floats) -> Floats:
@@ -136,29 +136,29 @@ def member_weights(
     is_pooled = few[stratum]
     stratum = np.where(is_pooled, len(few), stratum)
 
-    def sums(part: Floats) -> Floats:
-        return np.bincount(stratum, part, minlength=len(few) + 1).astype(np.float64)
+    def sums(values: Floats) -> Floats:
+        return np.bincount(stratum, values, minlength=len(few) + 1).astype(np.float64)
 
     stands_for = np.where(known, membership.weight_of_known(len(code)), 0.0)
     of_known = sums(weight * stands_for)
     times = stands_for * (sums(weight) / np.where(of_known > 0, of_known, 1.0))[stratum]
 
-    def centred(part: Floats) -> Floats:
+    def centred(values: Floats) -> Floats:
         """What differs from the mean of the known rows of the stratum."""
         total = sums(weight * times)
-        means = [sums(weight * times * own) / np.where(total > 0, total, 1.0) for own in part.T]
-        return part - np.stack(means, axis=1)[stratum]
+        means = [sums(weight * times * x) / np.where(total > 0, total, 1.0) for x in values.T]
+        return values - np.stack(means, axis=1)[stratum]
 
     is_member = (code[:, None] == np.arange(m.shape[1])).astype(np.float64)
-    spread, own = centred(m), (weight * times)[:, None] ** 2  # the least variance of all groups
-    variance = float((own * spread**2).sum())
-    power = float((own * spread * is_member).sum()) / variance if variance > 0 else 0.0
+    spread, x = centred(m), (weight * times)[:, None] ** 2  # the least variance of all groups
+    variance = float((x * spread**2).sum())
+    power = float((x * spread * is_member).sum()) / variance if variance > 0 else 0.0
     error = is_member - power * m
-    found = power * m + times[:, None] * error
+    corrected = power * m + times[:, None] * error
     around = centred(error)
     n = np.maximum(np.bincount(stratum[known], minlength=len(few) + 1), 2)[stratum][:, None]
     sharp = power * m + (error - around) + times[:, None] * around * np.sqrt(n / (n - 1))
-    return found, np.where(is_pooled[:, None], found, sharp)
+    return corrected, np.where(is_pooled[:, None], corrected, sharp)
 
 
 def soft_counts(
@@ -198,16 +198,16 @@ def soft_counts(
     mass, unknown = np.zeros(table.mass.shape), np.zeros(table.mass.shape)
     products = np.zeros((groups.n_groups, *table.mass.shape))
     for number in np.unique(cell):
-        own = np.flatnonzero(cell == number)
+        members = np.flatnonzero(cell == number)
         k, y, p = np.unravel_index(number, (len(of_value), n_labels, n_labels))
-        g, w = of_value[k], weight[own, None]
-        np.add.at(mass[:, y, p], g, (w * counted[own]).sum(axis=0))
-        unknown[g, y, p] = weight[own][partly.code[own] == UNKNOWN].sum()
-        np.add.at(products[:, :, y, p], np.ix_(g, g), (w * sharp[own]).T @ (w * sharp[own]))
+        g, w = of_value[k], weight[members, None]
+        np.add.at(mass[:, y, p], g, (w * counted[members]).sum(axis=0))
+        unknown[g, y, p] = weight[members][partly.code[members] == UNKNOWN].sum()
+        np.add.at(products[:, :, y, p], np.ix_(g, g), (w * sharp[members]).T @ (w * sharp[members]))
     check_number("difference", membership.difference)
     soft = SoftCells(partly.attribute, with_everyone(products), unknown, membership.difference)
     own_groups = replace(groups, mass=mass.sum(axis=2).T)
-    found = replace(table, groups=own_groups, mass=mass, squares=soft.squares, soft=soft)
+    softened = replace(table, groups=own_groups, mass=mass, squares=soft.squares, soft=soft)
     everywhere = replace(
         rows,
         groups=own_groups,
@@ -215,4 +215,4 @@ def soft_counts(
         group=of_value[rest].ravel(),
         weight=(weight[:, None] * counted).ravel(),
     )
-    return found, everywhere
+    return softened, everywhere

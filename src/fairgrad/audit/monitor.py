@@ -95,11 +95,11 @@ class Batch:
 
     def decisions(self) -> dict[str, int]:
         """Rows by sensitive values and prediction alone, as texts."""
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for *values, _, predicted, n in self.counts:
             key = json.dumps([*values, predicted])
-            found[key] = found.get(key, 0) + n
-        return found
+            numbers[key] = numbers.get(key, 0) + n
+        return numbers
 
     def chance(self, *, is_counted: bool) -> float:
         """How likely another batch of as many rows is to be equal, as decisions are distributed.
@@ -331,12 +331,12 @@ class Monitor(ShownAndWritten):
         changed = [place for place, one in enumerate(usable) if one.changes]
         recent = usable[changed[-1] :] if changed else usable
         splits = [len(recent) - 2**k for k in range(look.bit_length()) if 2**k < len(recent)]
-        found: dict[str, tuple[float, str]] = {}
+        largest: dict[str, tuple[float, str]] = {}
         for split in splits:
             spent = CHANGE_ALARMS * 6 / np.pi**2 / look**2 / len(splits)
             parts = recent[:split], recent[split:]
             try:
-                audits = [self._audit(part, self.confidence) for part in parts]
+                audits = [self._audit(batches, self.confidence) for batches in parts]
             except ValueError:  # one part lacks a group or a label
                 continue
             n_levels = sum(len(one.comparison.names) for one in audits[0].findings)
@@ -354,16 +354,16 @@ class Monitor(ShownAndWritten):
                     f"{row['level_y']:+.3f} about {recent[split].name}."
                 )
                 key = f"{row['measure']} {row['name']}"
-                found[key] = max(found.get(key, (0.0, "")), (size, sentence))
-        return [sentence for _, sentence in found.values()]
+                largest[key] = max(largest.get(key, (0.0, "")), (size, sentence))
+        return [sentence for _, sentence in largest.values()]
 
     @property
     def conclusion(self) -> tuple[str, ...]:
         """The verdict on all rows so far, in sentences."""
         waiting = len(self.waiting)
-        said = [f"{waiting:,} batches wait for their true labels."] if waiting else []
+        waits = [f"{waiting:,} batches wait for their true labels."] if waiting else []
         if not self.batches or not self.batches[-1].levels:
-            return ("There are no two groups of people to compare yet.", *said)
+            return ("There are no two groups of people to compare yet.", *waits)
         of_means = [line for line in self.batches[-1].levels if line[0] != "four_fifths_rule"]
         names = {
             (finding.measure, name): (is_valued, readable)
@@ -393,7 +393,7 @@ class Monitor(ShownAndWritten):
             "You may look after every batch: the probability that a verdict is ever wrong is at "
             f"most {100 * (1 - self.confidence):.4g} %."
         )
-        return (worst, promise, *said)
+        return (worst, promise, *waits)
 
     @property
     def sections(self) -> tuple[Section, ...]:

@@ -59,14 +59,14 @@ def audit_schema() -> dict[str, Any]:
         >>> schema["properties"]["schema"]["const"], "verdict" in schema["required"]
         ('fairgrad.audit', True)
     """
-    said = files("fairgrad.audit").joinpath("audit.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(said)
+    text = files("fairgrad.audit").joinpath("audit.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
     return schema
 
 
 def to_dict(audit: Audit) -> dict[str, Any]:
     """Everything an audit found; lists of records for what are data frames otherwise."""
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "fairgrad_version": fairgrad.__version__,
@@ -77,9 +77,9 @@ def to_dict(audit: Audit) -> dict[str, Any]:
                     "tolerance": one.tolerance,
                     "attributes": [list(names) for names in one.attributes],
                 }
-                for one in part
+                for one in asked
             ]
-            for name, part in zip(("measures", "others"), audit.wanted, strict=True)
+            for name, asked in zip(("measures", "others"), audit.wanted, strict=True)
         },
         "rows": audit.table.n_rows,
         "attributes": list(audit.attributes),
@@ -105,28 +105,28 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
-    found["compared"] = sections.compared_values(audit)
-    found["sections"] = [
+    values["compared"] = sections.compared_values(audit)
+    values["sections"] = [
         {**section._asdict(), "blocks": [block._asdict() for block in section.blocks]}
         for section in audit.sections
     ]
-    found["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
+    values["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     if audit.baseline is not None:
-        found["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
+        values["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
     if audit.subgroups is not None:
-        found["subgroup_search"] = audit.subgroups.about
+        values["subgroup_search"] = audit.subgroups.about
     for kind, frame in FRAMES.items():
-        found[kind] = frame(audit).to_dict(orient="records")
-    plain: dict[str, Any] = plain_values(found)
+        values[kind] = frame(audit).to_dict(orient="records")
+    plain: dict[str, Any] = plain_values(values)
     return plain
 
 
 def plain_values(value: Any) -> Any:
     """NumPy values as Python's own, NaN and infinities as None."""
     if isinstance(value, dict):
-        return {str(key): plain_values(part) for key, part in value.items()}
+        return {str(key): plain_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_values(part) for part in value]
+        return [plain_values(inner) for inner in value]
     if isinstance(value, np.generic):
         return plain_values(value.item())
     if isinstance(value, float):
@@ -162,22 +162,22 @@ def made_at() -> str:
 
 def used_versions() -> dict[str, str]:
     """Those of Python and of the packages that results rest on."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         if name == "lightgbm" and "lightgbm" not in sys.modules:
             continue
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def bias_and_risks(found: Mapping[str, Any]) -> str:
+def bias_and_risks(values: Mapping[str, Any]) -> str:
     """The section "Bias, risks and limitations" of a model card, from an audit's record.
 
     Args:
-        found: an audit's record, as `Audit.record` gives it or its JSON file holds it.
+        values: an audit's record, as `Audit.record` gives it or its JSON file holds it.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -185,35 +185,35 @@ def bias_and_risks(found: Mapping[str, Any]) -> str:
         >>> print(bias_and_risks(Audit(y, y, s).record())[:32])
         ## Bias, risks and limitations
     """
-    said = [f"**{found['conclusion']}**"]
+    told = [f"**{values['conclusion']}**"]
     for is_asked, where in ((True, ""), (False, ", by measures that were not asked for")):
         asked = {
             (one["measure"], one["attribute"])
-            for one in found["verdicts"]
+            for one in values["verdicts"]
             if one["asked"] is is_asked
         }
         beyond = [
             f"{level['name']} ({words.in_the_middle(level['measure'])})"
-            for level in found["levels"]
+            for level in values["levels"]
             if level["beyond"] and (level["measure"], level["attribute"]) in asked
         ]
         if beyond:
             names = words.listed(list(dict.fromkeys(beyond)), most=8)
-            said.append(f"Surely beyond the tolerance{where}: {names}.")
-    small = [f"{g['group']} ({g['rows']})" for g in found["groups"] if not g["judged"]]
+            told.append(f"Surely beyond the tolerance{where}: {names}.")
+    small = [f"{g['group']} ({g['rows']})" for g in values["groups"] if not g["judged"]]
     if small:
-        said.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
-    said += [notice["message"] for notice in found["warnings"] if notice["kind"] != "not_judged"]
-    if not found["has_labels"]:
-        said.append("True labels are not known: nothing is said about errors.")
-    source = found.get("provenance")
+        told.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
+    told += [notice["message"] for notice in values["warnings"] if notice["kind"] != "not_judged"]
+    if not values["has_labels"]:
+        told.append("True labels are not known: nothing is said about errors.")
+    source = values.get("provenance")
     if source:
         files = [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]
         data = f"; data: {words.conjoined(files)}" if files else ""  # a data set of the package
-        said.append(f"Audited on {source['date']}, {found['rows']:,} rows{data}.")
-    said += [GROUPS_ONLY, LIKE_THESE]
+        told.append(f"Audited on {source['date']}, {values['rows']:,} rows{data}.")
+    told += [GROUPS_ONLY, LIKE_THESE]
     lines = [
-        escape(one) if not one.startswith("**") else f"**{escape(one[2:-2])}**" for one in said
+        escape(one) if not one.startswith("**") else f"**{escape(one[2:-2])}**" for one in told
     ]
     return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)
 
@@ -259,7 +259,7 @@ def levels_frame(audit: Audit) -> pd.DataFrame:
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
     """Differences and ratios by their known names, with intervals."""
-    rows = [(name, *gap) for name, found in audit.figures.items() for gap in found]
+    rows = [(name, *gap) for name, gaps in audit.figures.items() for gap in gaps]
     frame = pd.DataFrame(rows, columns=FIGURES)
     labels = [audit.label_value(index) for index in frame["label"]]
     # Labels as they are: pandas would turn integers beside None into floats.
@@ -289,8 +289,8 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
 def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
     """(4, groups) ends of the changes, and rows, in the order of `rates_frame`."""
     for view in audit.views.values():
-        own = moves.view(*view.groups.attributes)
-        for table, part in ((view, own), (view.together(), own.together())):
+        moved = moves.view(*view.groups.attributes)
+        for table, change in ((view, moved), (view.together(), moved.together())):
             for rate, proportions in table.rates.items():
                 for label in [-1] if rate == "accuracy" else audit.shown_labels:
                     row = proportions.row(label)
@@ -298,8 +298,8 @@ def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
                         # One is the data's own, the other is about other rows each time.
                         yield np.full((4, len(row.total)), np.nan)
                     else:
-                        ends = change_interval(part.of_rate(rate, label), row, audit.alpha)
-                        yield np.stack([*ends, *part.of_rate(rate, label, people=True)])
+                        ends = change_interval(change.of_rate(rate, label), row, audit.alpha)
+                        yield np.stack([*ends, *change.of_rate(rate, label, people=True)])
 
 
 def sides_frame(audit: Audit) -> pd.DataFrame:
@@ -346,11 +346,11 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
 def _score_frame(kind: str) -> Callable[[Audit], pd.DataFrame]:
     def frame(audit: Audit) -> pd.DataFrame:
         parts = [figures.frames[kind] for figures in audit.scores]
-        if not any(len(part) for part in parts):
+        if not any(len(one) for one in parts):
             return pd.DataFrame(columns=scores.TABLES[kind])
-        found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-        named = pd.Series([audit.label_value(index) for index in found["label"]], dtype=object)
-        return found.assign(label=named)
+        joined = pd.concat([one for one in parts if len(one)], ignore_index=True)
+        named = pd.Series([audit.label_value(index) for index in joined["label"]], dtype=object)
+        return joined.assign(label=named)
 
     return frame
 
@@ -369,8 +369,8 @@ def holding_frame(audit: Audit) -> pd.DataFrame:
 
 def subgroups_frame(audit: Audit) -> pd.DataFrame:
     """Subgroups to look at; no rows if none were searched for."""
-    found = audit.subgroups
-    return pd.DataFrame(columns=SUBGROUP_COLUMNS) if found is None else found.frame
+    search = audit.subgroups
+    return pd.DataFrame(columns=SUBGROUP_COLUMNS) if search is None else search.frame
 
 
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
@@ -428,18 +428,18 @@ def _rates(
     frames = []
     for rate, proportions in view.rates.items():
         labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
-        own = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).flat()
-        low, high = own.exact_interval(audit.alpha)
+        rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).flat()
+        low, high = rows.exact_interval(audit.alpha)
         shown = [audit.label_value(label) for label in labels for _ in names]
         columns = {
             "attribute": attribute,
             "group": list(names) * len(labels),
             "label": pd.Series(shown, dtype=object),
             "rate": rate,
-            "value": own.value,
+            "value": rows.value,
             "low": low,
             "high": high,
-            "trials": own.trials,
+            "trials": rows.trials,
         }
         frames.append(pd.DataFrame(columns))
     return frames

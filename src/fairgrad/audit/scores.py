@@ -119,14 +119,14 @@ class RankedScores(NamedTuple):
         one = is_positive.astype(np.float64)
 
         def sums(of: Floats) -> Floats:
-            found: Floats = np.add.reduceat(of, starts)
-            return found
+            summed: Floats = np.add.reduceat(of, starts)
+            return summed
 
         if weight is None:
             positive, everyone = sums(one), np.diff(np.append(starts, len(score)))
             negative = everyone - positive
             return cls(score[starts], positive, negative, positive, negative)
-        parts = [sums(part) for w in (weight, weight**2) for part in (w * one, w * (1.0 - one))]
+        parts = [sums(counts) for w in (weight, weight**2) for counts in (w * one, w * (1.0 - one))]
         return cls(score[starts], *parts)
 
     def auc(self) -> tuple[float, float]:
@@ -240,12 +240,12 @@ class GroupScores:
     @property
     def base(self) -> Proportion:
         """How often the label is true."""
-        own = self.ranked
-        squares = own.positive_squares.sum()
+        ranked = self.ranked
+        squares = ranked.positive_squares.sum()
         return Proportion(
-            own.positive.sum(),
-            own.positive.sum() + own.negative.sum(),
-            squares + own.negative_squares.sum(),
+            ranked.positive.sum(),
+            ranked.positive.sum() + ranked.negative.sum(),
+            squares + ranked.negative_squares.sum(),
             squares,
             squares,
         )
@@ -279,8 +279,8 @@ class GroupScores:
         starts, ends = starts[kept], ends[kept]
 
         def sums(of: Floats) -> Floats:
-            found: Floats = np.add.reduceat(of, starts)
-            return found
+            summed: Floats = np.add.reduceat(of, starts)
+            return summed
 
         total = sums(self.mass)
         hits = sums(self.mass * self.is_positive)
@@ -359,19 +359,19 @@ class ScoreFigures:
         for view, attributes in self.views.items():
             names, stretches = self._stretches(order, attributes)
             summaries, wide = [], []
-            for name, own in zip(names, stretches, strict=True):
-                weight = None if self.rows.weight is None else self.rows.weight[own]
-                group = GroupScores(self.score[own], self.rows.label[own] == self.label, weight)
+            for name, at in zip(names, stretches, strict=True):
+                weight = None if self.rows.weight is None else self.rows.weight[at]
+                group = GroupScores(self.score[at], self.rows.label[at] == self.label, weight)
                 key: dict[str, Any] = {"attribute": view, "group": name, "label": self.label}
-                found, tables = self._of_group(group, bins, steps)
+                figures, tables = self._of_group(group, bins, steps)
                 for kind, table in tables.items():
                     parts[kind].append(table.assign(**key))
-                summaries.append({**key, **found})
+                summaries.append({**key, **figures})
                 alpha = self.alpha / max(len(self.judged[view]), 1)
                 wide.append((group.ranked.auc_interval(alpha), group.gap_interval(alpha)))
             parts["scores"].append(pd.DataFrame(summaries))
             parts["score_gaps"].append(self._gaps(view, parts["scores"][-1], wide))
-        return {kind: _joined(kind, part) for kind, part in parts.items()}
+        return {kind: _joined(kind, pieces) for kind, pieces in parts.items()}
 
     def _stretches(
         self, order: Ints, attributes: Sequence[str]
@@ -382,11 +382,11 @@ class ScoreFigures:
         known = coarse.is_known
         place = np.where(known, np.cumsum(known) - 1, -1)[parent]
         # NumPy sorts integers of 16 bits by counting.
-        own = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
+        group = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
         if (place < 0).any():
-            order, own = order[own >= 0], own[own >= 0]
-        by_group = order[np.argsort(own, kind="stable")]
-        ends = np.cumsum(np.bincount(own, minlength=int(known.sum())))
+            order, group = order[group >= 0], group[group >= 0]
+        by_group = order[np.argsort(group, kind="stable")]
+        ends = np.cumsum(np.bincount(group, minlength=int(known.sum())))
         starts = np.append(0, ends[:-1])
         full = np.flatnonzero(ends > starts)
         names = coarse.known().names
@@ -407,7 +407,7 @@ class ScoreFigures:
             zip(("lower_quartile", "median", "upper_quartile"), group.quantiles(), strict=True)
         )
         base = float(group.base.value)
-        found = {
+        figures = {
             "rows": len(group.score),
             "positives": int(group.is_positive.sum()),
             "mean_score": group.mean,
@@ -432,29 +432,29 @@ class ScoreFigures:
             least, most = group.gap_interval(self.alpha)
             error = group.calibration_error(tables["calibration"], self.alpha)
             gap = [base - group.mean, float(least), float(most), *error]
-        return {**found, **dict(zip(CALIBRATED, gap, strict=True))}, tables
+        return {**figures, **dict(zip(CALIBRATED, gap, strict=True))}, tables
 
     def _gaps(
         self, view: str, groups: pd.DataFrame, wide: Sequence[tuple[Interval, Interval]]
     ) -> pd.DataFrame:
         """Largest less smallest AUC and calibration gap of the groups judged, with intervals."""
-        found = []
+        gaps = []
         for place, figure in enumerate(("auc", "calibration_gap")):
             values = groups[figure].to_numpy()
             is_judged = groups["group"].isin(self.judged[view]).to_numpy()
-            own = np.flatnonzero(~np.isnan(values) & is_judged).tolist()
-            if len(own) < 2:
+            judged = np.flatnonzero(~np.isnan(values) & is_judged).tolist()
+            if len(judged) < 2:
                 continue
             lows, highs = (
-                np.asarray([float(wide[g][place][side]) for g in own]) for side in (0, 1)
+                np.asarray([float(wide[g][place][side]) for g in judged]) for side in (0, 1)
             )
             # The largest gap is at least that of any two groups, at most that of the widest two.
             low = max(lows.max() - highs.min(), 0.0)
             least = np.partition(lows, 1)[:2]
             high = (highs - np.where(lows == least[0], least[1], least[0])).max()
-            value = float(np.ptp(values[own]))
-            found.append([view, self.label, f"{figure}_difference", value, float(low), float(high)])
-        return pd.DataFrame(found, columns=TABLES["score_gaps"])
+            value = float(np.ptp(values[judged]))
+            gaps.append([view, self.label, f"{figure}_difference", value, float(low), float(high)])
+        return pd.DataFrame(gaps, columns=TABLES["score_gaps"])
 
 
 CALIBRATED = (
@@ -490,7 +490,7 @@ TABLES = {
 
 
 def _joined(kind: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    full = [part for part in parts if len(part)]
+    full = [one for one in parts if len(one)]
     if not full:
         return pd.DataFrame(columns=TABLES[kind])
     return pd.concat(full, ignore_index=True)[TABLES[kind]]
@@ -566,8 +566,8 @@ class ThresholdSweep:
         ordered = np.sort(self.score)
         distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
         evenly = np.linspace(0, len(ordered) - 1, most).astype(np.int64)
-        found: Floats = distinct if len(distinct) <= most else np.unique(ordered[evenly])
-        return found
+        thresholds: Floats = distinct if len(distinct) <= most else np.unique(ordered[evenly])
+        return thresholds
 
     def tables(self) -> Iterator[CountTable]:
         """The counts at every threshold of the grid."""
@@ -606,16 +606,16 @@ class ThresholdSweep:
     def frame(self) -> pd.DataFrame:
         """One row per measure asked for, way of grouping and threshold, ascending."""
         audit = self.audit
-        found = []
+        rows = []
         for threshold, table in zip(self.grid.tolist(), self.tables(), strict=True):
             shares = _shares(table, *audit.desirable_indices)
             for place, finding in enumerate(audit.findings_of(table)):
-                found.append([place, *_row(finding, threshold, *shares)])
+                rows.append([place, *_row(finding, threshold, *shares)])
         if self.present is not None:
             shares = _shares(audit.table, *audit.desirable_indices)
             for place, finding in enumerate(audit.asked):
-                found.append([place, *_row(finding, self.present, *shares, is_present=True)])
-        frame = pd.DataFrame(found, columns=["place", *SWEEP_COLUMNS])
+                rows.append([place, *_row(finding, self.present, *shares, is_present=True)])
+        frame = pd.DataFrame(rows, columns=["place", *SWEEP_COLUMNS])
         frame = frame.sort_values(["place", "threshold", "present"], kind="stable")
         return frame[SWEEP_COLUMNS].reset_index(drop=True)
 
@@ -626,16 +626,16 @@ class ThresholdSweep:
         A measure holds where the figure of its verdict lies within the tolerance; the verdict says
         whether that is sure. Thresholds that select everybody or nobody are left out.
         """
-        found = []
-        for (measure, attribute), own in self.frame.groupby(["measure", "attribute"], sort=False):
-            tried = own[(own["selection_rate"] > 0) & (own["selection_rate"] < 1)]
+        ranges = []
+        for (measure, attribute), one in self.frame.groupby(["measure", "attribute"], sort=False):
+            tried = one[(one["selection_rate"] > 0) & (one["selection_rate"] < 1)]
             run = (tried["holds"] != tried["holds"].shift()).cumsum()
-            for _, part in tried[tried["holds"]].groupby(run):
-                rows = part.to_dict(orient="records")
+            for _, run_rows in tried[tried["holds"]].groupby(run):
+                rows = run_rows.to_dict(orient="records")
                 best = max(rows, key=lambda row: row["accuracy"])
                 ends = [rows[0]["threshold"], rows[-1]["threshold"]]
-                found.append([measure, attribute, *ends, *(best[name] for name in HOLDING[4:])])
-        return pd.DataFrame(found, columns=HOLDING)
+                ranges.append([measure, attribute, *ends, *(best[name] for name in HOLDING[4:])])
+        return pd.DataFrame(ranges, columns=HOLDING)
 
     def _holding(self, finding: Finding) -> list[dict[Any, Any]]:
         return [
@@ -652,14 +652,14 @@ class ThresholdSweep:
         """Where a measure holds, and what that costs."""
         from fairgrad.audit import words  # noqa: PLC0415 - it imports this module
 
-        own, best = self._holding(finding), self.best_holding(finding)
+        ranges, best = self._holding(finding), self.best_holding(finding)
         if best is None:
             return "Holds at no threshold tried."
         parts = [
             f"{row['from']:.3g}"
             if row["from"] == row["to"]
             else f"{row['from']:.3g} to {row['to']:.3g}"
-            for row in own
+            for row in ranges
         ]
         sure = "" if best["verdict"] == FAIR else f" ({best['verdict']})"
         return (

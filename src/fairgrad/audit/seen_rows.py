@@ -116,7 +116,7 @@ class SeenRows:
             ValueError: if the file is damaged.
         """
         try:
-            with np.load(path, allow_pickle=False) as found:
-                return cls(found["digests"], found["times"], int(found["below"]))
+            with np.load(path, allow_pickle=False) as stored:
+                return cls(stored["digests"], stored["times"], int(stored["below"]))
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as wrong:
             raise ValueError(f"{path} is damaged: {wrong}.") from wrong

@@ -310,14 +310,14 @@ def worst_subgroups(
     pool: list[tuple[Conjunction, _Rate, float]] = []
     for rate in rates:
         rows = rate.rows[searched]
-        hit, own = rate.hit[searched][rows], [c[rows] for c in codes]
+        hit, values = rate.hit[searched][rows], [c[rows] for c in codes]
         share = float(hit.mean()) if len(hit) else 0.0
         noise = z * np.sqrt(share * (1 - share))
         pool += [
-            (one, rate, float(hit[_inside(own, one.conditions)].mean()) - share)
-            for one in search(own, hit, k=int(k), least=least, noise=noise)
+            (one, rate, float(hit[_inside(values, one.conditions)].mean()) - share)
+            for one in search(values, hit, k=int(k), least=least, noise=noise)
         ]
-    pool.sort(key=lambda found: -found[0].quality)
+    pool.sort(key=lambda candidate: -candidate[0].quality)
     kept = _distinct(pool, codes, int(top))
     subgroups = []
     for one, rate, gap in kept:
@@ -396,10 +396,10 @@ def _selector(name: str, series: pd.Series) -> Selector:
         cut = pd.qcut(series, BINS, duplicates="drop")
         codes = cut.cat.codes.to_numpy(dtype=np.int64)
         parts = [series[codes == code] for code in range(len(cut.cat.categories))]
-        values = [f"{_text(part.min())} to {_text(part.max())}" for part in parts]
+        values = [f"{_text(span.min())} to {_text(span.max())}" for span in parts]
     else:
-        codes, found = pd.factorize(series, sort=False)
-        values = [_text(value) for value in found]
+        codes, distinct = pd.factorize(series, sort=False)
+        values = [_text(value) for value in distinct]
     return Selector(name, np.where(codes >= 0, codes, len(values)), [*values, "missing"])
 
 
@@ -442,19 +442,19 @@ def _distinct(
     """
     kept: list[tuple[Conjunction, _Rate, float]] = []
     masks: list[NDArray[np.bool_]] = []
-    for found in pool:
-        quality, conditions = found[0]
+    for candidate in pool:
+        quality, conditions = candidate[0]
         if len(kept) == top or (quality <= 0 and len(kept) >= FIRST):
             break
         mask = _inside(codes, conditions)
         if any(
             before.conditions.items() <= conditions.items()
-            or _shared(mask, own) >= OVERLAP
-            or _shared(mask, ~own) >= OPPOSITE
-            for (before, *_), own in zip(kept, masks, strict=True)
+            or _shared(mask, taken) >= OVERLAP
+            or _shared(mask, ~taken) >= OPPOSITE
+            for (before, *_), taken in zip(kept, masks, strict=True)
         ):
             continue
-        kept.append(found)
+        kept.append(candidate)
         masks.append(mask)
     return kept
 
@@ -465,10 +465,10 @@ def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
 
 
 def _confirmed(
-    audit: Audit, own: Ints, rate: _Rate, inside: NDArray[np.bool_], alpha: float
+    audit: Audit, half: Ints, rate: _Rate, inside: NDArray[np.bool_], alpha: float
 ) -> tuple[float, ...]:
     """Rate, rate over everyone, gap and its interval on other rows; NaN or open without rows."""
-    weight = None if audit.rows.weight is None else audit.rows.weight[own]
+    weight = None if audit.rows.weight is None else audit.rows.weight[half]
     groups = replace(
         audit.rows.groups,
         attributes=("subgroup",),
@@ -476,10 +476,10 @@ def _confirmed(
         codes=np.array([[0], [1]]),
         mass=np.zeros((len(audit.labels), 2)),
     )
-    label, is_in = (part[own].astype(np.int64) for part in (audit.rows.label, inside))
-    rows = GroupedRows(groups, label, is_in, weight).take(np.arange(len(own)))
+    label, is_in = (column[half].astype(np.int64) for column in (audit.rows.label, inside))
+    rows = GroupedRows(groups, label, is_in, weight).take(np.arange(len(half)))
     table = CountTable.from_rows(
-        rows, audit.predicted[own].astype(np.int64), has_labels=audit.has_labels
+        rows, audit.predicted[half].astype(np.int64), has_labels=audit.has_labels
     )
     name = "demographic_parity" if rate.measure == "four_fifths_rule" else rate.measure
     comparison = compare(name, table, audit.desirable_indices)

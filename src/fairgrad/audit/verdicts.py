@@ -51,8 +51,8 @@ def tolerated_ratio(tolerance: Any) -> float | None:
 
 def gravest(verdicts: Iterable[str]) -> str:
     """The verdict that stands for several: unfair before undecided before fair."""
-    found = set(verdicts)
-    return next((verdict for verdict in (UNFAIR, UNDECIDED) if verdict in found), FAIR)
+    distinct = set(verdicts)
+    return next((verdict for verdict in (UNFAIR, UNDECIDED) if verdict in distinct), FAIR)
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ def _figure(comparison: Comparison, rule: VerdictRule) -> float:
 
 def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float:
     """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
-    own = rule.kind == "bounds"
-    lower, upper = (comparison.lower, comparison.upper) if own else (0.0, 0.0)
+    has_bounds = rule.kind == "bounds"
+    lower, upper = (comparison.lower, comparison.upper) if has_bounds else (0.0, 0.0)
     return float(np.nanmax(np.maximum(level.high - upper, lower - level.low)))
 
 
@@ -210,7 +210,7 @@ def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval
     """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
     if rule.kind != "ratio":
         return _excess_limits(comparison, rule, error)
-    rates = comparison.cells.pick(lambda part: part[comparison.ratio_row])
+    rates = comparison.cells.pick(lambda counts: counts[comparison.ratio_row])
     return smallest_ratio([rates], error, comparison.reference)
 
 
@@ -273,15 +273,15 @@ class Finding:
         """
         least, most = self.tolerance.fair_levels(self.comparison)
         n_tests = max(int(self.comparison.tested.sum()), 1)
-        found = np.zeros(len(self.comparison.names), dtype=bool)
+        is_beyond = np.zeros(len(self.comparison.names), dtype=bool)
         while True:  # what was found makes room for the others
-            n_left = max(n_tests - int((found & self.comparison.tested).sum()), 1)
+            n_left = max(n_tests - int((is_beyond & self.comparison.tested).sum()), 1)
             error = self.unfair_share * errors(self.alpha)[1] / n_left
             low, high = level_limits(self.comparison, error)
-            more = found | (low > most) | (high < least)
-            if (more == found).all() or n_left == 1:
+            more = is_beyond | (low > most) | (high < least)
+            if (more == is_beyond).all() or n_left == 1:
                 return more
-            found = more
+            is_beyond = more
 
     @property
     def least_tolerance(self) -> float:
@@ -312,7 +312,7 @@ class Finding:
         largest. The lower end is the mean of the levels' own lower ends, all at once.
         """
         comparison, error = self.comparison, self.alpha / 2
-        found = unfairness(comparison.gaps(Interval(self.levels, self.levels)).low)
+        value = unfairness(comparison.gaps(Interval(self.levels, self.levels)).low)
         rate, (low, high) = (
             np.nan_to_num(comparison.cells.value),
             comparison.cells.ends_in_sums(error),
@@ -325,7 +325,7 @@ class Finding:
             above = np.nanmean(np.maximum(ends.high - self.levels, self.levels - ends.low))
         shared = error / max(int(comparison.tested.sum()), 1)
         least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
-        return found, Interval(least, np.minimum(found + above, 1.0))
+        return value, Interval(least, np.minimum(value + above, 1.0))
 
     @property
     def n_defined(self) -> int:

@@ -200,8 +200,8 @@ def people_names(groups: Groups) -> list[str]:
     columns = ["group" if name == "sensitive_features" else name for name in groups.attributes]
     names = [
         ", ".join(
-            str(own[code]) if any(map(str.isalpha, str(own[code]))) else f"{name} {own[code]}"
-            for name, own, code in zip(columns, groups.values, codes, strict=True)
+            str(kind[code]) if any(map(str.isalpha, str(kind[code]))) else f"{name} {kind[code]}"
+            for name, kind, code in zip(columns, groups.values, codes, strict=True)
         )
         for codes in groups.codes
     ]
@@ -265,8 +265,8 @@ def capitalized(text: str) -> str:
 def judged(findings: Iterable[Finding]) -> str:
     """What the verdicts look at."""
     names = {"level": "largest |F|", "ratio": "ratio", "bounds": "beyond bounds"}
-    found = {names[finding.tolerance.kind] for finding in findings}
-    return found.pop() if len(found) == 1 else "judged"
+    kinds = {names[finding.tolerance.kind] for finding in findings}
+    return kinds.pop() if len(kinds) == 1 else "judged"
 
 
 def limit(finding: Finding) -> str:
@@ -465,13 +465,13 @@ def unknown_values(audit: Audit) -> str:
     if not unknown:
         return ""
     excluded = "They are kept, but excluded from its groups and comparisons."
-    said = f"{listed(unknown)}. {excluded}"
+    text = f"{listed(unknown)}. {excluded}"
     verdicts = [both for finding in audit.asked if (both := audit.if_unknown(finding))]
     if not verdicts:
-        return said
+        return text
     worst, best = (gravest(side) for side in zip(*verdicts, strict=True))
     return (
-        f"{said} If all of them were in the worst-off group, the verdict would be {worst}; in the "
+        f"{text} If all of them were in the worst-off group, the verdict would be {worst}; in the "
         f"best-off group, {best}."
     )
 
