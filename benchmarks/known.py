@@ -273,7 +273,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=["coverage", "training"])
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--wheels", type=Path, default=Path("wheels"))
     parser.add_argument("--out", type=Path, default=Path("results"))
     options = parser.parse_args()

@@ -117,3 +117,19 @@ def test_every_paragraph_of_a_law_is_marked_as_unchecked():
     assert len(cited) >= 6
     for one in cited:
         assert "*(unchecked)*" in text[one.end() : one.end() + 36], one[0]
+
+
+def test_partly_known_groups_keep_their_promises():
+    coverage = pd.read_csv(ROOT / "results" / "known_coverage.csv")
+    assert (coverage["draws"] >= 1000).all()
+    is_random = coverage["hidden"] == "at random"
+    powered = coverage[is_random & (coverage["way"] == "prediction-powered")]
+    assert powered["coverage"].min() >= 0.94
+    bound = coverage[coverage["way"] == "sensitivity bound"]
+    assert bound["coverage"].min() >= 0.998
+    fits = pd.read_csv(ROOT / "results" / "known_training.csv")
+    keys = ["table", "model", "measure"]
+    full = fits[fits["way"] == "all groups"].groupby(keys)["unfairness"].mean()
+    soft = fits[fits["way"] == "probabilities"].groupby([*keys, "known"])["unfairness"].mean()
+    is_near = soft.div(full).le(1.3)
+    assert f"{is_near.sum()} of {len(is_near)} combinations" in page("docs/known.md")
