@@ -165,6 +165,9 @@ def test_the_report_says_how_many_groups_are_known_and_what_is_assumed() -> None
     assert moved.moved.sum() == pytest.approx(2 * (y != h).sum(), rel=0.02)
     weights = Membership(p, known_probability=np.full(len(y), 0.15))
     assert "how likely each was to be known" in parity(y, h, seen, weights).to_markdown()
+    wide = parity(y, h, seen, Membership(p, difference=0.07)).to_markdown()
+    assert "intervals hold as long as" in wide
+    assert "differs by at most 7 points" in wide
 
 
 def test_advice_asks_for_rows_of_known_group_and_more_of_them_settle_the_verdict() -> None:

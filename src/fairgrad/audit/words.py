@@ -478,20 +478,23 @@ def unknown_values(audit: Audit) -> str:
 
 def _partly_known(audit: Audit, attribute: str) -> str:
     """For how many rows the group is known, what is assumed of the others, and how far it goes."""
-    n_known, most = audit.views[attribute].n_rows, audit.largest_difference
+    assert audit.partly is not None  # noqa: S101 - the caller looked
+    membership, n_known = audit.partly[1], audit.views[attribute].n_rows
     known = (
         f"The group ({attribute}) is known for {n_known:,} of {n_of(audit.table.n_rows, 'row')}. "
         "The others count in each group as far as a model puts them there, corrected by the known "
         "rows. This assumes that the known rows are a random sample of all rows"
     )
-    if audit.partly is not None and audit.partly[1].known_probability is not None:
+    if membership.known_probability is not None:
         known += " given how likely each was to be known"
-    if audit.verdict == UNDECIDED or most >= 1:
+    most = membership.difference or audit.largest_difference
+    if not membership.difference and (audit.verdict == UNDECIDED or most >= 1):
         return f"{known}."
+    holds = "intervals hold" if membership.difference else "the verdict stays the same"
     return (
-        f"{known}. If they are not, the verdict stays the same as long as the share of each group "
-        f"among the rows of unknown group, given label and prediction, differs by at most "
-        f"{100 * most:.2g} points from what the known rows say."
+        f"{known}. If they are not, {holds} as long as the share of each group among the rows of "
+        f"unknown group, given label and prediction, differs by at most {100 * most:.2g} points "
+        "from what the known rows say."
     )
 
 
