@@ -29,12 +29,16 @@ SCREENS = {"report.png": (1280, 620), "report_phone.png": (390, 844)}
 READY = "document.documentElement.dataset.charts === 'ready'"
 
 
-def draw_overhead() -> Path:
-    """Draws the chart of docs/results/overhead.md from the committed results."""
+def draw_charts() -> list[Path]:
+    """Draws the charts of pages that code hosts show, too, from the committed results."""
     sys.path.insert(0, str(DOCS / "extensions"))
     charts, results_charts = (import_module(name) for name in ("charts", "results_charts"))
-    charts.write_svg(charts.as_spec(results_charts.overhead_chart()), PICTURES / "overhead.svg")
-    return PICTURES / "overhead.svg"
+    drawn = {"overhead": results_charts.overhead_chart()}
+    for source in results_charts.published_sources():
+        drawn[f"published_{source}"] = results_charts.published_chart(source)
+    for name, chart in drawn.items():
+        charts.write_svg(charts.as_spec(chart), PICTURES / f"{name}.svg")
+    return [PICTURES / f"{name}.svg" for name in drawn]
 
 
 def demo_report(folder: Path) -> Path:
@@ -77,7 +81,7 @@ def main(arguments: list[str]) -> None:
     else:
         with tempfile.TemporaryDirectory() as folder:
             written = take(demo_report(Path(folder)))
-    for path in (*written, draw_overhead()):
+    for path in (*written, *draw_charts()):
         sys.stdout.write(f"{path} ({path.stat().st_size // 1000} kB)\n")
 
 

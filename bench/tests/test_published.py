@@ -1,6 +1,8 @@
 """Published tables: protocols, records that are kept, fronts and baselines."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,15 @@ import pytest
 import torch
 
 from fairgrad_bench.program import SOURCES
-from fairgrad_bench.published import abcfair, ffb, linearpost, oxonfair, running, tables
+from fairgrad_bench.published import (
+    abcfair,
+    ffb,
+    linearpost,
+    oxonfair,
+    running,
+    tables,
+    with_tables,
+)
 from fairgrad_bench.published.fairprojection import SOURCE as COMPAS
 from fairgrad_bench.published.fairprojection import gaps as compas_gaps
 from fairgrad_bench.published.running import PublishedUnit, read_published, run_published
@@ -117,6 +127,8 @@ def test_a_row_is_off_the_front_if_one_of_theirs_beats_it():
     assert beaten.to_dict() == {"a": "c", "b": ""}
     summary = tables.summary(found).iloc[0]
     assert (summary["cells"], summary["on the front"], summary["by defaults"]) == (1, 1, 0)
+    assert tables.summary(found[found["whose"] == THEIRS]).empty
+    assert tables.summary(found[found["whose"] != THEIRS]).empty  # nobody to compare with
 
 
 def test_gaps_are_those_of_the_protocols():
@@ -151,6 +163,26 @@ def test_every_source_has_published_figures_and_known_cells():
         assert set(own["measure"]) <= set(source.measures)
         baselines = {key for key, method in source.methods.items() if method.whose == BASELINE}
         assert set(own.loc[own["whose"] == BASELINE, "method"]) <= baselines
+
+
+def test_the_committed_page_shows_the_committed_tables():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "results" / "published.md").read_text(encoding="utf-8")
+    assert with_tables(page, root / "results") == page
+    shown = set(re.findall(r"<!-- table: (\S+) -->", page))
+    assert {path.name for path in (root / "results").glob("published_*.csv")} <= shown
+
+
+@pytest.mark.usefixtures("source")
+def test_tables_on_the_page_have_a_column_per_measure(tmp_path):
+    run_published(["fairprojection"], tmp_path, seeds=2)
+    tables.write_published(tmp_path, tmp_path)
+    text = with_tables("a\n<!-- table: published_fairprojection.csv -->\n<!-- end -->\nb", tmp_path)
+    head, _, *rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert "| demographic parity | equalized odds | seeds | seconds |" in head
+    (own,) = [row for row in rows if row.startswith("| fair | ours, defaults | run here |")]
+    assert own.count("**.") == 2  # fair by one label for everybody: no row of theirs beats it
+    assert with_tables(text, tmp_path) == text
 
 
 def test_names_of_records_differ():

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
-from results_tables import read
+from results_tables import RESULTS, read
 
 from fairgrad_bench.paper import dataset_title, method_title
 
@@ -270,3 +270,65 @@ PAGE_CHARTS = (
     certificates_chart, settles_chart, overhead_chart,
 )  # fmt: skip
 """The charts at the top of the pages of results."""
+
+
+KINDS = {
+    "FairGradClassifier": "#0b5fff",
+    "FairDecisionClassifier (logistic)": "#00a6d6",
+    "FairDecisionClassifier (LightGBM)": "#7b3fe4",
+    "FairGradLGBMClassifier": "#12805c",
+    "network, our loss": "#d6006c",
+}
+"""Colours of our rows in published tables; rows of others are grey, the unconstrained one black."""
+
+OTHERS = {"theirs": "#9a9a9a", "unconstrained": "#222222"}
+
+
+def published_sources() -> list[str]:
+    """Sources whose tables are among the results."""
+    others = {"summary", "baselines", "large"}
+    names = {path.stem.removeprefix("published_") for path in RESULTS.glob("published_*.csv")}
+    return sorted(names - others)
+
+
+def published_chart(source: str) -> Any:
+    """Accuracy against the gap of a published table: theirs grey, ours in colour."""
+    found = read(f"published_{source}.csv")
+    kinds = [*KINDS, *OTHERS]
+    found["row"] = [
+        "unconstrained" if whose == "baseline" else whose if whose == "theirs" else _kind(method)
+        for whose, method in zip(found["whose"], found["method"], strict=True)
+    ]
+    found["settings"] = found["default"].map({True: "defaults"}).fillna("other")
+    found["panel"] = found["cell"] + ", " + found["measure"].str.replace("_", " ")
+    dots = (
+        alt.Chart(found)
+        .mark_point(size=65, opacity=0.9)
+        .encode(
+            x=alt.X("gap:Q", title="gap"),
+            y=alt.Y("accuracy:Q", title="accuracy").scale(zero=False),
+            color=alt.Color("row:N", title=None).scale(
+                domain=kinds, range=[*KINDS.values(), *OTHERS.values()]
+            ),
+            shape=alt.Shape("settings:N", title=None).scale(
+                domain=["defaults", "other"], range=["diamond", "circle"]
+            ),
+            fill=alt.Fill("row:N", legend=None).scale(
+                domain=kinds, range=[*KINDS.values(), *OTHERS.values()]
+            ),
+        )
+        .properties(width=210, height=160)
+    )
+    own = found[(found["whose"] == "ours") & (found["settings"] == "defaults")]
+    words = "; ".join(
+        f"{row.method} {row.accuracy:.3f} at {row.gap:.3f}" for row in own.head(6).itertuples()
+    )
+    return (
+        dots.facet(alt.Facet("panel:N", title=None), columns=3)
+        .resolve_scale(x="independent", y="independent")
+        .properties(description=f"Accuracy against the gap, {source}: {words}")
+    )
+
+
+def _kind(method: str) -> str:
+    return next((kind for kind in KINDS if method.startswith(kind)), "network, our loss")

@@ -240,8 +240,9 @@ def reproduce(
 @cluster_option
 @folder_option("--records", "published-records", "Folder of the records, one file per model.")
 @folder_option("--out", "bench-results", "Folder to write the tables into.")
+@click.option("--page", metavar="FILE", help="Page whose tables are made anew.")
 def published(
-    sources: tuple[str, ...], seeds: int | None, records: str, out: str, **places: Any
+    sources: tuple[str, ...], records: str, out: str, page: str | None, **choices: Any
 ) -> int:
     """Make our rows of published tables.
 
@@ -249,8 +250,10 @@ def published(
     source, their rows and ours, and compares the baselines. A run that was stopped resumes when
     the same command is given again.
     """
+    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
     from fairgrad_bench.published import (  # noqa: PLC0415 - as above
         run_published,
+        with_tables,
         write_published,
     )
 
@@ -258,9 +261,11 @@ def published(
     if unknown:
         raise click.BadParameter(f"{unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
     with _stopping_keeps_records():
-        done = run_published(sources, records, seeds=seeds, **places)
+        done = run_published(sources, records, **choices)
     for path in write_published(records, out):
         click.echo(str(path))
+    if page is not None:
+        write_whole(Path(page), with_tables(Path(page).read_text(encoding="utf-8"), out))
     failures = [record for record in done if record.status == "failed"]
     for record in failures:
         click.echo(f"failed: {record.unit}: {record.reason}", err=True)

@@ -22,6 +22,9 @@ CELL = ["source", "cell", "measure"]
 WITHIN = 2
 """Standard errors that a baseline may differ from the published figure by."""
 
+MIN_SEEDS = 2
+CONSTANT = "one label for everybody"
+
 
 def published_figures() -> pd.DataFrame:
     """The figures of others, as they published them."""
@@ -97,24 +100,32 @@ def baselines(found: pd.DataFrame) -> pd.DataFrame:
     """The published unconstrained models beside ours, and whether they agree."""
     own = found[(found["whose"] == BASELINE) & (found["made"] == "run here")]
     published = found[(found["whose"] == BASELINE) & (found["made"] == "published")]
-    both = own.merge(published, on=CELL, how="left", suffixes=("", "_published"))
+    own = own[own["method"] != CONSTANT]
+    both = own.merge(published, on=[*CELL, "method"], how="left", suffixes=("", "_published"))
     agrees = both["accuracy_published"].notna()
     for name in ("accuracy", "gap"):
         distance = (both[name] - both[f"{name}_published"]).abs()
         # Published figures are rounded to four digits.
         agrees &= distance <= WITHIN * both[f"{name}_se"].fillna(0) + 5e-5
-    both["check"] = np.where(
-        both["accuracy_published"].isna(), "not checked", np.where(agrees, "agrees", "differs")
-    )
+    cannot = both["accuracy_published"].isna() | (both["seeds"] < MIN_SEEDS)
+    both["check"] = np.where(cannot, "not checked", np.where(agrees, "agrees", "differs"))
     columns = [*CELL, "method", "accuracy_published", "accuracy", "accuracy_se", "gap_published"]
     return both[[*columns, "gap", "gap_se", "seeds", "check"]]
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """For each source: in how many cells a row of ours is beaten by none of theirs."""
+    """For each source: in how many cells a row of ours is beaten by none of theirs.
+
+    Cells without a row of theirs are left out.
+    """
     rows = []
+    with_rivals = set(map(tuple, found.loc[found["whose"] == THEIRS, CELL].to_numpy()))
+    compared = [tuple(cell) in with_rivals for cell in found[CELL].to_numpy()]
+    found = found[compared]
     for source, part in found.groupby("source", sort=False):
         ours = part[part["whose"] == OURS]
+        if ours.empty:
+            continue
         ours = ours.assign(free=ours["beaten by"] == "", default=ours["default"].astype(bool))
         cells = ours.groupby(["cell", "measure"])
         free = cells["free"].any()
