@@ -76,8 +76,8 @@ class _Reading:
         self.begun: set[Any] = set()
         self.makers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "JsonNode": lambda node: json.loads(node["content"]),
-            "ListNode": lambda node: [self.make(part) for part in node["content"]],
-            "TupleNode": lambda node: tuple(self.make(part) for part in node["content"]),
+            "ListNode": lambda node: [self.make(inner) for inner in node["content"]],
+            "TupleNode": lambda node: tuple(self.make(inner) for inner in node["content"]),
             "DictNode": self._dict,
             "TypeNode": lambda node: {**KEYS, **NUMBERS}[_name(node)],
             "SliceNode": lambda node: slice(*(node["content"][end] for end in ENDS)),
@@ -127,7 +127,7 @@ class _Reading:
     def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
         kinds = self.make(node["key_types"])
         parts = zip(kinds, node["content"].items(), strict=True)
-        return {kind(key): self.make(part) for kind, (key, part) in parts}
+        return {kind(key): self.make(inner) for kind, (key, inner) in parts}
 
     def _array(self, node: dict[str, Any]) -> Any:
         kind = NUMBERS.get(_name(node))
@@ -138,8 +138,8 @@ class _Reading:
         if node["type"] != "json" or kind is not None or len(shape) != 1:
             raise UnusualArchive(f"an array of type {node['type']!r} and shape {shape}")
         array = np.empty(len(node["content"]), dtype=object)
-        for i, part in enumerate(node["content"]):
-            array[i] = self.make(part)
+        for i, inner in enumerate(node["content"]):
+            array[i] = self.make(inner)
         return array
 
     def _object(self, node: dict[str, Any]) -> Any:

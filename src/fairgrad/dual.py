@@ -196,18 +196,18 @@ class Constants:
     pull: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        own = self.per_share[self.cell % len(self.per_share)]
-        self.__dict__.update(room=self.bound - self.sign * self.c0, pull=self.value * own)
+        per_entry = self.per_share[self.cell % len(self.per_share)]
+        self.__dict__.update(room=self.bound - self.sign * self.c0, pull=self.value * per_entry)
 
     def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
-        values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         arrays = {name: value for name, value in values.items() if isinstance(value, kind)}
         return replace(self, **{name: change(value) for name, value in arrays.items()})
 
     def arrays(self, kind: type = np.ndarray) -> dict[str, Any]:
         """The arrays it was made of, by name."""
-        values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         return {name: value for name, value in values.items() if isinstance(value, kind)}
 
 
@@ -429,7 +429,7 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     """
     if len({c.auto for c in problems}) > 1:
         raise ValueError("fairness_rate: expected 'auto' for all problems of a stack, or for none.")
-    own = [_coefficients(c) for c in problems]
+    one = [_coefficients(c) for c in problems]
     n_outcomes = problems[0].n_outcomes
     n_sides = max(n_sides, *(len(c.sign) for c in problems))
     n_levels = sum(len(c.c0) for c in problems)
@@ -449,11 +449,11 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
         if all(np.ndim(number) == 0 for number in numbers) and len(set(numbers)) == 1:
             return numbers[0]
         sizes = [len(getattr(c, size)) for c in problems]
-        return np.concatenate([np.full(n, own) for n, own in zip(sizes, numbers, strict=True)])
+        return np.concatenate([np.full(n, one) for n, one in zip(sizes, numbers, strict=True)])
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),
-        **_parts(_outcomes_first(Coefficients.concatenate(own, apart=True), len(own), n_outcomes)),
+        **_parts(_outcomes_first(Coefficients.concatenate(one, apart=True), len(one), n_outcomes)),
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=bound,
         floor=None if np.isneginf(floor).all() else floor,
@@ -477,18 +477,18 @@ def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
     )
 
 
-def _outcomes_first(own: Coefficients, n_problems: int, n_outcomes: int) -> Coefficients:
+def _outcomes_first(matrix: Coefficients, n_problems: int, n_outcomes: int) -> Coefficients:
     """Cells numbered by outcome, then problem, where they were by problem, then outcome."""
     if n_outcomes == 1:
-        return own
-    n_cells = own.n_cells // (n_problems * n_outcomes)
-    problem, outcome, cell = np.unravel_index(own.cell, (n_problems, n_outcomes, n_cells))
-    return replace(own, cell=(outcome * n_problems + problem) * n_cells + cell)
+        return matrix
+    n_cells = matrix.n_cells // (n_problems * n_outcomes)
+    problem, outcome, cell = np.unravel_index(matrix.cell, (n_problems, n_outcomes, n_cells))
+    return replace(matrix, cell=(outcome * n_problems + problem) * n_cells + cell)
 
 
-def _parts(own: Coefficients) -> dict[str, Any]:
+def _parts(matrix: Coefficients) -> dict[str, Any]:
     names = ("row", "cell", "value", "block", "share", "n_blocks")
-    return {name: getattr(own, name) for name in names}
+    return {name: getattr(matrix, name) for name in names}
 
 
 def _coefficients(c: Constants) -> Coefficients:
@@ -622,8 +622,8 @@ def levels(constants: Constants, errors: Array) -> Array:
 
 def violations(constants: Constants, errors: Array) -> Array:
     """``F - upper`` and ``lower - F``: (S, J), positive where a bound is broken."""
-    found = times(constants, errors).reshape(1, -1)
-    return (constants.sign * found if _has_two_sides(constants) else found) - constants.room
+    level = times(constants, errors).reshape(1, -1)
+    return (constants.sign * level if _has_two_sides(constants) else level) - constants.room
 
 
 def net_multipliers(constants: Constants, multipliers: Array) -> Array:

@@ -339,17 +339,17 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
         raise ValueError(f"path: {path} is not a model saved by fairgrad ({wrong}).") from wrong
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"path: {path} is not a model saved by fairgrad (its header is not ours).")
-    found = header.get("format_version")
-    if not isinstance(found, int) or found < 1:
-        raise ValueError(f"path: {path} has no valid format version, got {found!r}.")
-    if found != FORMAT_VERSION:
+    number = header.get("format_version")
+    if not isinstance(number, int) or number < 1:
+        raise ValueError(f"path: {path} has no valid format version, got {number!r}.")
+    if number != FORMAT_VERSION:
         versions = header.get("versions")
         maker = versions.get("fairgrad") if isinstance(versions, dict) else None
         remedy = "Update it: pip install -U fairgrad."
-        if found < FORMAT_VERSION:
+        if number < FORMAT_VERSION:
             remedy = "Fit the model again and save it."
         raise ValueError(
-            f"path: {path} has format version {found}, written by fairgrad {maker or '?'}; this "
+            f"path: {path} has format version {number}, written by fairgrad {maker or '?'}; this "
             f"fairgrad {version('fairgrad')} reads version {FORMAT_VERSION}. {remedy}"
         )
     return header
@@ -407,24 +407,24 @@ def _packed(value: Any, modules: list[nn.Module], copies: dict[int, Any]) -> Any
             modules.append(state.pop("module_"))
             state |= {"module": None, HAS_MODULE: True}
         made = object.__new__(type(value))
-        vars(made).update({name: _packed(part, modules, copies) for name, part in state.items()})
+        vars(made).update({name: _packed(inner, modules, copies) for name, inner in state.items()})
         if requests:
             setattr(made, REQUESTS, requests)
     elif type(value) is dict:
-        made = {key: _packed(part, modules, copies) for key, part in value.items()}
+        made = {key: _packed(inner, modules, copies) for key, inner in value.items()}
     elif type(value) in {list, tuple}:
-        made = type(value)(_packed(part, modules, copies) for part in value)
+        made = type(value)(_packed(inner, modules, copies) for inner in value)
     copies[id(value)] = made
     return made
 
 
 def _requests(request: Any) -> dict[str, dict[str, Any]]:
     """Requests by method as plain values."""
-    found = {method: getattr(request, method, None) for method in METHODS}
+    requests = {method: getattr(request, method, None) for method in METHODS}
     return {
-        method: copy.deepcopy(own.requests)
-        for method, own in found.items()
-        if own is not None and own.requests
+        method: copy.deepcopy(routed.requests)
+        for method, routed in requests.items()
+        if routed is not None and routed.requests
     }
 
 
@@ -433,17 +433,17 @@ def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> 
     seen: set[int] = set()
     waiting = [model]
     while waiting:
-        part = waiting.pop()
-        if id(part) in seen:
+        item = waiting.pop()
+        if id(item) in seen:
             continue
-        seen.add(id(part))
-        if isinstance(part, BaseEstimator):
-            _restore(part, module, trained)
-            waiting += vars(part).values()
-        elif isinstance(part, dict):
-            waiting += part.values()
-        elif isinstance(part, (list, tuple)):
-            waiting += part
+        seen.add(id(item))
+        if isinstance(item, BaseEstimator):
+            _restore(item, module, trained)
+            waiting += vars(item).values()
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, (list, tuple)):
+            waiting += item
 
 
 def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Module | None) -> None:

@@ -99,8 +99,8 @@ fairness_state_: what training continues from, as plain lists and numbers.
 def _with_shared_parts(doc: str) -> str:
     """A docstring in which ``{fairness arguments}`` and ``{fairness attributes}`` are filled in."""
     words = inspect.cleandoc(doc)
-    for part, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
-        words = words.replace(f"    {{fairness {part}}}\n", textwrap.indent(text, "    "))
+    for section, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
+        words = words.replace(f"    {{fairness {section}}}\n", textwrap.indent(text, "    "))
     return words
 
 
@@ -221,13 +221,13 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         encoder, shown = self._encoder(y, sensitive_features, start)
         features = _fitted_features(encoder, X, shown)
         labels = [label for _, label in pairs]
-        eval_features = [as_pandas(own) for own, _ in pairs]
+        eval_features = [as_pandas(one) for one, _ in pairs]
         if encoder is not None:
             is_list = isinstance(eval_sensitive_features, (list, tuple))
             values = list(eval_sensitive_features) if is_list else [eval_sensitive_features]
             values += [None] * (len(pairs) - len(values))  # too few are refused elsewhere
             columns = zip(eval_features, values, strict=False)
-            eval_features = [_fitted_features(encoder, own, s) for own, s in columns]
+            eval_features = [_fitted_features(encoder, one, s) for one, s in columns]
         if self.fairness_measure is None:
             if self.cost_matrix is not None:
                 raise ValueError(
@@ -362,7 +362,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         rows, constraints, predicted = objective.rows, objective.constraints, objective.predicted
         if rows is None or predicted is None:
             return
-        own = model_figures(constraints, rows, predicted, self.cost_matrix)
+        figures = model_figures(constraints, rows, predicted, self.cost_matrix)
         accuracy = float(np.average(predicted == rows.label, weights=rows.weight))
         if accuracy >= MEMORIZED and np.isfinite([constraints.lower, constraints.upper]).any():
             warnings.warn(
@@ -376,11 +376,11 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             aware="" if self.use_sensitive else "use_sensitive=True",
             fewer=FEWER if len(constraints.names) > 4 else "",
-            enough=own.worst if own.beyond > REACHED else None,
+            enough=figures.worst if figures.beyond > REACHED else None,
         )
         labels = objective.groups.labels.tolist()
         constants = constant_figures(constraints, rows, self.cost_matrix)
-        fault = find_fault(own, constants, None, labels, suggestions)
+        fault = find_fault(figures, constants, None, labels, suggestions)
         if fault:
             warnings.warn(fault, FairnessWarning, stacklevel=3)
 
@@ -409,8 +409,8 @@ OF_FIT = ("use_sensitive",)
 def _labels(y: Any) -> NDArray[Any]:
     """(n,) labels as an array."""
     with naming_rows("y"):
-        found: NDArray[Any] = column_or_1d(y)
-    return found
+        labels: NDArray[Any] = column_or_1d(y)
+    return labels
 
 
 def _seed(random_state: Any) -> int:

@@ -262,14 +262,14 @@ class BoostingObjective:
 
 def predicted_labels(scores: Floats) -> Ints:
     """(n,) the index of the class with the highest score."""
-    found: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-    return found
+    labels: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+    return labels
 
 
 def probabilities(scores: Floats) -> Floats:
     """(n,) of the second class from (n,) margins, or (n, L) from (n, L) scores."""
-    found: Floats = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
-    return found
+    p: Floats = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+    return p
 
 
 def log_loss_gradients(
@@ -301,8 +301,8 @@ def log_loss_gradients(
     gradient[np.arange(len(label)), label] -= 1.0
     if is_opposed is not None:
         # from the derivatives of -log p_y to those of -log(1 - p_y)
-        own = np.take_along_axis(p[is_opposed], label[is_opposed, None], axis=1)
-        gradient[is_opposed] *= -own / np.maximum(1.0 - own, np.finfo(p.dtype).tiny)
+        p_label = np.take_along_axis(p[is_opposed], label[is_opposed, None], axis=1)
+        gradient[is_opposed] *= -p_label / np.maximum(1.0 - p_label, np.finfo(p.dtype).tiny)
     return gradient, hessian
 
 
@@ -324,10 +324,10 @@ def soft_gradients(
         gradient, hessian = total * p - targets[:, 1], np.maximum(total, 1.0) * p * (1.0 - p)
         return loss_weight * gradient, loss_weight * hessian
     n_labels, total = scores.shape[1], total[:, None]
-    own = np.asarray(loss_weight)
-    own = own[:, None] if own.ndim else own
+    row_weight = np.asarray(loss_weight)
+    row_weight = row_weight[:, None] if row_weight.ndim else row_weight
     hessian = n_labels / (n_labels - 1) * np.maximum(total, 1.0) * p * (1.0 - p)
-    return own * (total * p - targets), own * hessian
+    return row_weight * (total * p - targets), row_weight * hessian
 
 
 def weigh(

@@ -57,15 +57,15 @@ class DecisionLine:
         order = np.argsort(t)
         self.t, row, old, new = t[order], row[order], old[order], new[order]
         self.first, error = problem.judged(start)
-        weight, own = problem.weight[row], problem.label[row]
-        wrong = weight * ((new != own).astype(np.float64) - (old != own))
+        weight, counts = problem.weight[row], problem.label[row]
+        wrong = weight * ((new != counts).astype(np.float64) - (old != counts))
         self.changes: list[list[tuple[Ints, Floats]]] = []  # where, and by how much
-        for part in problem.parts:
-            cell, n_cells = part.cell[row], len(part.mass)
+        for cells in problem.parts:
+            cell, n_cells = cells.cell[row], len(cells.mass)
             leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
-            self.changes.append([(cell, wrong)] if part.n_outcomes == 1 else [leaves, enters])
+            self.changes.append([(cell, wrong)] if cells.n_outcomes == 1 else [leaves, enters])
         costs = problem.costs
-        more = wrong if costs is None else weight * (costs[own, new] - costs[own, old])
+        more = wrong if costs is None else weight * (costs[counts, new] - costs[counts, old])
         self.error = np.empty(len(t) + 1)
         self.error[0] = error
         np.cumsum(more, out=self.error[1:])
@@ -73,7 +73,7 @@ class DecisionLine:
         apart = np.diff(self.t) > GAP * (1.0 + np.abs(self.t[1:]))
         places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
         self.places = places  # rows that have changed
-        n_cells = sum(len(own) for own in self.first)
+        n_cells = sum(len(counts) for counts in self.first)
         self.most = max(LEAST_POINTS, MOST_COUNTS // n_cells)
 
     def middle(self, places: Any) -> Floats:
@@ -97,15 +97,15 @@ class DecisionLine:
         if not len(places):
             return []
         few = _spread(places, min(POINTS, self.most))
-        wrong = self._wrong_at(few, 0, [own[:, 0] for own in self.first])
+        wrong = self._wrong_at(few, 0, [one[:, 0] for one in self.first])
         figures = self.problem.figures(wrong, self.error[few])
         if len(few) < len(places):
             near = [
                 self._around(few, i, wrong)
                 for i in sorted(set(_best_places(figures, penalty, most_error)))
             ]
-            few = np.concatenate([own for own, _ in near])
-            columns = zip(*(own for _, own in near), strict=True)
+            few = np.concatenate([one for one, _ in near])
+            columns = zip(*(one for _, one in near), strict=True)
             figures = Figures(*(np.concatenate(column) for column in columns))
         chosen = _best_places(figures, penalty, most_error)
         middles = self.middle(few[chosen]).tolist()
@@ -119,11 +119,11 @@ class DecisionLine:
         m, window = len(places), slice(start, int(places[-1]))
         step = np.repeat(np.arange(m), places - np.concatenate([[start], places[:-1]]))
         wrong = []
-        for changes, own in zip(self.changes, before, strict=True):
-            sums = np.zeros(len(own) * m)
+        for changes, counted in zip(self.changes, before, strict=True):
+            sums = np.zeros(len(counted) * m)
             for cell, change in changes:
-                sums += np.bincount(cell[window] * m + step, change[window], len(own) * m)
-            wrong.append(own[:, None] + sums.reshape(len(own), m).cumsum(1))
+                sums += np.bincount(cell[window] * m + step, change[window], len(counted) * m)
+            wrong.append(counted[:, None] + sums.reshape(len(counted), m).cumsum(1))
         return wrong
 
     def _around(self, few: Ints, i: int, wrong: list[Floats]) -> tuple[Ints, Figures]:
@@ -136,8 +136,8 @@ class DecisionLine:
         left, right = np.searchsorted(self.places, [low, high + 1])
         places = self.places[left:right]
         places = _spread(places, self.most)
-        found = self._wrong_at(places, int(low), [own[:, before] for own in wrong])
-        return places, self.problem.figures(found, self.error[places])
+        wrong_here = self._wrong_at(places, int(low), [column[:, before] for column in wrong])
+        return places, self.problem.figures(wrong_here, self.error[places])
 
 
 def _spread(places: Ints, most: int) -> Ints:
@@ -187,7 +187,7 @@ def crossings(
     flattest = slopes.min(0) + SMALLEST_SLOPE
     label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
     start, row = label.copy(), np.arange(n)
-    found: list[tuple[Any, ...]] = []
+    pieces: list[tuple[Any, ...]] = []
     for _ in range(n_labels - 1):
         steeper = slopes[:, row] - slopes[label, row]
         rises = steeper > SMALLEST_SLOPE
@@ -200,8 +200,8 @@ def crossings(
         before = t < low  # changes of a row come in order
         start[row[before]] = label[before]
         inside = (t >= low) & (t <= high)
-        found.append((t[inside], row[inside], old[inside], label[inside]))
-    times, rows, before, after = (np.concatenate(column) for column in zip(*found, strict=True))
+        pieces.append((t[inside], row[inside], old[inside], label[inside]))
+    times, rows, before, after = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return start, times, rows, before, after
 
 

@@ -71,32 +71,32 @@ def measured_apart(
         >>> [part.constraints.names for part in measured_apart(both, groups)]
         [('sex=0', 'sex=1'), ('race=0', 'race=1')]
     """
-    found: list[MeasuredAttributes] = []
+    sets: list[MeasuredAttributes] = []
     large = measure if isinstance(measure, LargeGroups) else None
-    for part in _flat(measure if large is None else large.measure):
-        is_on = isinstance(part, On)
-        attributes = (*part.compared, *part.strata) if is_on else groups.attributes
-        own = groups.marginal(*attributes)
-        among = part if large is None else replace(large, measure=part)
-        constraints = constraints_of(among, own, y_desirable=y_desirable)
-        found.append(MeasuredAttributes(attributes, own, constraints))
-    ends = np.cumsum([len(part.constraints.c0) for part in found])
+    for one in _flat(measure if large is None else large.measure):
+        is_on = isinstance(one, On)
+        attributes = (*one.compared, *one.strata) if is_on else groups.attributes
+        coarse = groups.marginal(*attributes)
+        among = one if large is None else replace(large, measure=one)
+        constraints = constraints_of(among, coarse, y_desirable=y_desirable)
+        sets.append(MeasuredAttributes(attributes, coarse, constraints))
+    ends = np.cumsum([len(one.constraints.c0) for one in sets])
     try:
         slack = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), (ends[-1],))
     except (TypeError, ValueError):
         raise ValueError(
             f"epsilon: expected a number or one per constraint ({ends[-1]}), got {epsilon!r}."
         ) from None
-    warn_of_undefined([part.constraints for part in found])
+    warn_of_undefined([one.constraints for one in sets])
     measured = []
-    for part, own_slack in zip(found, np.split(slack, ends[:-1]), strict=True):
-        slackened = part.constraints.slacken(own_slack)
+    for one, own_slack in zip(sets, np.split(slack, ends[:-1]), strict=True):
+        slackened = one.constraints.slacken(own_slack)
         if rows is not None:
-            group = groups.parents(*part.attributes)[rows.group]
-            people = GroupedRows(part.groups, rows.label, group, rows.weight)
-            slackened = part.constraints.slacken_for(people, own_slack)
-        kept = slackened.select(part.constraints.is_defined)
-        measured.append(part._replace(constraints=kept))
+            group = groups.parents(*one.attributes)[rows.group]
+            people = GroupedRows(one.groups, rows.label, group, rows.weight)
+            slackened = one.constraints.slacken_for(people, own_slack)
+        kept = slackened.select(one.constraints.is_defined)
+        measured.append(one._replace(constraints=kept))
     return measured
 
 
@@ -106,8 +106,8 @@ def _flat(measure: Any) -> Iterator[Any]:
         return
     if not measure:
         raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
-    for part in measure:
-        yield from _flat(part)
+    for one in measure:
+        yield from _flat(one)
 
 
 def added_scores(probability: Floats, pull: Floats) -> Floats:
@@ -124,7 +124,7 @@ def added_scores(probability: Floats, pull: Floats) -> Floats:
         n_labels, n_groups, n = probability.shape
         by_cell = probability.reshape(n_labels * n_groups, n)
         return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
-    return np.stack([own @ cells for own, cells in zip(pull, probability, strict=True)])
+    return np.stack([weights @ cells for weights, cells in zip(pull, probability, strict=True)])
 
 
 def largest(scores: Floats) -> Ints:
@@ -132,8 +132,8 @@ def largest(scores: Floats) -> Ints:
     if len(scores) == 2:
         is_second: Ints = (scores[1] > scores[0]).astype(np.int64)
         return is_second
-    found: Ints = scores.argmax(0)
-    return found
+    decided: Ints = scores.argmax(0)
+    return decided
 
 
 def as_costs(pull: Floats) -> Floats:
@@ -141,8 +141,8 @@ def as_costs(pull: Floats) -> Floats:
     if pull.ndim == 3:
         return pull
     costs = np.zeros((len(pull), *pull.shape))
-    own = np.arange(len(pull))
-    costs[own, own] = -pull
+    diagonal = np.arange(len(pull))
+    costs[diagonal, diagonal] = -pull
     return costs
 
 
@@ -159,10 +159,10 @@ def weighted_scores(
         pulls: what the weights add, of each of the first sets.
         costs: (L, L) of each prediction (columns) of each true label (rows), or None.
     """
-    mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+    mean: Floats = np.mean([probability.sum(1) for probability in probabilities], axis=0)
     scores = mean if costs is None else -(costs.T @ mean)
-    for own, pull in zip(probabilities, pulls, strict=False):
-        scores = scores + added_scores(own, pull)
+    for probability, pull in zip(probabilities, pulls, strict=False):
+        scores = scores + added_scores(probability, pull)
     return scores
 
 
@@ -188,7 +188,7 @@ class JudgedCells:
 
     def _bounds(self, rows: GroupedRows, room: float | None) -> tuple[Floats, Floats]:
         """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
-        own, lower, upper = (
+        C, lower, upper = (
             self.constraints.coefficients,
             self.constraints.lower,
             self.constraints.upper,
@@ -199,7 +199,7 @@ class JudgedCells:
             heaviest = np.zeros(len(self.mass))
             np.maximum.at(heaviest, self.cell, weight / weight.sum())
             one_row = heaviest * self._per_mass
-            np.maximum.at(rooms, own.row, np.abs(own.value) * one_row[own.cell % len(one_row)])
+            np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(one_row)])
         with np.errstate(invalid="ignore"):
             middle = (lower + upper) / 2
         is_two_sided = np.isfinite(middle)
@@ -217,10 +217,10 @@ class JudgedCells:
             weight: (n,) of all rows.
         """
         n_cells = len(self.mass)
-        place, own = self.cell, wrong
+        place, counted = self.cell, wrong
         if self.n_outcomes > 1:
-            place, own = decided * n_cells + self.cell, weight
-        sums = np.bincount(place, own, minlength=self.n_outcomes * n_cells)
+            place, counted = decided * n_cells + self.cell, weight
+        sums = np.bincount(place, counted, minlength=self.n_outcomes * n_cells)
         return sums.astype(np.float64, copy=False)[:, None]
 
     def levels(self, counted: Floats) -> Floats:
@@ -288,8 +288,8 @@ class JudgedDecisions:
         weight = np.ones(len(label)) if weight is None else weight
         self.weight = weight / weight.sum()
         self.parts: tuple[JudgedCells, ...] = tuple(parts)
-        self.lower = np.concatenate([part.lower for part in parts])
-        self.upper = np.concatenate([part.upper for part in parts])
+        self.lower = np.concatenate([cells.lower for cells in parts])
+        self.upper = np.concatenate([cells.upper for cells in parts])
 
     def judged(self, decided: Ints) -> tuple[list[Floats], float]:
         """What is counted of decided labels, and what they cost.
@@ -299,14 +299,14 @@ class JudgedDecisions:
             the share of the rows decided wrongly, or the mean of their costs.
         """
         wrong = np.where(decided != self.label, self.weight, 0.0)
-        counted = [part.count(decided, wrong, self.weight) for part in self.parts]
+        counted = [cells.count(decided, wrong, self.weight) for cells in self.parts]
         cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
         return counted, float(cost.sum())
 
     def levels(self, counted: Sequence[Floats]) -> Floats:
         """(J,) levels of all parts, from what was counted of decided labels."""
         pairs = zip(self.parts, counted, strict=True)
-        return np.concatenate([part.levels(own)[:, 0] for part, own in pairs])
+        return np.concatenate([cells.levels(wrong)[:, 0] for cells, wrong in pairs])
 
     def violations(self, levels: Floats) -> Floats:
         """(..., J) by how much levels are beyond their bounds; 0 for those that are within."""
@@ -316,7 +316,7 @@ class JudgedDecisions:
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
         """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
         pairs = zip(self.parts, wrong, strict=True)
-        off = self.violations(np.concatenate([part.levels(own) for part, own in pairs]).T)
+        off = self.violations(np.concatenate([cells.levels(errors) for cells, errors in pairs]).T)
         return Figures(error, (off**2).sum(1), off.max(1))
 
 
@@ -340,10 +340,10 @@ class DecisionProblem(JudgedDecisions):
         costs: Floats | None = None,
     ) -> None:
         super().__init__(label, weight, parts, costs)
-        self.probabilities = [np.ascontiguousarray(own, dtype=np.float64) for own in probabilities]
+        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
         self.base = weighted_scores(self.probabilities, (), costs)
-        self._constants = [dual.make_constants(own.constraints, own.groups) for own in parts]
-        self._cuts = np.cumsum([len(part.constraints.c0) for part in parts])
+        self._constants = [dual.make_constants(one.constraints, one.groups) for one in parts]
+        self._cuts = np.cumsum([len(single.constraints.c0) for single in parts])
 
     @property
     def n_levels(self) -> int:
@@ -352,19 +352,19 @@ class DecisionProblem(JudgedDecisions):
 
     def pulls(self, net: Floats) -> tuple[Floats, ...]:
         """Of each part (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
-        n_labels, found = len(self.base), []
+        n_labels, pulls = len(self.base), []
         nets = np.split(net, self._cuts[:-1])
-        for part, constants, own in zip(self.parts, self._constants, nets, strict=True):
-            if part.n_outcomes > 1:
-                pull = dual.net_pulls(constants, own).reshape(n_labels, n_labels, -1)
+        for measured, constants, multiplier in zip(self.parts, self._constants, nets, strict=True):
+            if measured.n_outcomes > 1:
+                pull = dual.net_pulls(constants, multiplier).reshape(n_labels, n_labels, -1)
             else:
-                pull = dual.net_weights(constants, own) - 1.0
-                by_label = part.constraints.by_label
+                pull = dual.net_weights(constants, multiplier) - 1.0
+                by_label = measured.constraints.by_label
                 pull = np.tile(
-                    pull.reshape(-1, part.groups.n_groups), (1 if by_label else n_labels, 1)
+                    pull.reshape(-1, measured.groups.n_groups), (1 if by_label else n_labels, 1)
                 )
-            found.append(pull)
-        return tuple(found)
+            pulls.append(pull)
+        return tuple(pulls)
 
     def added(self, net: Floats) -> Floats:
         """(L, n) what net multipliers add to the scores."""

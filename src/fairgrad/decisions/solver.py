@@ -129,7 +129,7 @@ class Columns:
         self.problem, self.lower, self.upper = problem, problem.lower, problem.upper
         self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
         binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
-        self.directions = [self._scaled(own) for own in binds]
+        self.directions = [self._scaled(bind) for bind in binds]
 
     def add(self, multipliers: Floats | None, constant: int | None = None) -> int:
         """Judges a decision and returns the place of its column, which may be an earlier one."""
@@ -188,7 +188,7 @@ class Columns:
     ) -> Iterator[Floats]:
         """Multipliers near the dual values, and between the columns of the mixture."""
         mixed = self._mixed(shares)
-        mean = sum((share * own for own, share in mixed), start=np.zeros_like(dual))
+        mean = sum((share * multiplier for multiplier, share in mixed), start=np.zeros_like(dual))
         yield from (dual, mean, 0.5 * (dual + mean), 0.8 * dual, 1.2 * dual)
         for (one, _), (two, _) in pairwise(mixed):
             yield 0.5 * (one + two)
@@ -198,12 +198,12 @@ class Columns:
 
     def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
         """Multipliers and shares of the first columns of the mixture, constants left out."""
-        found = [
-            (own, float(share))
-            for own, share in zip(self.multipliers, shares, strict=False)
-            if own is not None and share > LEAST_SHARE
+        mixed = [
+            (multiplier, float(share))
+            for multiplier, share in zip(self.multipliers, shares, strict=False)
+            if multiplier is not None and share > LEAST_SHARE
         ]
-        return found[:MOST_PAIRS]
+        return mixed[:MOST_PAIRS]
 
     def _mix(self, price: float) -> tuple[float, Floats, Floats]:
         """Solves the linear program: its value, the columns' shares, and the net multipliers.
@@ -213,7 +213,7 @@ class Columns:
         levels = np.array(self.levels).T
         rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
         n = levels.shape[1]
-        found: Any = linprog(
+        solution: Any = linprog(
             np.append(self.error, price),
             A_ub=np.column_stack([rows, -np.ones(len(rows))]),
             b_ub=np.concatenate([self.upper[self.has_upper], -self.lower[self.has_lower]]),
@@ -222,10 +222,10 @@ class Columns:
             method="highs",
         )
         net = np.zeros(len(levels))
-        above, below = np.split(-found.ineqlin.marginals, [int(self.has_upper.sum())])
+        above, below = np.split(-solution.ineqlin.marginals, [int(self.has_upper.sum())])
         net[self.has_upper] += above
         net[self.has_lower] -= below
-        return float(found.fun), found.x[:n], net
+        return float(solution.fun), solution.x[:n], net
 
     def search(self, shares: Floats) -> None:
         """Adds single decisions: the best points of lines that start at the best column.
@@ -236,16 +236,16 @@ class Columns:
         problem, limit, mixed = self.problem, self._most_useful(), self._mixed(shares)
         for penalty in SEARCH_PENALTIES:
             merit = np.array(self.error) + penalty * (self.violations() ** 2).sum(1)
-            merit[[own is None for own in self.multipliers]] = np.inf
+            merit[[multiplier is None for multiplier in self.multipliers]] = np.inf
             least, net = float(merit.min()), self.multipliers[int(merit.argmin())]
             for _ in range(SEARCH_SWEEPS):
                 before = least
                 for direction in [*self.directions, *(other - net for other, _ in mixed)]:
                     line = DecisionLine(problem, problem.scores(net), problem.added(direction))
-                    found = line.best(penalty, limit)
-                    for t, _ in found:
+                    decision = line.best(penalty, limit)
+                    for t, _ in decision:
                         self.add(net + t * direction)
-                    t, figures = found[-1] if found else (0.0, None)
+                    t, figures = decision[-1] if decision else (0.0, None)
                     if figures is not None and figures.penalised(penalty) < least - LEAST_GAIN:
                         net, least = net + t * direction, float(figures.penalised(penalty))
                 if least > before - LEAST_GAIN:
@@ -291,19 +291,19 @@ class Columns:
         places = np.flatnonzero(shares > LEAST_SHARE)
         share = shares[places] / shares[places].sum()
         parts = [self.decision(int(place)) for place in places]
-        levels = share @ np.array([part.levels for part in parts])
+        levels = share @ np.array([column.levels for column in parts])
         return Decision(
-            share @ np.array([part.multipliers for part in parts]),
+            share @ np.array([column.multipliers for column in parts]),
             parts[int(share.argmax())].pulls,
             levels,
-            float(share @ [part.error for part in parts]),
+            float(share @ [column.error for column in parts]),
             float(self.problem.violations(levels).max()),
-            lottery=tuple((float(p), part.pulls) for p, part in zip(share, parts, strict=True)),
+            lottery=tuple((float(p), column.pulls) for p, column in zip(share, parts, strict=True)),
         )
 
     def _scaled(self, multipliers: Floats) -> Floats:
         """Multipliers of binding constraints, so that the largest change of a weight is 1."""
-        own = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
-        size = max(float(np.abs(pull).max()) for pull in self.problem.pulls(own))
-        scaled: Floats = own / size if size > 0 else own
+        bounded = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
+        size = max(float(np.abs(pull).max()) for pull in self.problem.pulls(bounded))
+        scaled: Floats = bounded / size if size > 0 else bounded
         return scaled

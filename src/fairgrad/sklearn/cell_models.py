@@ -154,8 +154,8 @@ class CellModels:
         if not self.prefit:
             of_label = self._fit(self.of_label, self.X, self.target, rows)
         everyone = np.arange(len(label)) if rows is None else rows
-        members = [everyone[label[everyone] == own] for own in range(int(label.max()) + 1)]
-        within = [[self._group_model(group, own) for own in members] for group in self.group]
+        members = [everyone[label[everyone] == one] for one in range(int(label.max()) + 1)]
+        within = [[self._group_model(group, one) for one in members] for group in self.group]
         return FittedCells(of_label, within, aware_model)
 
     def cross_fit(
@@ -172,31 +172,31 @@ class CellModels:
             of the labels by the aware models, (L, n), if there are any.
         """
         n_labels, n = len(self.rows.groups.labels), len(fold)
-        found = [np.zeros((n_labels, groups.n_groups, n)) for groups in self.groups]
+        totals = [np.zeros((n_labels, groups.n_groups, n)) for groups in self.groups]
         told = None if self.encoder is None else np.zeros((n_labels, n))
         models = []
-        for own in ProgressBar(int(fold.max()) + 1, enabled=shows, unit="folds"):
-            held = np.flatnonzero(fold == own)
-            models.append(self.fit(np.flatnonzero(fold != own)))
+        for turn in ProgressBar(int(fold.max()) + 1, enabled=shows, unit="folds"):
+            held = np.flatnonzero(fold == turn)
+            models.append(self.fit(np.flatnonzero(fold != turn)))
             X = _safe_indexing(self.X, held)
             of_cells, of_labels = self.probabilities(models[-1], X, self.rows.take(held))
-            for whole, part in zip(found, of_cells, strict=True):
-                whole[:, :, held] = part
+            for whole, piece in zip(totals, of_cells, strict=True):
+                whole[:, :, held] = piece
             if told is not None:
                 told[:, held] = of_labels
-        mean = FittedCells(*(_fold_mean(own) for own in zip(*models, strict=True)))
-        return mean, found, told
+        mean = FittedCells(*(_fold_mean(turn) for turn in zip(*models, strict=True)))
+        return mean, totals, told
 
     def probabilities(
         self, fitted: FittedCells, X: Any, rows: GroupedRows
     ) -> tuple[list[Floats], Floats | None]:
         """(L, G, n) of the cells of each set of attributes; (L, n) of the labels, if aware."""
         n_labels = len(self.rows.groups.labels)
-        found = cell_probabilities(fitted, X, n_labels, self.groups)
+        of_cells = cell_probabilities(fitted, X, n_labels, self.groups)
         if self.encoder is None:
-            return found, None
+            return of_cells, None
         values = sensitive_values(rows)
-        return found, aware_probabilities(fitted.aware_model, self.encoder, X, values, n_labels)
+        return of_cells, aware_probabilities(fitted.aware_model, self.encoder, X, values, n_labels)
 
     def _group_model(self, group: Ints, rows: Ints) -> Any:
         """A model of the groups of some rows, or the number of the only group."""
@@ -270,9 +270,9 @@ def _fold_mean(models: Sequence[Any]) -> Any:
     """The mean of the folds' models, or of those at each place of lists of models."""
     first = models[0]
     if isinstance(first, list):
-        return [_fold_mean(own) for own in zip(*models, strict=True)]
-    is_same = all(own is first for own in models)  # none, or a model that was fitted before
-    is_number = isinstance(first, (int, np.integer)) and all(own == first for own in models)
+        return [_fold_mean(model) for model in zip(*models, strict=True)]
+    is_same = all(model is first for model in models)  # none, or a model that was fitted before
+    is_number = isinstance(first, (int, np.integer)) and all(model == first for model in models)
     return first if is_same or is_number else FoldMean(models)
 
 
@@ -290,15 +290,15 @@ def cell_probabilities(
     n_rows = _num_samples(X)
     if fitted.label_model is None:
         return [
-            _code_probabilities(model, X, n_labels * own.n_groups).reshape(n_labels, -1, n_rows)
-            for model, own in zip(fitted.cell_models, groups, strict=True)
+            _code_probabilities(model, X, n_labels * grouped.n_groups).reshape(n_labels, -1, n_rows)
+            for model, grouped in zip(fitted.cell_models, groups, strict=True)
         ]
     label = class_probabilities(fitted.label_model, X)
-    found = []
-    for models, own in zip(fitted.cell_models, groups, strict=True):
-        within = np.stack([_code_probabilities(model, X, own.n_groups) for model in models])
-        found.append(label[:, None] * within)
-    return found
+    probabilities = []
+    for models, grouped in zip(fitted.cell_models, groups, strict=True):
+        within = np.stack([_code_probabilities(model, X, grouped.n_groups) for model in models])
+        probabilities.append(label[:, None] * within)
+    return probabilities
 
 
 def _code_probabilities(model: Any, X: Any, size: int) -> Floats:
@@ -341,11 +341,11 @@ def given_groups(probability: Floats, group: Ints, told: Floats | None = None) -
             probabilities.
     """
     known = np.flatnonzero(group >= 0)
-    given = probability.copy()
-    given[:, :, known] *= TIE_BREAKER
+    conditional = probability.copy()
+    conditional[:, :, known] *= TIE_BREAKER
     share = _within_groups(probability, group, known) if told is None else told[:, known]
-    given[:, group[known], known] += (1.0 - TIE_BREAKER) * share
-    return given
+    conditional[:, group[known], known] += (1.0 - TIE_BREAKER) * share
+    return conditional
 
 
 def _within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
@@ -358,7 +358,7 @@ def _within_groups(probability: Floats, group: Ints, rows: Ints) -> Floats:
 
 
 def foresees_better(
-    told: Floats, found: Sequence[Floats], groups: Sequence[Ints], rows: GroupedRows
+    told: Floats, of_cells: Sequence[Floats], groups: Sequence[Ints], rows: GroupedRows
 ) -> bool:
     """Whether ``P(y | x, s)``, (L, n), has a smaller log loss than the models of the cells.
 
@@ -367,7 +367,7 @@ def foresees_better(
     """
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     better = 0.0
-    for probability, group in zip(found, groups, strict=True):
+    for probability, group in zip(of_cells, groups, strict=True):
         known = np.flatnonzero(group >= 0)
         label = rows.label[known]
         within = _within_groups(probability, group, known)[label, np.arange(len(known))]

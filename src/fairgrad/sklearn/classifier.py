@@ -277,8 +277,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             ValueError: if sensitive_features are missing or an argument is not allowed.
         """
         goes_on = self.warm_start and hasattr(self, "state_")
-        given = (X, y, sensitive_features, sample_weight, validation)
-        rows = read_rows(self, *given, membership=membership, fitted=goes_on)
+        arguments = (X, y, sensitive_features, sample_weight, validation)
+        rows = read_rows(self, *arguments, membership=membership, fitted=goes_on)
         start = None
         if not goes_on:
             self._set_up(rows)
@@ -429,8 +429,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         steady: dict[str, Any] = {"error_memory": ERROR_MEMORY, "steady_share": STEADY_SHARE}
         rates = RATES[:1] if rows.is_plain or np.isinf(self.epsilon).any() else RATES
         return [
-            Member(**common, **steady, fairness_rate=own, proportional_rate=proportional)
-            for own, proportional in rates
+            Member(**common, **steady, fairness_rate=r, proportional_rate=proportional)
+            for r, proportional in rates
         ]
 
     def _train(
@@ -472,7 +472,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         }
         dtype = None if self.module is None else next(self.module.parameters()).dtype
         training, validation = rows.split(self.validation_fraction, self.seed_)
-        found = train(
+        trained = train(
             rows.table(Scaling(self.offset_, self.scale_), dtype),
             members,
             TrainingPlan(**settings | changed),
@@ -482,10 +482,10 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             start=start and {name: np.repeat(v, len(members), axis=0) for name, v in start.items()},
             progress=None if self.verbose == "auto" else bool(self.verbose),
         )
-        if found.interrupted:
-            n = len(found.history)
+        if trained.interrupted:
+            n = len(trained.history)
             warnings.warn(f"Training was interrupted after {n} epochs.", stacklevel=5)
-        return found
+        return trained
 
     def _take_over(
         self,
@@ -497,16 +497,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-        own, held = rows.split(self.validation_fraction, self.seed_)
-        self.groups_ = frequencies or rows.groups(own)
-        self.state_ = {name: part.numpy() for name, part in training.state(member, epoch).items()}
+        trained, held = rows.split(self.validation_fraction, self.seed_)
+        self.groups_ = frequencies or rows.groups(trained)
+        self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             parameters, flat = self.state_["network.parameters"].copy(), layer[:, :-1].ravel()
             flat = np.append(flat, layer[:, -1])
             parameters[0, -len(flat) :] = flat
             self.state_ = {**self.state_, "network.parameters": parameters}
         history = training.history
-        self.history_ = {name: part[:, member] for name, part in vars(history).items()}
+        self.history_ = {name: a[:, member] for name, a in vars(history).items()}
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.plain_accuracy_: float | None = None
@@ -540,7 +540,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
             return
-        held = rows.judged_rows(own, held)
+        held = rows.judged_rows(trained, held)
         judged = self._judged(rows, held, "")
         if is_other:
             self.levels_ = self._levels(judged.X, judged)
@@ -574,12 +574,12 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             places: of this model's members in the stack.
             plain: the place of the plain model, if there is one.
         """
-        own, held = rows.split(self.validation_fraction, self.seed_)
-        index, kind = own, "training"
-        if held is not None and own is not None:
+        one, held = rows.split(self.validation_fraction, self.seed_)
+        index, kind = one, "training"
+        if held is not None and one is not None:
             index, kind = held, "validation"
             if self._is_linear:
-                index, kind = np.concatenate([own, held]), "training and validation"
+                index, kind = np.concatenate([one, held]), "training and validation"
         people = self._judged(rows, index, kind)
         by_epoch = held is not None or training.interrupted
         options = [
@@ -605,7 +605,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         elif plain is not None:
             plain_figures = self._figures(training, (plain, chosen[1]), people.constraints)
             self.plain_accuracy_ = float(training.history.accuracy[chosen[1], plain])
-        tried = [own for own, _ in options]
+        tried = [one for one, _ in options]
         self._warn_of_fault(training, tried, people, plain_figures)
 
     def _figures(
@@ -622,10 +622,10 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self, training: Training, option: tuple[int, int], people: ConstrainedRows
     ) -> tuple[bool, float, float]:
         """Models that are better than a constant come first, then fair ones, then accurate ones."""
-        own = self._figures(training, option, people.constraints)
+        figures = self._figures(training, option, people.constraints)
         constants = constant_figures(people.constraints, people.rows, self.cost_matrix)
-        useful = all(own.accuracy > c.accuracy for c in constants if c.beyond <= 0)
-        return not useful, max(own.beyond, REACHED), -own.accuracy
+        useful = all(figures.accuracy > c.accuracy for c in constants if c.beyond <= 0)
+        return not useful, max(figures.beyond, REACHED), -figures.accuracy
 
     def _move_last_layer(
         self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
@@ -649,9 +649,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             seen = [LayerInputs(last_inputs(self._sizes, state, X)) for state in states]
         else:
             seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
-        found, judged = keep_bounds(people.rows, people.constraints, seen, layers, self.cost_matrix)
-        layer = None if found is judged[found.start] else found.layer
-        return options[found.start], layer, judged[-1].decided
+        moved, judged = keep_bounds(people.rows, people.constraints, seen, layers, self.cost_matrix)
+        layer = None if moved is judged[moved.start] else moved.layer
+        return options[moved.start], layer, judged[-1].decided
 
     def _warn_of_fault(
         self,
@@ -673,7 +673,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             least = max([plain.accuracy - TOLERATED_LOSS, *useful])
             last = training.last_epoch
             trained = [self._figures(training, (place, last), constraints) for place in tried]
-            enough = min((own.worst for own in trained if own.accuracy >= least), default=None)
+            enough = min((one.worst for one in trained if one.accuracy >= least), default=None)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
@@ -721,8 +721,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if self.hidden_:
             from fairgrad.training.networks import network_scores  # noqa: PLC0415 - as above
 
-            found: Floats = network_scores(self._sizes, self.state_, dense)
-            return found.astype(dense.dtype, copy=False)
+            scores: Floats = network_scores(self._sizes, self.state_, dense)
+            return scores.astype(dense.dtype, copy=False)
         weight, bias = self._layer()
         linear: Floats = dense @ weight.T + bias
         return linear
@@ -736,7 +736,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         check_is_fitted(self, "state_")
         if not self._is_linear:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
-        weight, bias = (part.astype(np.float64) for part in self._layer())
+        weight, bias = (array.astype(np.float64) for array in self._layer())
         weight = weight / self.scale_
         return weight, bias - weight @ self.offset_
 
@@ -824,8 +824,8 @@ def _fit_together(
         plain = len(members)
         members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))
     training = first._train(rows, members, start)
-    for model, own in zip(models, places, strict=True):
-        model._choose(rows, training, own, plain)
+    for model, place in zip(models, places, strict=True):
+        model._choose(rows, training, place, plain)
 
 
 def predict_variants(
@@ -837,13 +837,13 @@ def predict_variants(
     if not first._is_linear:
         return [model._labels(model._margins(X)) for model in models]
     layers = [model._layer() for model in models]
-    weight, bias = (np.concatenate(part) for part in zip(*layers, strict=True))
+    weight, bias = (np.concatenate(columns) for columns in zip(*layers, strict=True))
     n, labels = X.shape[0], [np.empty(X.shape[0], first.classes_.dtype) for _ in models]
     piece = max(1, 4 * PIECE // len(models))
     for rows in (slice(start, start + piece) for start in range(0, n, piece)):
         scores = first._scaled(X[rows]) @ weight.T + bias
-        for own, part in zip(labels, np.split(scores, len(models), axis=1), strict=True):
-            own[rows] = first._labels(first._oriented(part))
+        for label, columns in zip(labels, np.split(scores, len(models), axis=1), strict=True):
+            label[rows] = first._labels(first._oriented(columns))
     return labels
 
 

@@ -303,7 +303,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
                 decided = largest(weighted_scores(probabilities, pulls, costs))
                 rates[np.arange(len(rates)), decided] += share
             return rates
-        mean: Floats = np.mean([own.sum(1) for own in probabilities], axis=0)
+        mean: Floats = np.mean([cells.sum(1) for cells in probabilities], axis=0)
         return mean.T
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -325,9 +325,9 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What this estimator and the one inside ask for, as scikit-learn wants to know it."""
-        own = ask_for_values(self._get_metadata_request(), self.use_sensitive)
+        request = ask_for_values(self._get_metadata_request(), self.use_sensitive)
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add_self_request(own)
+        router = MetadataRouter(owner=self).add_self_request(request)
         return router.add(estimator=self._estimator(), method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
@@ -379,7 +379,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         ]
         self.lottery_key_ = tuning.key if self.lottery_ else ""
         self.multipliers_ = decision.multipliers
-        names = [name for part in measured for name in part.constraints.names]
+        names = [name for one in measured for name in one.constraints.names]
         self.constraint_names_ = tuple(names)
         self._set_weights(decision, measured)
         self.desirable_ = ()
@@ -395,8 +395,8 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         weights = np.ones(groups.mass.shape)
         plain = check_costs(self.cost_matrix, n_labels).T
         costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
-        for part, pull in zip(measured, decision.pulls, strict=True):
-            parents = groups.parents(*part.attributes)
+        for one, pull in zip(measured, decision.pulls, strict=True):
+            parents = groups.parents(*one.attributes)
             costs = costs + as_costs(pull)[:, :, parents]
             weights = weights + pull[:, parents] if pull.ndim == 2 else weights
         if self.cost_matrix is not None or any(pull.ndim == 3 for pull in decision.pulls):
@@ -404,7 +404,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             cells = groups.cell_names(by_label=True)
             self.cell_names_ = tuple(f"{y} predicted, {k}" for y in self.classes_ for k in cells)
         else:
-            by_label = any(part.constraints.by_label for part in measured)
+            by_label = any(one.constraints.by_label for one in measured)
             self.cell_weights_ = weights.ravel() if by_label else weights[0]
             self.cell_names_ = groups.cell_names(by_label)
 
@@ -540,27 +540,27 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes."""
         fitted, n_labels = FittedCells(self.label_model_, self.cell_models_), len(self.classes_)
-        found = cell_probabilities(fitted, X, n_labels, self.cell_groups_)
+        cells = cell_probabilities(fitted, X, n_labels, self.cell_groups_)
         if not self.use_sensitive:
-            return found
+            return cells
         if sensitive_features is None:
             warnings.warn(NOT_GIVEN, stacklevel=4)
-            return found
+            return cells
         columns = sensitive_columns(sensitive_features, _num_samples(X))
         assert self.groups_ is not None  # noqa: S101 - only plain models have none
-        own = self.groups_.attributes
-        if len(columns) == len(own) and set(columns) != set(own):
-            columns = dict(zip(own, columns.values(), strict=True))
+        attributes = self.groups_.attributes
+        if len(columns) == len(attributes) and set(columns) != set(attributes):
+            columns = dict(zip(attributes, columns.values(), strict=True))
         told = None
         if self.sensitive_encoder_ is not None:
             model, encoder = self.aware_model_, self.sensitive_encoder_
             told = aware_probabilities(model, encoder, X, columns, n_labels)
-        given = []
-        for probability, groups in zip(found, self.cell_groups_, strict=True):
+        conditional = []
+        for probability, groups in zip(cells, self.cell_groups_, strict=True):
             known = {name: columns[name] for name in groups.attributes if name in columns}
             group = groups.find_groups(known, "sensitive_features")
-            given.append(given_groups(probability, group, told))
-        return given
+            conditional.append(given_groups(probability, group, told))
+        return conditional
 
 
 def _expected(
@@ -571,15 +571,15 @@ def _expected(
 ) -> tuple[Floats, ModelFigures, Ints]:
     """Levels and figures of rules by their shares, and what the rule of the largest decides."""
     scores = [weighted_scores(probabilities, pulls, costs) for _, pulls in rules]
-    decided = [largest(own) for own in scores]
-    share = np.array([own for own, _ in rules])
-    figures = [_figures(problem, own) for own in decided]
-    levels = share @ [problem.levels(problem.judged(own)[0]) for own in decided]
+    decided = [largest(one) for one in scores]
+    share = np.array([one for one, _ in rules])
+    figures = [_figures(problem, one) for one in decided]
+    levels = share @ [problem.levels(problem.judged(one)[0]) for one in decided]
     main = int(share.argmax())
     if len(rules) == 1:
         return levels, figures[0], decided[0]
     worst, beyond = _worst(problem, levels)
-    accuracy = float(share @ [own.accuracy for own in figures])
+    accuracy = float(share @ [one.accuracy for one in figures])
     fair = figures[main]._replace(accuracy=accuracy, worst=worst, beyond=beyond, only_label=None)
     return levels, fair, decided[main]
 
@@ -595,9 +595,9 @@ def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
 
 def _worst(problem: DecisionProblem, levels: Floats) -> tuple[float, float]:
     """The largest gap, and by how much a level is beyond its bounds as they were asked for."""
-    cuts = np.cumsum([len(part.lower) for part in problem.parts])[:-1]
+    cuts = np.cumsum([len(cells.lower) for cells in problem.parts])[:-1]
     pairs = zip(problem.parts, np.split(levels, cuts), strict=True)
-    judged = [worst_of(part.constraints, own) for part, own in pairs]
+    judged = [worst_of(cells.constraints, wrong) for cells, wrong in pairs]
     worst, beyond = np.max(judged, axis=0).tolist()
     return worst, beyond
 
@@ -652,34 +652,34 @@ class Tuning:
                 first = np.unique(spread.source, return_index=True)[1]
                 fold = fold_of_rows(cell[first], model.n_folds, seed)[spread.source]
             shows = None if model.verbose == "auto" else bool(model.verbose)
-            self.fitted, found, told = cells.cross_fit(fold, shows)
-            self.probabilities = self._given(found, self._better(found, told))
+            self.fitted, of_cells, told = cells.cross_fit(fold, shows)
+            self.probabilities = self._given(of_cells, self._better(of_cells, told))
             self.own = self._given(*cells.probabilities(self.fitted, X, self.rows))
         else:
             self.fitted = cells.fit()
-            found, told = cells.probabilities(self.fitted, X, self.rows)
-            self.own = self.probabilities = self._given(found, self._better(found, told))
+            of_cells, told = cells.probabilities(self.fitted, X, self.rows)
+            self.own = self.probabilities = self._given(of_cells, self._better(of_cells, told))
 
     def _known_groups(self) -> list[Ints]:
         """Of each set of attributes the group of each row, or -1."""
-        found = []
+        known = []
         for names, groups in zip(self.cells.attributes, self.cells.groups, strict=True):
-            own = self.rows.groups.parents(*names)[self.rows.group]
-            found.append(np.where(groups.is_known[own], own, UNKNOWN))
-        return found
+            group = self.rows.groups.parents(*names)[self.rows.group]
+            known.append(np.where(groups.is_known[group], group, UNKNOWN))
+        return known
 
-    def _better(self, found: list[Floats], told: Floats | None) -> Floats | None:
+    def _better(self, of_cells: list[Floats], told: Floats | None) -> Floats | None:
         """Drops the aware model, and what it says, if models of the cells foresee labels better."""
-        if told is None or foresees_better(told, found, self.groups, self.rows):
+        if told is None or foresees_better(told, of_cells, self.groups, self.rows):
             return told
         self.cells.encoder, self.fitted = None, self.fitted._replace(aware_model=None)
         return None
 
-    def _given(self, found: list[Floats], told: Floats | None) -> list[Floats]:
+    def _given(self, of_cells: list[Floats], told: Floats | None) -> list[Floats]:
         """Probabilities given the groups, if the model is aware."""
         if not self.groups:
-            return found
-        pairs = zip(found, self.groups, strict=True)
+            return of_cells
+        pairs = zip(of_cells, self.groups, strict=True)
         return [given_groups(probability, group, told) for probability, group in pairs]
 
     def problem(
@@ -695,33 +695,33 @@ class Tuning:
             rows=rows,
         )
         parts, probabilities = [], []
-        for part in measured:
-            group = rows.groups.parents(*part.attributes)[rows.group]
-            own = GroupedRows(part.groups, rows.label, group, rows.weight)
-            parts.append(JudgedCells(part.constraints, own))
-            place = self.cells.attributes.index(part.attributes)
+        for one in measured:
+            group = rows.groups.parents(*one.attributes)[rows.group]
+            grouped = GroupedRows(one.groups, rows.label, group, rows.weight)
+            parts.append(JudgedCells(one.constraints, grouped))
+            place = self.cells.attributes.index(one.attributes)
             probabilities.append(self.probabilities[place])
         costs = model.costs(len(rows.groups.labels))
         return measured, DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
 
     def known(self) -> Tuning:
         """The same with the rows of known group alone."""
-        own = copy(self)
-        own.rows = self.rows.take(slice(self.n_known))
-        own.own, own.probabilities = (
-            [part[:, :, : self.n_known] for part in parts]
+        narrow = copy(self)
+        narrow.rows = self.rows.take(slice(self.n_known))
+        narrow.own, narrow.probabilities = (
+            [cells[:, :, : self.n_known] for cells in parts]
             for parts in (self.own, self.probabilities)
         )
-        return own
+        return narrow
 
     def by_attributes(
         self, pulls: Sequence[Floats], measured: Sequence[MeasuredAttributes]
     ) -> list[Floats]:
         """What measures of the same attributes add to the scores, summed: one for each set."""
         n_labels = len(self.rows.groups.labels)
-        sums: list[Floats] = [np.zeros((n_labels, own.n_groups)) for own in self.cells.groups]
-        for part, pull in zip(measured, pulls, strict=True):
-            place = self.cells.attributes.index(part.attributes)
+        sums: list[Floats] = [np.zeros((n_labels, groups.n_groups)) for groups in self.cells.groups]
+        for one, pull in zip(measured, pulls, strict=True):
+            place = self.cells.attributes.index(one.attributes)
             if pull.ndim == sums[place].ndim:
                 sums[place] = sums[place] + pull
             else:
@@ -760,7 +760,7 @@ def fit_decisions(
     (X, y, sensitive_features, sample_weight), spread = spread_over_groups(people, membership)
     with naming_rows():
         validate_data(first, X, skip_check_array=True)
-        given, y = y, column_or_1d(y, warn=True)
+        labels, y = y, column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
     check_labels(y)
@@ -785,7 +785,7 @@ def fit_decisions(
             f"{first.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
             "fairness_measure=None for the plain estimator."
         )
-    (label_name,) = as_columns(given, "y") if np.ndim(given) == 1 else ("y",)
+    (label_name,) = as_columns(labels, "y") if np.ndim(labels) == 1 else ("y",)
     rows = group_rows(
         {label_name: y},
         sensitive_columns(sensitive_features, len(y)),
@@ -813,7 +813,7 @@ def fit_decisions(
         X,
         y,
         rows,
-        list(dict.fromkeys(part.attributes for part in measured)),
+        list(dict.fromkeys(one.attributes for one in measured)),
         arguments,
         is_joint=first._is_joint(),  # noqa: SLF001 - as above
         prefit=first.prefit,
@@ -823,7 +823,7 @@ def fit_decisions(
     tuning = Tuning(first, measure, cells, validation, spread)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     columns = Columns()  # decisions tried for one epsilon serve all others
-    for model in sorted(models, key=lambda own: float(np.max(own.epsilon))):
+    for model in sorted(models, key=lambda m: float(np.max(m.epsilon))):
         model.__dict__ |= of_features
         fault = model._set_fair(classes, rows, tuning, columns)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
@@ -862,8 +862,8 @@ def _routed(
 ) -> dict[str, Any]:
     """Arguments of the estimator's fit."""
     if _routing_enabled():
-        given = {} if weight is None else {"sample_weight": weight}
-        return dict(process_routing(model, "fit", **given, **fit_params).estimator.fit)
+        routed = {} if weight is None else {"sample_weight": weight}
+        return dict(process_routing(model, "fit", **routed, **fit_params).estimator.fit)
     estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
     return {**fit_params, **fit_arguments(estimator, weight)}
 
@@ -894,7 +894,7 @@ def draw_lots(X: Any, key: str) -> Floats:
         columns = list(array.reshape(len(array), -1).T)
     digests = b"".join(
         hashlib.blake2b(row.tobytes(), digest_size=8, key=secret).digest()
-        for row in np.stack([_words(own) for own in columns], axis=1)
+        for row in np.stack([_words(column) for column in columns], axis=1)
     )
     lots: Floats = (np.frombuffer(digests, dtype="<u8") >> 11) / 2.0**53
     return lots

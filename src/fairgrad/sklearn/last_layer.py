@@ -101,30 +101,30 @@ class LayerInputs:
         parts = np.split(outputs, len(layers))
         if len(parts[0]) > 1:
             return parts
-        return [np.concatenate([np.zeros((1, n)), part]) for part in parts]
+        return [np.concatenate([np.zeros((1, n)), score]) for score in parts]
 
     def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
         total = np.bincount(cell, weight, minlength=n_cells)
-        found = self._dense_sums if self.is_exact and n_cells <= MOST_DENSE else self._sparse_sums
-        sums = found(weight, cell, n_cells) - np.outer(total, self.offset)
+        method = self._dense_sums if self.is_exact and n_cells <= MOST_DENSE else self._sparse_sums
+        sums = method(weight, cell, n_cells) - np.outer(total, self.offset)
         return np.column_stack([sums / self.scale, total])
 
     def _dense_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
-        found, dtype = np.zeros((n_cells, self.X.shape[1])), self.X.dtype
+        sums, dtype = np.zeros((n_cells, self.X.shape[1])), self.X.dtype
         for start in range(0, len(weight), PIECE):
             rows = slice(start, start + PIECE)
             by_cell = np.zeros((n_cells, len(cell[rows])), dtype)
             by_cell[cell[rows], np.arange(by_cell.shape[1])] = weight[rows]
-            found += by_cell @ self.X[rows]
-        return found
+            sums += by_cell @ self.X[rows]
+        return sums
 
     def _sparse_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         rows = np.flatnonzero(np.abs(weight) > FEW * np.abs(weight).max())
         shape = (n_cells, len(rows))
         by_cell = csr_array((weight[rows], (cell[rows], np.arange(len(rows)))), shape=shape)
-        found = by_cell @ self.X[rows]
-        sums: Floats = found.toarray() if hasattr(found, "toarray") else found
+        summed = by_cell @ self.X[rows]
+        sums: Floats = summed.toarray() if hasattr(summed, "toarray") else summed
         return sums
 
 
@@ -187,27 +187,27 @@ def keep_bounds(
     parts = [JudgedCells(defined, rows, room)]
     problem = JudgedDecisions(rows.label, rows.weight, parts, costs)
     limit = _limit(problem, 2 if len(layers[0]) == 1 else len(layers[0]))
-    given: list[MovedLayer] = []
-    for own, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
+    judged: list[MovedLayer] = []
+    for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
         starts, together = zip(*numbered, strict=True)
-        scored = zip(starts, together, own.scores(together), strict=True)
-        given += [_judged(problem, layer, scores, start) for start, layer, scores in scored]
-    accurate = min(given, key=lambda own: (own.error, own.worst))
+        scored = zip(starts, together, one.scores(together), strict=True)
+        judged += [_judged(problem, layer, scores, start) for start, layer, scores in scored]
+    accurate = min(judged, key=lambda one: (one.error, one.worst))
     if accurate.worst <= 0 and accurate.error <= limit:
-        return accurate, given
-    searches = {id(own): _Search(problem, own, limit) for own in inputs}
-    for own, model in zip(inputs, given, strict=True):
-        searches[id(own)].take(model)
+        return accurate, judged
+    searches = {id(one): _Search(problem, one, limit) for one in inputs}
+    for one, model in zip(inputs, judged, strict=True):
+        searches[id(one)].take(model)
     for search in searches.values():  # one for linear models, one for each network
-        search.repair(min(search.given, key=lambda own: own.penalised(PENALTY)))
+        search.repair(min(search.given, key=lambda one: one.penalised(PENALTY)))
         search.connect()
-    best = min((search.best for search in searches.values()), key=lambda own: _rank(own, limit))
-    return best, given
+    best = min((search.best for search in searches.values()), key=lambda one: _rank(one, limit))
+    return best, judged
 
 
-def _rank(found: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
+def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
     """What is of use comes first, then what is fair, then what is accurate."""
-    error, worst = float(found.error), float(found.worst)
+    error, worst = float(model.error), float(model.worst)
     return error > limit, worst, error
 
 
@@ -224,7 +224,7 @@ def _moved(
     model: MovedLayer, step: Floats, slopes: Floats, t: float, figures: Figures
 ) -> MovedLayer:
     """A model after t steps, of which the figures are known."""
-    error, squares, worst = (float(part) for part in figures)
+    error, squares, worst = (float(figure) for figure in figures)
     layer, scores = model.layer + t * step, model.scores + t * slopes
     return MovedLayer(layer, scores, error, worst, squares, model.start)
 
@@ -254,8 +254,8 @@ class _Search:
     def __init__(self, problem: JudgedDecisions, inputs: LayerInputs, limit: float) -> None:
         self.problem, self.inputs, self.limit = problem, inputs, limit
         self.given: list[MovedLayer] = []
-        self.lower = np.concatenate([part.lower for part in problem.parts])
-        self.upper = np.concatenate([part.upper for part in problem.parts])
+        self.lower = np.concatenate([cells.lower for cells in problem.parts])
+        self.upper = np.concatenate([cells.upper for cells in problem.parts])
 
     @property
     def best(self) -> MovedLayer:
@@ -269,11 +269,11 @@ class _Search:
             self._found = model
 
     def _is_better(self, model: MovedLayer | Figures) -> bool:
-        own, best = _rank(model, self.limit), _rank(self._found, self.limit)
-        if own[0] != best[0]:
-            return own[0] < best[0]
-        is_as_fair = own[1] <= best[1] + ENOUGH
-        return own[1] < best[1] - ENOUGH or (is_as_fair and own[2] < best[2] - ENOUGH)
+        rank, best = _rank(model, self.limit), _rank(self._found, self.limit)
+        if rank[0] != best[0]:
+            return rank[0] < best[0]
+        is_as_fair = rank[1] <= best[1] + ENOUGH
+        return rank[1] < best[1] - ENOUGH or (is_as_fair and rank[2] < best[2] - ENOUGH)
 
     def line(
         self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
@@ -283,11 +283,11 @@ class _Search:
         Returns:
             How far to go for the least penalised error, and its figures; None if there is nothing.
         """
-        found = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
-        for t, figures in found:
+        tried = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
+        for t, figures in tried:
             if self._is_better(figures):
                 self._found = _moved(model, step, slopes, t, figures)
-        return found[-1] if found else None
+        return tried[-1] if tried else None
 
     def repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
@@ -310,10 +310,10 @@ class _Search:
             step = right.T @ (shrunk * (left.T @ change[is_near]))
             step = step.reshape(model.layer.shape)
             (slopes,) = self.inputs.scores([step])
-            found = self.line(model, step, slopes, STEP)
-            if not found or found[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
+            moved = self.line(model, step, slopes, STEP)
+            if not moved or moved[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
                 return
-            model = _moved(model, step, slopes, *found)
+            model = _moved(model, step, slopes, *moved)
 
     def connect(self) -> None:
         """Lines from the best to the other models given."""
@@ -346,19 +346,19 @@ class _Search:
             soft = softmax(scores / temperature, axis=0)
         right = soft[problem.label, np.arange(n)]
         outputs = [1] if len(scores) == 2 else range(len(scores))
-        found = []
-        for part in problem.parts:
+        slopes = []
+        for cells in problem.parts:
             columns = []
             for label in outputs:
-                if part.n_outcomes == 1:
+                if cells.n_outcomes == 1:
                     changes = [right * (soft[label] - (problem.label == label))]
                 else:
-                    changes = [own * ((label == m) - soft[label]) for m, own in enumerate(soft)]
+                    changes = [p * ((label == m) - soft[label]) for m, p in enumerate(soft)]
                 sums = [
-                    self.inputs.sums(problem.weight * own / temperature, part.cell, len(part.mass))
-                    for own in changes
+                    self.inputs.sums(problem.weight * p / temperature, cells.cell, len(cells.mass))
+                    for p in changes
                 ]
                 columns.append(np.concatenate(sums))
             counted = np.concatenate(columns, axis=1)
-            found.append(part.levels(counted) - part.constraints.c0[:, None])
-        return np.concatenate(found)
+            slopes.append(cells.levels(counted) - cells.constraints.c0[:, None])
+        return np.concatenate(slopes)

@@ -68,11 +68,11 @@ class Scaling(NamedTuple):
             if sparse.issparse(parts[0]):
                 scaled = self.apply(*parts).astype(np.float32)
                 return scaled if np.isfinite(scaled.data).all() else None
-            n, first = sum(len(part) for part in parts), 0
+            n, first = sum(len(rows) for rows in parts), 0
             scaled = np.empty((n, parts[0].shape[1]), dtype=np.float32)
-            for part in parts:
-                for start in range(0, len(part), PIECE):
-                    piece = (part[start : start + PIECE] - self.offset) / self.scale
+            for rows in parts:
+                for start in range(0, len(rows), PIECE):
+                    piece = (rows[start : start + PIECE] - self.offset) / self.scale
                     rounded = scaled[first : first + len(piece)]
                     rounded[:] = piece
                     if not np.isfinite(rounded).all():
@@ -162,11 +162,11 @@ class FittingRows:
         """Who some rows are; None: the n rows."""
         return self.everyone.take(slice(len(self)) if rows is None else rows)
 
-    def judged_rows(self, own: Ints | None, held: Ints | None) -> Ints | None:
+    def judged_rows(self, trained: Ints | None, held: Ints | None) -> Ints | None:
         """Those of levels: held-out rows, or all; of known group, if groups are partly known."""
         if held is None and self.n_known is not None:
             return np.arange(self.n_known)
-        return own if held is None else held
+        return trained if held is None else held
 
     def as_unknown(self, rows: Ints | None) -> Any:
         """Features of some rows of an aware model (None: the n rows) without sensitive values."""
@@ -202,19 +202,21 @@ class FittingRows:
         from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
 
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
-        own = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
+        kind = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         is_large = math.prod(self.X.shape) > FEW_NUMBERS
-        if dtype is None and own == torch.float64 and is_large:
+        if dtype is None and kind == torch.float64 and is_large:
             single = scaling.in_single_precision(*parts)
             if single is not None:  # a tensor is not copied
                 X = single if sparse.issparse(single) else torch.from_numpy(single)
                 return TrainingTable.from_rows(X, self.everyone)
         if sparse.issparse(self.X):
-            return TrainingTable.from_rows(scaling.apply(*parts), self.everyone, dtype=dtype or own)
+            return TrainingTable.from_rows(
+                scaling.apply(*parts), self.everyone, dtype=dtype or kind
+            )
         X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
         as_it_is = X.flags.writeable and min(X.strides) >= 0  # what PyTorch can share
         X = torch.from_numpy(X if as_it_is else X.copy())
-        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or own, scaling=scaling)
+        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or kind, scaling=scaling)
 
 
 def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
@@ -226,14 +228,14 @@ def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
     weight = np.ones(len(X)) if weight is None else weight
     total, mean, variance = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start in range(0, len(X), PIECE):
-        piece, own = X[start : start + PIECE], weight[start : start + PIECE]
-        q = own.sum()
+        piece, weights = X[start : start + PIECE], weight[start : start + PIECE]
+        q = weights.sum()
         if q == 0:
             continue
-        centre = own @ piece / q
+        centre = weights @ piece / q
         centred = np.asarray(piece - centre, dtype=np.float64)
         step = centre - mean
-        variance += own @ np.square(centred, out=centred) + step**2 * (total * q / (total + q))
+        variance += weights @ np.square(centred, out=centred) + step**2 * (total * q / (total + q))
         mean += step * (q / (total + q))
         total += q
     return mean, variance / total
@@ -317,7 +319,7 @@ def spread_over_groups(
     spread = spread_rows(sensitive_features, membership)
     weight = check_weights(weight, _num_samples(y))
     weight = spread.share if weight is None else weight[spread.source] * spread.share
-    X, y = (_safe_indexing(part, spread.source) for part in (as_pandas(X), as_column(y)))
+    X, y = (_safe_indexing(column, spread.source) for column in (as_pandas(X), as_column(y)))
     return (X, y, spread.columns, weight), spread
 
 

@@ -127,7 +127,7 @@ class FairnessScorer:
         classes = np.asarray(estimator.classes_)
         shares = cost_shares(self.cost_matrix, len(classes))
         index = [
-            np.searchsorted(classes, as_array(as_column(part))) for part in (y_true, predicted)
+            np.searchsorted(classes, as_array(as_column(labels))) for labels in (y_true, predicted)
         ]
         return 1.0 - float(np.average(shares[index[0], index[1]], weights=sample_weight))
 

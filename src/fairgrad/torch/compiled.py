@@ -50,8 +50,8 @@ def is_built_from(module: Any, source: Path) -> bool:
     """
     if not source.is_file():
         return True
-    parts = [part for part in (source, source.with_name("_linear.h")) if part.is_file()]
-    digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
+    parts = [file for file in (source, source.with_name("_linear.h")) if file.is_file()]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in parts)).hexdigest()
     return bool(getattr(module, "BUILT_FROM", None) == digest)
 
 
@@ -133,7 +133,7 @@ class CompiledStep:
                 0 if lookup is None else lookup.n_columns,
             ),
             (dual.TINY, dual.BORROWED, dual.LEAST_LOSS, *rates),
-            tuple(0 if part is None else part.data_ptr() for part in arrays),
+            tuple(0 if array is None else array.data_ptr() for array in arrays),
             () if lookup is None else _tables(lookup),
         )
 
@@ -232,10 +232,10 @@ def run_epoch(
 
 
 def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:
-    def table(found: LookupTable | None) -> tuple[int, int, int]:
-        if found is None:
+    def table(entry: LookupTable | None) -> tuple[int, int, int]:
+        if entry is None:
             return 0, 0, 0
-        entries = lookup.get_buffer(found.name)
-        return found.first, len(entries), entries.data_ptr()
+        entries = lookup.get_buffer(entry.name)
+        return entry.first, len(entries), entries.data_ptr()
 
     return tuple(map(table, (lookup.label, lookup.joint, *lookup.columns)))

@@ -107,15 +107,15 @@ class FairDecision(nn.Module):
         measured = measured_apart(
             fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable, rows=rows
         )
-        if any(part.attributes != rows.groups.attributes for part in measured):
+        if any(one.attributes != rows.groups.attributes for one in measured):
             raise ValueError(
                 "fairness_measure: expected one that speaks of the groups of all attributes; for "
                 "attributes apart use fairgrad.sklearn.FairDecisionClassifier."
             )
-        found = cls(np.ones(shape))
+        tuned = cls(np.ones(shape))
         with torch.no_grad():
-            probability = found.cell_probabilities(torch.as_tensor(logits))
-        cells = [JudgedCells(part.constraints, rows) for part in measured]
+            probability = tuned.cell_probabilities(torch.as_tensor(logits))
+        cells = [JudgedCells(one.constraints, rows) for one in measured]
         probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(cells)
         costs = check_costs(cost_matrix, shape[0])
         plain = cost_matrix is None

@@ -62,8 +62,8 @@ def takes_older_order(init: Callable[..., None]) -> Callable[..., None]:
     def either(self: FairLoss, *args: Any, **kwargs: Any) -> None:
         first = next((i for i, arg in enumerate(args[:2]) if isinstance(arg, str)), None)
         if first is not None:  # no data set and no loss is a text
-            given = dict(zip(OLDER_ORDER, args[first:], strict=False))
-            kwargs = {"fairness_rate": OLDER_RATE, **given, **kwargs}
+            positional = dict(zip(OLDER_ORDER, args[first:], strict=False))
+            kwargs = {"fairness_rate": OLDER_RATE, **positional, **kwargs}
             args = args[:first]
         init(self, *args, **kwargs)
 
@@ -230,8 +230,8 @@ class FairLoss(nn.Module):
         by_output = not self.reading.has_classes and np.ndim(y_train) == 2
         shards = _groups(y_train, s_train, sample_weight_train, self.ignore_index, by_output)
         groups = [
-            self.processes.merge(own) if sharded else self.processes.check_equal(own)
-            for own in shards
+            self.processes.merge(shard) if sharded else self.processes.check_equal(shard)
+            for shard in shards
         ]
         check_several_groups(self.fairness_measure, groups[0], "s_train")
         self._batch_counts = None
@@ -248,7 +248,7 @@ class FairLoss(nn.Module):
         Args:
             groups: of each output; none where they are not known yet.
         """
-        self._problems = [(own, self._constrain(own)) for own in groups]
+        self._problems = [(one, self._constrain(one)) for one in groups]
         self._usual: tuple[Any, ...] = ()
         if not groups:
             return
@@ -357,8 +357,8 @@ class FairLoss(nn.Module):
                     state.watch.look(state, target, s, None, input)
                 factor = torch.empty_like(losses)
                 read = losses if opposes else None
-                given = (target, s, None, input, None, read)
-                offset = state.compiled.run(*given, places, factor, mean=True, update=True)
+                arguments = (target, s, None, input, None, read)
+                offset = state.compiled.run(*arguments, places, factor, mean=True, update=True)
                 self._last[:] = losses.detach(), target, None
                 total: Tensor = losses.dot(factor)
                 if offset:  # a constant, which changes no gradient
@@ -438,8 +438,8 @@ class FairLoss(nn.Module):
             )
         share = members.detach() if weight is None else members.detach() * weight[:, None]
 
-        def repeated(part: Any) -> Any:
-            return None if part is None else part.detach().repeat_interleave(len(ids), 0)
+        def repeated(values: Any) -> Any:
+            return None if values is None else values.detach().repeat_interleave(len(ids), 0)
 
         s = ids.repeat(len(label), 1)
         s = s[:, 0] if s.shape[1] == 1 else s
@@ -612,8 +612,8 @@ class FairLoss(nn.Module):
     @property
     def cell_shares(self) -> Floats:
         """(K,) the share of the training rows in each cell, for each output apart."""
-        shares = [own.cell_mass(found.by_label) for own, found in self._problems]
-        return np.concatenate([own / own.sum() for own in shares]) if shares else np.zeros(0)
+        shares = [one.cell_mass(problem.by_label) for one, problem in self._problems]
+        return np.concatenate([one / one.sum() for one in shares]) if shares else np.zeros(0)
 
     @property
     def plain_loss(self) -> Tensor | None:
@@ -647,17 +647,17 @@ class FairLoss(nn.Module):
     @property
     def cell_names(self) -> tuple[str, ...]:
         """(K,) names of the cells; (L * K,) of every predicted label in every cell."""
-        return self._names([found.weight_names(own) for own, found in self._problems])
+        return self._names([problem.weight_names(groups) for groups, problem in self._problems])
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
         """(J,) what each constraint speaks of."""
-        return self._names([found.names for _, found in self._problems])
+        return self._names([problem.names for _, problem in self._problems])
 
     def _names(self, of_outputs: list[tuple[str, ...]]) -> tuple[str, ...]:
         if len(of_outputs) == 1:
             return of_outputs[0]
-        return tuple(f"output {i}, {name}" for i, own in enumerate(of_outputs) for name in own)
+        return tuple(f"output {i}, {name}" for i, names in enumerate(of_outputs) for name in names)
 
     def extra_repr(self) -> str:
         """The groups and settings, for printing."""
@@ -677,9 +677,9 @@ class FairLoss(nn.Module):
             destination[f"{prefix}batch_counts"] = self._batch_counts.to_tensor()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        found = state_dict.pop(f"{prefix}batch_counts", None)
-        if found is not None and self._batch_counts is not None:
-            groups = self._batch_counts.load(found)
+        counts = state_dict.pop(f"{prefix}batch_counts", None)
+        if counts is not None and self._batch_counts is not None:
+            groups = self._batch_counts.load(counts)
             if groups is not None:
                 self._take_groups(groups)
         elif not self._problems:  # the state waits for the training data
@@ -747,10 +747,10 @@ def _make_loss(
             f"{', '.join(arguments)}: unknown with a base loss that is not a class; "
             "give them to the base loss itself."
         )
-    given = getattr(base_loss, "reduction", "none")
-    if given != "none":
+    kind = getattr(base_loss, "reduction", "none")
+    if kind != "none":
         raise ValueError(
-            f"base_loss: expected one value per example, reduction='none'; got reduction={given!r}."
+            f"base_loss: expected one value per example, reduction='none'; got reduction={kind!r}."
         )
     return base_loss, reduction
 
@@ -774,7 +774,7 @@ def _groups(  # noqa: C901 - one check after another
                 s_train = as_array(s_train).reshape(-1)
             else:
                 columns = as_columns(s_train, "s")
-                s_train = {k: np.repeat(as_array(own), n_each) for k, own in columns.items()}
+                s_train = {k: np.repeat(as_array(one), n_each) for k, one in columns.items()}
             if sample_weight is not None:
                 sample_weight = np.repeat(as_array(sample_weight), n_each)
         arguments = ("y_train", "s_train", "sample_weight_train")
@@ -784,7 +784,7 @@ def _groups(  # noqa: C901 - one check after another
             shape = rows.groups.mass.shape
             cell = (rows.label * shape[1] + rows.group).reshape(-1, n_each)
             weight = None if rows.weight is None else rows.weight.reshape(-1, n_each)[:, 0]
-            masses = [np.bincount(own, weight, shape[0] * shape[1]) for own in cell.T]
+            masses = [np.bincount(one, weight, shape[0] * shape[1]) for one in cell.T]
             groups = [
                 replace(rows.groups, mass=mass.reshape(shape).astype(float)) for mass in masses
             ]
@@ -796,4 +796,4 @@ def _groups(  # noqa: C901 - one check after another
     kept = labels != ignore_index
     if not kept.any():
         raise ValueError(f"y_train: expected labels besides ignore_index={ignore_index}.")
-    return groups if kept.all() else [own.without_labels(~kept) for own in groups]
+    return groups if kept.all() else [one.without_labels(~kept) for one in groups]

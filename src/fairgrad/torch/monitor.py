@@ -44,8 +44,8 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
             epoch.
     """
     weights = criterion.cell_weights
-    found = (criterion.levels if levels is None else levels, criterion.multipliers, weights)
-    numbers = torch.cat([part.detach().float() for part in found]).tolist()
+    tensors = (criterion.levels if levels is None else levels, criterion.multipliers, weights)
+    numbers = torch.cat([tensor.detach().float() for tensor in tensors]).tolist()
     share = criterion.cell_shares
     constraints = list(distinct(criterion.constraint_names))
     names = [f"{kind}/{name}" for kind in ("level", "multiplier") for name in constraints]
@@ -95,7 +95,7 @@ class Watch:
         self._lookup = CellLookup(
             groups[0], by_label=True, ignore_index=ignore_index, n_outputs=len(groups)
         )
-        mass = np.concatenate([own.mass.ravel() for own in groups])
+        mass = np.concatenate([one.mass.ravel() for one in groups])
         self._share = mass / mass.sum()
         self._names = groups[0].cell_names(by_label=True) * len(groups)
         self._n_steps = 0
@@ -128,15 +128,15 @@ class Watch:
         """Takes a batch into account, and warns if enough of them show a problem."""
         weight = torch.ones_like(label) if sample_weight is None else sample_weight
         predicted = state.reading.predict(scores.detach()).reshape(-1)
-        rows = (part[:WINDOW] for part in (label, s, weight, predicted))
-        self._looks.append(tuple(part.cpu().numpy().copy() for part in (*rows, state.errors)))
+        rows = (tensor[:WINDOW] for tensor in (label, s, weight, predicted))
+        self._looks.append(tuple(tensor.cpu().numpy().copy() for tensor in (*rows, state.errors)))
         n_rows = sum(len(look[0]) for look in self._looks)
         if n_rows >= WINDOW and len(self._looks) >= LOOKS:
             looks, self._looks = self._looks, []
             self._judge(state, *zip(*looks, strict=True))
 
     def _judge(self, state: Multipliers, *looks: Any) -> None:
-        label, s, weight, predicted = (np.concatenate(part) for part in looks[:-1])
+        label, s, weight, predicted = (np.concatenate(arrays) for arrays in looks[:-1])
         first = self._n_steps - EVERY * len(looks[0])
         least = float(state.cell_weights.min())
         if least < LEAST_WEIGHT:

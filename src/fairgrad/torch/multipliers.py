@@ -77,8 +77,8 @@ class Multipliers(nn.Module):
             groups[0], by_label=by_label, ignore_index=ignore_index, n_outputs=len(groups)
         )
         problems = [
-            dual.make_constants(own, counted, **settings)
-            for own, counted in zip(constraints, groups, strict=True)
+            dual.make_constants(one, counted, **settings)
+            for one, counted in zip(constraints, groups, strict=True)
         ]
         # As arrays they are out of reach of those who cast or move buffers.
         self._arrays = constants = problems[0] if len(groups) == 1 else dual.side_by_side(problems)
@@ -102,7 +102,7 @@ class Multipliers(nn.Module):
             groups[0].labels,
             groups[0].ids,
             np.concatenate([counted.cell_mass(by_label) for counted in groups]),
-            *(np.concatenate([getattr(own, name) for own in constraints]) for name in BOUNDS),
+            *(np.concatenate([getattr(one, name) for one in constraints]) for name in BOUNDS),
             *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
             *(() if constants.cost is None else (constants.cost,)),
         )
@@ -114,18 +114,18 @@ class Multipliers(nn.Module):
         self._known_places = ()
 
     def take_over(
-        self, other: Multipliers, names: dict[str, list[str]], own: dict[str, list[str]]
+        self, other: Multipliers, names: dict[str, list[str]], own_names: dict[str, list[str]]
     ) -> None:
         """Takes the state of another problem where it is about the same.
 
         Args:
             other: the other problem.
             names: what each entry of its buffers is about.
-            own: what each entry of the own buffers is about.
+            own_names: what each entry of the own buffers is about.
         """
         self.seen.copy_(other.seen)
         self.watch = other.watch.for_groups(self.watch)
-        for buffer, wanted in own.items():
+        for buffer, wanted in own_names.items():
             place = {name: i for i, name in enumerate(names[buffer])}
             pairs = [(i, place[name]) for i, name in enumerate(wanted) if name in place]
             to, source = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
@@ -197,8 +197,8 @@ class Multipliers(nn.Module):
                     wrong = self._outcome(scores, label).to(torch.uint8).contiguous()
                 read = losses if losses is not None and is_single(losses) else None
                 factors = torch.empty(label.shape, dtype=torch.float32, device="cpu")
-                given = (label.contiguous(), s.contiguous(), sample_weight, scores, wrong)
-                offset = self.compiled.run(*given, read, places, factors, mean=mean, update=update)
+                args = (label.contiguous(), s.contiguous(), sample_weight, scores, wrong)
+                offset = self.compiled.run(*args, read, places, factors, mean=mean, update=update)
                 if losses is None or read is not None:
                     return factors, offset
                 return oppose(factors, losses)
@@ -215,10 +215,10 @@ class Multipliers(nn.Module):
             or _transform() is not None
         ):
             return None
-        own: Any = self._buffers  # module attributes are slow to find in the hot path
+        held: Any = self._buffers  # module attributes are slow to find in the hot path
         places = (
-            own["rows"].data_ptr(), own["errors"].data_ptr(), own["multipliers"].data_ptr(),
-            own["seen"].data_ptr(),
+            held["rows"].data_ptr(), held["errors"].data_ptr(), held["multipliers"].data_ptr(),
+            held["seen"].data_ptr(),
         )  # fmt: skip
         # Memory at the same place as in the last step is the same: nobody else has got it.
         if places != self._known_places and not self._can_read(places):
@@ -228,8 +228,8 @@ class Multipliers(nn.Module):
     def _can_read(self, places: tuple[int, ...]) -> bool:
         """Prepares the compiled step, if it can read the state: frameworks may replace buffers."""
         if not all(
-            type(part) is Tensor and part.dtype is torch.float64 and part.is_contiguous()
-            for part in self.state
+            type(tensor) is Tensor and tensor.dtype is torch.float64 and tensor.is_contiguous()
+            for tensor in self.state
         ):
             return False
         self.compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
@@ -258,9 +258,9 @@ class Multipliers(nn.Module):
         if not torch.compiler.is_compiling():
             if _transform() is not None:
                 below: Any = _BelowTransforms.apply
-                given = (label, s, sample_weight, wrong, losses, mean, update)
-                found: tuple[Tensor, Tensor] = below(self, *given)
-                return found
+                arguments = (label, s, sample_weight, wrong, losses, mean, update)
+                result: tuple[Tensor, Tensor] = below(self, *arguments)
+                return result
             self._mend()
             self.check_devices(label, s, sample_weight)
         with _full_precision(label.device.type):
@@ -355,14 +355,14 @@ class Multipliers(nn.Module):
         Raises:
             TypeError: if they are not tensors of PyTorch's own.
         """
-        for part in self.state:
-            if type(part) is not Tensor:
+        for kept in self.state:
+            if type(kept) is not Tensor:
                 raise TypeError(
-                    f"criterion: its buffers have become {type(part).__name__}s; keep the loss out "
+                    f"criterion: its buffers have become {type(kept).__name__}s; keep the loss out "
                     "of the module that is distributed or converted."
                 )
         precision = torch.float32 if self.rows.device.type == "mps" else torch.float64
-        if any(part.dtype != precision for part in (*self.state, self._constants.per_share)):
+        if any(kept.dtype != precision for kept in (*self.state, self._constants.per_share)):
 
             def exact(array: Any) -> Tensor:
                 tensor = torch.from_numpy(array)
@@ -371,7 +371,7 @@ class Multipliers(nn.Module):
 
             self._constants = self._arrays.convert(exact)
             fresh = self._constants.arrays(Tensor)
-            self._buffers.update({f"constant_{name}": part for name, part in fresh.items()})
+            self._buffers.update({f"constant_{name}": kept for name, kept in fresh.items()})
             self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
 
     def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
@@ -380,23 +380,23 @@ class Multipliers(nn.Module):
         Raises:
             ValueError: if they are not.
         """
-        own, theirs = self.rows.device, label.device
-        for name, part in {"s": s, "sample_weight": sample_weight}.items():
-            if part is not None and part.device != theirs:
+        ours, theirs = self.rows.device, label.device
+        for name, tensor in {"s": s, "sample_weight": sample_weight}.items():
+            if tensor is not None and tensor.device != theirs:
                 raise ValueError(
-                    f"{name}: on {part.device}, but the target is on {theirs}; move it there."
+                    f"{name}: on {tensor.device}, but the target is on {theirs}; move it there."
                 )
-        if own != theirs:
+        if ours != theirs:
             raise ValueError(
-                f"target: on {theirs}, but the loss is on {own}; call "
+                f"target: on {theirs}, but the loss is on {ours}; call "
                 f"criterion.to({str(theirs)!r}) once, as for any module."
             )
 
     @property
     def state(self) -> dual.State:
         """What changes from step to step."""
-        own = self._buffers  # module attributes are slow to find in the hot path
-        return dual.State(own["rows"], own["errors"], own["multipliers"], own["seen"])
+        held = self._buffers  # module attributes are slow to find in the hot path
+        return dual.State(held["rows"], held["errors"], held["multipliers"], held["seen"])
 
     @property
     def cell_weights(self) -> Tensor:
@@ -455,8 +455,8 @@ class Multipliers(nn.Module):
         """Nothing to do: it was compared before anything was loaded."""
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        found = state_dict.get(f"{prefix}_extra_state")
-        if found is not None and not torch.equal(found.cpu().float().round(), self.fingerprint):
+        extra = state_dict.get(f"{prefix}_extra_state")
+        if extra is not None and not torch.equal(extra.cpu().float().round(), self.fingerprint):
             raise ValueError(
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."

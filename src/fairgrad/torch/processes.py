@@ -130,12 +130,12 @@ class Processes:
         """
         if self.is_alone:
             return
-        own = distributed.get_rank(self.group)
+        this = distributed.get_rank(self.group)
         for rank, other in enumerate(self.gather(settings)):
             for name, value in settings.items():
                 if other[name] != value:
                     raise ValueError(
-                        f"{name}: rank {rank} has {other[name]}, rank {own} has {value}; pass the "
+                        f"{name}: rank {rank} has {other[name]}, rank {this} has {value}; pass the "
                         "same to all processes that train one model."
                     )
         self.is_checked = True
@@ -171,10 +171,10 @@ def _default_group() -> Any:
 
 def _unpickled() -> Processes:
     """Processes whose group is not known any more; alone where there are no processes."""
-    found = Processes(process_group=False)
+    processes = Processes(process_group=False)
     if is_running():
-        found._own = lambda: None  # noqa: SLF001 - as if it were destroyed
-    return found
+        processes._own = lambda: None  # noqa: SLF001 - as if it were destroyed
+    return processes
 
 
 def join_processes(criterion: FairLoss, process_group: Any = None) -> None:

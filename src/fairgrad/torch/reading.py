@@ -73,8 +73,8 @@ class Reading:
     def surprise(self, scores: Tensor) -> Tensor:
         """(rows, classes) minus the log-probability of each class."""
         assert self.log_probabilities is not None  # noqa: S101 - checked when the loss is made
-        own = -self.log_probabilities(scores if scores.ndim > 1 else scores[None])
-        return own if own.ndim == 2 else own.movedim(1, -1).flatten(0, -2)
+        surprise = -self.log_probabilities(scores if scores.ndim > 1 else scores[None])
+        return surprise if surprise.ndim == 2 else surprise.movedim(1, -1).flatten(0, -2)
 
     def labels(self, scores: Tensor, target: Any) -> Tensor:
         """The label of each row, in the shape of the losses.
@@ -203,14 +203,14 @@ def scores_in(outputs: Any, argument: str, name: str | None = None) -> Tensor:
     Raises:
         TypeError: if there is no such tensor.
     """
-    found = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
-    got = type(found).__name__
+    scores = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
+    got = type(scores).__name__
     if name is not None and isinstance(outputs, dict):
-        found, got = outputs.get(name), f"a dictionary of {list(outputs)}"
-    if not isinstance(found, Tensor):
+        scores, got = outputs.get(name), f"a dictionary of {list(outputs)}"
+    if not isinstance(scores, Tensor):
         entry = "" if name is None else f", or a dictionary with {name!r}"
         raise TypeError(
             f"{argument}: expected a tensor of scores, or a tuple that starts with one{entry}; "
             f"got {got}."
         )
-    return found
+    return scores
