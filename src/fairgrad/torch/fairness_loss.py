@@ -387,7 +387,8 @@ class FairLoss(nn.Module):
         shape, state, reduction = label.shape, self.state, self.reduction
         if len(self._problems) > 1 and (len(shape) != 2 or shape[1] != len(self._problems)):
             raise ValueError(NO_OUTPUTS.format(n=len(self._problems), shape=tuple(shape)))
-        members = s if isinstance(s, Tensor) and s.is_floating_point() else None
+        is_matrix = isinstance(s, Tensor) and s.is_floating_point() and s.ndim == 2
+        members = s if is_matrix else None
         label = label.reshape(-1)
         if members is None:
             s = flat_sensitive(s, shape, state.lookup.n_columns)
