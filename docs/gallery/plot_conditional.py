@@ -76,8 +76,8 @@ alt.Chart(
 shown[["where", "level"]].round(3)
 
 # %%
-# The audit says what the numbers allow to say
-# --------------------------------------------
+# What the audit can conclude
+# ---------------------------
 # Over everyone the verdict is clear. Within departments the intervals hold for all of them at once.
 
 audit = Audit(

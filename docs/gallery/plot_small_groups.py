@@ -1,8 +1,8 @@
 """Small groups and uncertainty
 ============================
 
-With few people in a group nobody can say whether a model is fair. An audit that says so is worth
-more than a figure.
+With few people in a group, no audit can tell whether a model is fair. It should then answer
+"undecided", not with a single number.
 """
 
 # %%

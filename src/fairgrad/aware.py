@@ -36,7 +36,7 @@ NOT_GIVEN = (
     "use_sensitive=True; pass them as in predict(X, sensitive_features=...)."
 )
 NOT_USED = (
-    "sensitive_features: this model does not look at them to predict; leave them out, or fit it "
+    "sensitive_features: this model does not use them to predict; leave them out, or fit it "
     "with use_sensitive=True."
 )
 
@@ -291,7 +291,7 @@ def with_values(
         names: of the columns in a data frame; by default the encoder's.
 
     Raises:
-        ValueError: if sensitive values are given although the model does not look at them.
+        ValueError: if sensitive values are given although the model does not use them.
     """
     if encoder is None:
         if sensitive_features is not None:

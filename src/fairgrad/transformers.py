@@ -52,7 +52,7 @@ class FairTrainer(Trainer):
       accurate checkpoint within the tolerance is kept, or else the one nearest to it. Your
       ``compute_metrics`` sees the logits and labels it would see without fairness, and its values
       are added.
-    - Checkpoints hold the multipliers; ``resume_from_checkpoint`` goes on as if nothing had
+    - Checkpoints hold the multipliers; ``resume_from_checkpoint`` continues as if nothing had
       happened. With ``model_init`` every call of ``train`` starts with new multipliers.
     - With gradient accumulation each micro-batch is a step of its own for the multipliers. The
       gradient is that of the mean over all rows of the accumulated batch, on all processes.

@@ -37,7 +37,7 @@ LEAST_GAIN = 0.001
 
 
 class FairnessWarning(UserWarning):
-    """A fit that came out as nobody wants it: of no use, or not as fair as it was asked to be.
+    """The model is no better than a constant or the plain model, or misses epsilon.
 
     Example:
         >>> import warnings
@@ -261,7 +261,7 @@ def _of_plain(fair: ModelFigures, plain: ModelFigures, rows: str) -> str | None:
 
 
 def warn_of_small(set_aside: Mapping[str, int], stacklevel: int = 3) -> None:
-    """Says which groups have too few rows to be looked after; says nothing if there are none."""
+    """Warns about groups with too few rows to be constrained, if there are some."""
     if not set_aside:
         return
     names = list(set_aside)

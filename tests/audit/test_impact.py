@@ -158,7 +158,7 @@ def test_what_cannot_be_tabled_is_refused():
     people, score = applicants(100)
     with pytest.raises(ValueError, match="^y_score: expected one finite score per person"):
         ImpactTable.from_scores(score.where(score > 0), people)
-    with pytest.raises(ValueError, match="^y_score: nobody's score is above the median, 1"):
+    with pytest.raises(ValueError, match="^y_score: no score is above the median, 1"):
         ImpactTable.from_scores(np.ones(100), people)
     weighted = Audit(
         y_pred=score > 0, sensitive_features=people["sex"], sample_weight=np.arange(100) + 1

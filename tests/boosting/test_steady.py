@@ -91,7 +91,7 @@ def test_blind_trees_refuse_values(make, small_groups):
     X, y, s = small_groups
     model = make(n_estimators=2).fit(X, y, sensitive_features=s)
     assert model.sensitive_encoder_ is None
-    with pytest.raises(ValueError, match="does not look at them"):
+    with pytest.raises(ValueError, match="does not use them"):
         model.predict(X, sensitive_features=s)
     with pytest.raises(ValueError, match="as use_sensitive is set"):
         make(None, use_sensitive=True).fit(X, y)

@@ -60,7 +60,7 @@ def test_the_benchmark_is_another_package():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert done.stderr == (
-            "Error: The benchmark is a package of its own; "
+            "Error: The benchmark is a separate package; "
             "install it with `pip install fairgrad-bench`.\n"
         )
 

@@ -205,7 +205,7 @@ def test_bad_use_is_refused(table):
     X, y, s = table
     blind = FairGradClassifier(**QUICK).fit(X, y, sensitive_features=s)
     for name in ("predict", "predict_proba", "decision_function"):
-        with pytest.raises(ValueError, match="does not look at them"):
+        with pytest.raises(ValueError, match="does not use them"):
             getattr(blind, name)(X, sensitive_features=s)
     with pytest.raises(ValueError, match="as use_sensitive is set"):
         aware(None).fit(X, y)

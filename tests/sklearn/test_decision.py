@@ -468,7 +468,7 @@ class TestAware:
         model = FairDecisionClassifier(regression()).fit(
             hiring.X, hiring.y, sensitive_features=hiring.sex
         )
-        with pytest.raises(ValueError, match="does not look at them"):
+        with pytest.raises(ValueError, match="does not use them"):
             model.predict(hiring.X, sensitive_features=hiring.sex)
 
     def test_probabilities_are_those_given_the_group(self):

@@ -92,7 +92,7 @@ class Audit(ShownAndWritten):
         min_group: groups with fewer rows are shown with their counts and not judged; below 1 a
             share of the rows, 0 to judge all. If fewer than two groups have so many rows, all
             are judged.
-        reference: the group to compare all others with, in place of the mean over all rows: one of
+        reference: the group to compare all others with, instead of the mean over all rows: one of
             the attribute's values, or a mapping from attributes to values.
         baseline_name: what to call the baseline, such as "plain model".
         remarks: what else readers should know about the rows, in sentences: shown with the

@@ -349,8 +349,8 @@ def certify(
 
     Of several models it takes the most accurate that is likely to pass, by the rows to compare
     them on. The certificate holds if the fresh rows are new, as the caller states. With
-    `trained_on` this is checked as far as it can be. Whoever may come back with other rows, or
-    another measure, numbers these looks, so that all certificates of a model share one error.
+    `trained_on` this is checked as far as possible. If you may judge the same models again on other
+    rows or by another measure, number these looks: all certificates then share one error.
 
     Args:
         models: a fitted classifier, or a list of several.
@@ -364,7 +364,7 @@ def certify(
         confidence: of the certificate.
         y_desirable: the desirable labels; by default the models' own.
         min_group: groups with fewer fresh rows are not covered; below 1 a share of the rows.
-        cost_matrix: takes the cheapest model in place of the most accurate one.
+        cost_matrix: takes the cheapest model instead of the most accurate one.
         trained_on: features of the rows that the models were trained on, or their `SeenRows`.
         look: the number of this look at the model, from 1. Each look may use 80 % of the error that
             earlier ones left. None if it is the only one.

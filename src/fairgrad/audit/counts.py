@@ -42,7 +42,7 @@ OVERALL = "overall"
 
 
 class RowCounts(NamedTuple):
-    """What an audit gets in place of sample weights if its rows are those of a table of counts.
+    """What an audit gets instead of sample weights if its rows are those of a table of counts.
 
     Attributes:
         times: (N,) how many rows each row of the table stands for.

@@ -170,7 +170,7 @@ class ImpactTable(ShownAndWritten):
             options: `min_group`, `confidence` and `reference`, as in `from_decisions`.
 
         Raises:
-            ValueError: if a score is missing, or nobody's is above the median.
+            ValueError: if a score is missing, or none is above the median.
         """
         score = as_scores(y_score)
         if score.ndim != 1 or not len(score) or not np.isfinite(score).all():
@@ -178,7 +178,7 @@ class ImpactTable(ShownAndWritten):
         median = float(np.median(score))
         if not (score > median).any():
             raise ValueError(
-                f"y_score: nobody's score is above the median, {median:.6g}; scoring rates compare "
+                f"y_score: no score is above the median, {median:.6g}; scoring rates compare "
                 "who is."
             )
         above = np.where(score > median, ABOVE, NOT_ABOVE)

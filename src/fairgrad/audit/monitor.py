@@ -214,7 +214,7 @@ class Monitor(ShownAndWritten):
             raise
 
     def _place(self, new: Batch, *, is_unlikely: bool) -> int:
-        """Where a batch belongs: at the end, or in place of the one whose labels it brings.
+        """Where a batch belongs: at the end, or instead of the one whose labels it brings.
 
         Args:
             new: the batch.

@@ -205,7 +205,7 @@ def bias_and_risks(values: Mapping[str, Any]) -> str:
         told.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
     told += [notice["message"] for notice in values["warnings"] if notice["kind"] != "not_judged"]
     if not values["has_labels"]:
-        told.append("True labels are not known: nothing is said about errors.")
+        told.append("True labels are not known, so errors were not measured.")
     source = values.get("provenance")
     if source:
         files = [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]

@@ -91,10 +91,10 @@ LEVEL_INTERVALS = (
 )
 VERDICTS = (
     "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "
-    "beyond, this is said at most {error} of the time, however many groups there are (an "
+    "beyond, this verdict is given at most {error} of the time, however many groups there are (an "
     "intersection-union test, Berger 1982). Unfair: some level lies beyond, corrected for the "
     "number of levels and of comparisons in the verdict (Holm 1979); if all are in truth within, "
-    "this is said of any of them at most {error} of the time. Undecided: the data allow both. An "
+    "this verdict is given at most {error} of the time. Undecided: the data allow both. An "
     "interval that ends exactly at the tolerance was decided by its one-sided limit there (Hsu et "
     "al. 1994)."
 )

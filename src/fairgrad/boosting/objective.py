@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RATE, HORIZON, PROPORTIONAL, GAIN, MOST = 0.1, 100.0, 0.1, 5.0, 10.0
 """The automatic rate: its step in a round, the rounds after which it starts to decay, and the rest
-of `fairgrad.dual.AutoRate`. It counts rounds in place of rows: each round sees all of them.
+of `fairgrad.dual.AutoRate`. It counts rounds instead of rows: each round sees all of them.
 
 Scores follow the weights only after some rounds, so multipliers alone overshoot and come back. The
 proportional term falls with the level itself, before the multipliers turn: it damps. With more of

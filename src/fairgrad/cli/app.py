@@ -108,7 +108,7 @@ def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `output.is_quiet`
 def bench(arguments: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - whatever it is, it cannot be done
     """Run the paper's experiments (needs the package fairgrad-bench)."""
     raise click.ClickException(
-        "The benchmark is a package of its own; install it with `pip install fairgrad-bench`."
+        "The benchmark is a separate package; install it with `pip install fairgrad-bench`."
     )
 
 
@@ -209,7 +209,7 @@ def _explain(error: Exception) -> NoReturn:
 
 
 def _sentence(text: str) -> str:
-    """An error of the library, with the option's name in place of the argument's."""
+    """An error of the library, with the option's name instead of the argument's."""
     named = re.sub(rf"^({'|'.join(OPTIONS)}):", lambda match: f"{OPTIONS[match[1]]}:", text)
     return named if named.endswith((".", "?", "!", "`")) else f"{named}."
 

@@ -216,7 +216,7 @@ def predicted_people(
         if needs:
             raise ValueError(
                 f"--{needs[0]} needs single rows, but the rows held out for this model are "
-                "counted; leave out one of both"
+                "counted; leave out one of the two"
             )
     elif needs or request.held_out or not _is_large(request.table):
         return _held_people(model, columns, request)

@@ -52,7 +52,7 @@ TREES = "trees.zip"
 """The boosted trees of a model, in their library's own format, beside `MODEL`."""
 
 TREE = "boosted trees "
-"""What stands in `MODEL` in place of trees, before their number."""
+"""What stands in `MODEL` instead of trees, before their number."""
 
 TREE_LIBRARIES = {"lightgbm": "txt", "xgboost": "ubj"}
 """Libraries that grow boosted trees, and the ending of their files."""
@@ -183,7 +183,7 @@ class SavedModel:
 
 
 def _without_trees(pipeline: Any, library: str, folder: Path) -> Any:
-    """A copy of a pipeline with numbers in place of boosted trees, which are written by number."""
+    """A copy of a pipeline with numbers instead of boosted trees, which are written by number."""
     library_module = import_module(f"fairgrad.{library}")
     kinds = (library_module.FairBoostingMixin,)
     trees: list[Any] = []
@@ -332,7 +332,7 @@ def held_out_rows(
 
     path = Path(folder).expanduser() / ROWS
     if not path.is_file():
-        raise ValueError(f"--held-out: {folder} has no {ROWS}, which says which rows")
+        raise ValueError(f"--held-out: {folder} has no {ROWS}, which lists the rows held out")
     known = "test" if model.provenance.get("test") else "data"
     if not same_data(table, {"data": model.provenance.get(known, ())}):
         raise ValueError(

@@ -238,7 +238,7 @@ TABLES = """\
 - If a column that the model needs is missing, an error names it.
 - A category never seen in training counts as none of the known ones (as `(other)`, where rare
   values were merged).
-- A missing category is a category of its own if values were missing in training, else it counts as
+- A missing category is a separate category if values were missing in training, else it counts as
   none of the known ones. A missing number is replaced by the median; if values were missing in
   training, the model is also told that it was missing.
 - Dates must be written as in the training table.
@@ -261,7 +261,7 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         "## Use it with care",
         USE.rstrip(),
         bias_and_risks(audit_values(outcome.audit, outcome.source)),
-        "## What was asked",
+        "## Options of this run",
         "\n".join(f"- {name}: {escape(value)}" for name, value in asked.items()),
         "## Data",
         _data(outcome, table),

@@ -48,7 +48,7 @@ RATIOS = ("demographic_parity", "four_fifths_rule")
 
 NEEDS_COLUMNS = (
     "{} is missing; to audit a table with predictions: fairgrad audit table.csv --target COLUMN "
-    "--prediction COLUMN --sensitive COLUMN (or --score COLUMN --threshold NUMBER in place of "
+    "--prediction COLUMN --sensitive COLUMN (or --score COLUMN --threshold NUMBER instead of "
     "--prediction; without --target only selection rates are audited)"
 )
 
@@ -188,7 +188,7 @@ class FitRequest:
         folds: of cross-validation; 0 for none, None if small tables get some.
         measures: the names of the fairness measures; all of them are enforced.
         tolerance: the largest |F| that is judged fair, or "80%" for the four-fifths rule.
-        exact: train for exact fairness, in place of the most accurate model within the tolerance.
+        exact: train for exact fairness, instead of the most accurate model within the tolerance.
         certify: choose the model that is likeliest to be certified.
         max_unfairness: choose the most accurate model with at most this unfairness.
         min_accuracy: choose the fairest model with at least this accuracy.
@@ -196,7 +196,7 @@ class FitRequest:
         separate: constrain each sensitive column by itself, instead of their combinations.
         within: sensitive columns within whose values the groups of the others are compared.
         costs: mistakes, as ``TRUE:PREDICTED``, with what each costs; all others cost 1. If there
-            are any, models are chosen by the mean cost in place of the accuracy.
+            are any, models are chosen by the mean cost instead of the accuracy.
         model: "network", or "lightgbm" or "xgboost" for boosted trees.
         layers: sizes of the hidden layers of a network; none is a linear model.
         epochs: passes over the rows, or the number of trees; None for the default.
@@ -205,7 +205,7 @@ class FitRequest:
         out: the folder to write, as typed; None to write nothing.
         folder: the same, checked.
         fail_on: the verdict that the exit code reports.
-        as_json: print JSON in place of text.
+        as_json: print JSON instead of text.
     """
 
     table: tuple[str, ...] = ()
@@ -419,7 +419,7 @@ class AuditRequest:
         period: the length of a period.
         outputs: files to write, by option.
         fail_on: the verdict that the exit code reports.
-        as_json: print JSON in place of text.
+        as_json: print JSON instead of text.
         explain: print everything.
     """
 

@@ -472,7 +472,7 @@ def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
     if isinstance(model, FairGradClassifier) and model.levels_unknown_ is not None:
         known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
         note += (
-            " If nobody's value were known, its unfairness in training would be "
+            " If no value were known, its unfairness in training would be "
             f"{unknown:.3f} instead of {known:.3f}."
         )
     return [note]

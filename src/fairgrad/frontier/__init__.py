@@ -160,7 +160,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             y: (n,) labels.
             sensitive_features: (n,) sensitive values, or a table with one column per attribute.
             sample_weight: (n,) non-negative weights.
-            validation: (X, y, sensitive_features) to judge and choose on, in place of a part of
+            validation: (X, y, sensitive_features) to judge and choose on, instead of a part of
                 the rows held out.
             test: (X, y, sensitive_features) to judge on besides; models are never chosen by it.
             membership: probabilities of groups that some rows lack, as in `FairGradClassifier.fit`;
@@ -239,10 +239,10 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
     def warn_of_fault(
         self, position: int, bound: str, asked: float | None = None, *, stacklevel: int = 2
     ) -> None:
-        """A ``FairnessWarning`` if nobody would want a model, by the validation rows.
+        """Warns (``FairnessWarning``) if a model is unusable, by the validation rows.
 
         That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
-        of accuracy are lost against it. It says what to try.
+        of accuracy are lost against it. The warning names what to try.
 
         Args:
             position: of the model in `points_`.
@@ -415,7 +415,7 @@ def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:
 def _useful(points: pd.DataFrame, audits: ModelAudits) -> NDArray[np.bool_]:
     """(n,) which models are better than each label for everybody, in one figure at least.
 
-    With costs it is the mean cost in place of the accuracy.
+    With costs it is the mean cost instead of the accuracy.
     """
     constants = audits.figures_of_labels()
     merit, sign = ("cost", -1.0) if "cost" in constants else ("accuracy", 1.0)

@@ -170,7 +170,7 @@ class EstimatorTemplate:
         return {use: self.with_setting("use_sensitive", use) for use in wanted}
 
     def with_setting(self, name: str, value: Any) -> EstimatorTemplate:
-        """The same with another setting, if it has such a one; a copy that keeps what is fitted."""
+        """A copy with another setting, if it has that parameter; what is fitted is kept."""
         if name not in self.settings:
             return self
         if not self.step:
@@ -385,7 +385,7 @@ class ModelAudits(Sequence[Audit]):
         return self._figures_of(np.repeat(index[:, None], n_rows, axis=1))
 
     def fault(self, position: int, plain: int | None, suggestions: Suggestions) -> str | None:
-        """What nobody would want of a model, in a sentence with what to try; None if all is well.
+        """What is wrong with a model, and what to try; None if nothing is.
 
         That is one label for everybody, less fairness than the plain model has, or a high price.
 

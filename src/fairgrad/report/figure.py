@@ -64,7 +64,7 @@ def var(name: str) -> str:
 
 
 def filled_in(spec: dict[str, Any]) -> dict[str, Any]:
-    """A chart with the light colours in place of the variables, for pictures."""
+    """A chart with the light colours instead of the variables, for pictures."""
     text = json.dumps(spec)
     for name, value in LIGHT.items():
         text = text.replace(f'"var(--{name})"', f'"{value}"')

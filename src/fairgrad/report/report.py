@@ -113,7 +113,7 @@ class Report:
         method = by_key.pop(METHOD, Section(METHOD, "Method and definitions"))
         if self.asked:
             rows = list(self.asked.items())
-            block = Block("What was asked", ("option", "value"), rows, texts=2)
+            block = Block("Options of this run", ("option", "value"), rows, texts=2)
             method = method._replace(blocks=(block, *method.blocks))
         rest = [*by_key.values(), *([method] if method.blocks else [])]
         if self.frontier is None:

@@ -243,7 +243,7 @@ def _with(estimator: Any, **settings: Any) -> Any:
 class FoldMean(list[Any]):
     """Fitted models of the same target, one per fold, which predict the mean probability.
 
-    A fold in which only one class occurs has the number of that class in place of a model.
+    A fold in which only one class occurs has the number of that class instead of a model.
     """
 
     @property

@@ -268,7 +268,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
                 missing values and -1 are unknown and in no constraint.
             sample_weight: (n,) non-negative weights.
             validation: (X, y, sensitive_features), or with sample weights as a fourth, to choose
-                among the last epochs by, in place of a part of the rows held out.
+                among the last epochs by, instead of a part of the rows held out.
             membership: (n, values) how likely each row has each value of an attribute that some
                 rows lack, as an array, a data frame or a `fairgrad.membership.Membership`. These
                 rows then count in every group by its probability. Without it they have weight 1.

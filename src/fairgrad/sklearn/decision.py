@@ -253,7 +253,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
                 missing values and -1 are unknown and in no constraint.
             sample_weight: (n,) non-negative weights.
             validation: (X, y, sensitive_features), or with sample weights as a fourth, to find the
-                multipliers on in place of what `tune_on` says.
+                multipliers on instead of what `tune_on` says.
             membership: (n, values) how likely each row has each value of an attribute that some
                 rows lack, as an array, a data frame or a `fairgrad.membership.Membership`. These
                 rows then count in every group by its probability. Without it they have weight 1.

@@ -43,7 +43,7 @@ def make_fairness_scorer(
             order.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order. The score within the bound is then the merit, one less the mean cost as a
-            share of the dearest mistake's, in place of the accuracy.
+            share of the dearest mistake's, instead of the accuracy.
 
     Raises:
         ValueError: if an argument has a value that is not allowed.

@@ -173,7 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         Raises:
             sklearn.exceptions.NotFittedError: if the encoder is not fitted.
             TypeError: if X is not a data frame.
-            ValueError: if a column is missing, or holds texts in place of numbers.
+            ValueError: if a column is missing, or holds texts instead of numbers.
         """
         check_is_fitted(self, "features_")
         frame = as_pandas(X)
@@ -193,7 +193,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             missing: further texts that mean a missing value.
 
         Raises:
-            ValueError: if a column is missing, or holds texts in place of numbers.
+            ValueError: if a column is missing, or holds texts instead of numbers.
         """
         return read_features(frame, self.features_, (*map(str, self.missing), *missing))
 

@@ -299,7 +299,7 @@ def read_features(
         missing: texts that mean a missing value, besides the usual ones.
 
     Raises:
-        ValueError: if a column is missing, or holds texts in place of numbers.
+        ValueError: if a column is missing, or holds texts instead of numbers.
     """
     check_columns(frame.columns, features)
     reader = _LaterTable(frame, missing)
@@ -341,7 +341,7 @@ def read_groups(
         missing: texts that mean a missing value, besides the usual ones.
 
     Raises:
-        ValueError: if a column is missing, or holds texts in place of numbers.
+        ValueError: if a column is missing, or holds texts instead of numbers.
     """
     values, odd = read_features(frame, groups, missing)
     for name in values:

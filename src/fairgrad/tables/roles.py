@@ -617,6 +617,6 @@ def _score(column: pd.Series, option: str) -> str:
     return (
         f"{option} names {column.name!r}, which looks like a score and not like predictions: "
         f"{numbers.nunique():,} different numbers from {numbers.min():.4g} to {numbers.max():.4g}. "
-        f"Give it as --score {str(column.name)!r} with --threshold {example} in place of "
+        f"Give it as --score {str(column.name)!r} with --threshold {example} instead of "
         "--prediction: scores of at least the threshold then predict the desirable value"
     )

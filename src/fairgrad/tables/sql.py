@@ -79,7 +79,7 @@ class CountQuery:
             1 where the score reaches it, else 0.
         weight: the column of sample weights.
         over: a column of dates, and the period to cut them into.
-        written: what to put in place of a column, where it is not simply its name.
+        written: what to put instead of a column, where it is not simply its name.
         more: further keys of the query, by their names in the answer.
     """
 

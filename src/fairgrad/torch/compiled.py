@@ -160,7 +160,7 @@ class CompiledStep:
             s: (N,) sensitive values, or (N, columns).
             sample_weight: (N,) in double precision, or None for ones.
             scores: (N, classes) in single precision, whose highest entry is the prediction.
-            wrong: (N,) which predictions are wrong, as bytes; in place of scores.
+            wrong: (N,) which predictions are wrong, as bytes; instead of scores.
             losses: (N,) log losses in single precision, if rows of negative weight are opposed.
             places: the memory of the state, in the order of `dual.State`; changed in place.
             factors: (N,) in single precision.

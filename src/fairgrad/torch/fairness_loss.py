@@ -321,7 +321,7 @@ class FairLoss(nn.Module):
             RuntimeError: if the call is exported, mapped by ``torch.func.vmap`` or repeated by
                 checkpointing, so that an update has no meaning. Nothing has been changed then.
         """
-        if (  # the usual case, where every call counts: the compiled step can read it as it is
+        if (  # the fast path, where every call counts: the compiled step can read it as it is
             self._usual
             and sample_weight is None
             and label is None
@@ -767,7 +767,7 @@ def _groups(  # noqa: C901 - one check after another
     else:
         for name, value in {"y_train": y_train, "s_train": s_train}.items():
             if value is None:
-                raise ValueError(f"{name}: required, or Groups in place of y_train and s_train.")
+                raise ValueError(f"{name}: required, or Groups instead of y_train and s_train.")
         y, n_each = y_train, int(np.prod(np.shape(y_train)[1:]))
         if np.ndim(y_train) > 1:  # positions or outputs of each example
             y = as_array(y_train).reshape(-1)

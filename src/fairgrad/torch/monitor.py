@@ -40,7 +40,7 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
 
     Args:
         criterion: a fair loss.
-        levels: (J,) levels to be given in place of the current ones, such as their mean over an
+        levels: (J,) levels to be given instead of the current ones, such as their mean over an
             epoch.
     """
     weights = criterion.cell_weights

@@ -38,7 +38,7 @@ class TrainingPlan:
         cost_matrix: the cost of predicting each label (columns) where each is true (rows); None
             if every mistake costs 1.
         negative_weights: False clips the cells' weights at 0, for ablation only.
-        frequencies: groups with the frequencies to use in place of those of the training rows, as
+        frequencies: groups with the frequencies to use instead of those of the training rows, as
             when rows come bit by bit.
 
     Raises:

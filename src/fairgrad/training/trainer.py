@@ -172,8 +172,8 @@ class Stack:
         plan: what they have in common.
         rows: numbers of the training rows; None for all.
         validation: numbers of the rows that epochs are judged on; None for the training rows.
-        module: trains copies of this module in place of networks of its own.
-        parts: what to have in place of its own parts.
+        module: trains copies of this module instead of networks of its own.
+        parts: what to have instead of its own parts.
     """
 
     def __init__(
@@ -347,7 +347,7 @@ def train(
         plan: what they have in common.
         rows: numbers of the training rows; None for all.
         validation: numbers of the rows that epochs are judged on; None for the training rows.
-        module: trains copies of this module, which is left as it is, in place of own networks.
+        module: trains copies of this module, which is left as it is, instead of own networks.
         parts: puts other parts into the stack.
         start: continues from this state (`Training.state`), each entry (M, ...).
         progress: True shows a bar, None only when it takes long and on a terminal.
