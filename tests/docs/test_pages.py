@@ -74,12 +74,10 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 def test_pages_linked_from_the_readme_read_well_on_a_code_host():
-    """No directives or roles, which only the documentation site understands."""
+    """No roles, and no directives but code to run, which is shown as code there."""
     readme = (DOCS.parent / "README.md").read_text("utf-8")
     linked = {DOCS / name for name in re.findall(r"\]\(docs/([\w/]+\.md)\)", readme)}
     assert len(linked) > 8
-    for path in linked - {DOCS / "compliance.md"}:
-        raw = re.findall(
-            r"```\{\w+\}|\{(?:doc|ref|py:\w+)\}`|^:::", path.read_text("utf-8"), re.MULTILINE
-        )
-        assert not raw, (path.name, raw)
+    raw = re.compile(r"```\{(?!run\})\w+\}|\{(?:doc|ref|py:\w+)\}`|^:::", re.MULTILINE)
+    assert not {path.name: raw.findall(path.read_text("utf-8")) for path in linked
+                if raw.search(path.read_text("utf-8"))}  # fmt: skip
