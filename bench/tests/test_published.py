@@ -173,6 +173,19 @@ def test_the_committed_page_shows_the_committed_tables():
     assert {path.name for path in (root / "results").glob("published_*.csv")} <= shown
 
 
+def test_the_pictures_have_a_point_per_row_of_the_tables():
+    """`draw_charts` of scripts/pictures.py draws them again."""
+    root = Path(__file__).parents[2]
+    for name in SOURCES:
+        path = root / "results" / f"published_{name}.csv"
+        if not path.is_file():
+            continue
+        cells = pd.read_csv(path).groupby(["cell", "measure"])
+        rows = sum(len(part) for _, part in cells if (part["whose"] == "ours").any())
+        picture = (root / "docs" / "pictures" / f"published_{name}.svg").read_text(encoding="utf-8")
+        assert picture.count('aria-roledescription="point"') == rows, name
+
+
 @pytest.mark.usefixtures("source")
 def test_tables_on_the_page_have_a_column_per_measure(tmp_path):
     run_published(["fairprojection"], tmp_path, seeds=2)

@@ -301,23 +301,24 @@ def published_chart(source: str) -> Any:
     ]
     found["settings"] = found["default"].map({True: "defaults"}).fillna("other")
     found["panel"] = found["cell"] + ", " + found["measure"].str.replace("_", " ")
+    found = found[found["panel"].isin(found.loc[found["whose"] == "ours", "panel"])]
+    present = [kind for kind in kinds if kind in set(found["row"])]
+    colours = [{**KINDS, **OTHERS}[kind] for kind in present]
     dots = (
         alt.Chart(found)
-        .mark_point(size=65, opacity=0.9)
+        .mark_point(size=65, opacity=0.9, filled=True)
         .encode(
-            x=alt.X("gap:Q", title="gap"),
-            y=alt.Y("accuracy:Q", title="accuracy").scale(zero=False),
-            color=alt.Color("row:N", title=None).scale(
-                domain=kinds, range=[*KINDS.values(), *OTHERS.values()]
-            ),
-            shape=alt.Shape("settings:N", title=None).scale(
-                domain=["defaults", "other"], range=["diamond", "circle"]
-            ),
-            fill=alt.Fill("row:N", legend=None).scale(
-                domain=kinds, range=[*KINDS.values(), *OTHERS.values()]
-            ),
+            # Small gaps are the interesting ones; those of unconstrained models are far away.
+            x=alt.X("gap:Q", title="gap").scale(type="sqrt").axis(tickCount=5),
+            y=alt.Y("accuracy:Q", title="accuracy").scale(zero=False).axis(tickCount=5),
+            color=alt.Color("row:N", title=None)
+            .scale(domain=present, range=colours)
+            .legend(columns=3, orient="bottom", labelLimit=300),
+            shape=alt.Shape("settings:N", title=None)
+            .scale(domain=["defaults", "other"], range=["diamond", "circle"])
+            .legend(orient="bottom"),
         )
-        .properties(width=210, height=160)
+        .properties(width=230, height=170)
     )
     own = found[(found["whose"] == "ours") & (found["settings"] == "defaults")]
     words = "; ".join(

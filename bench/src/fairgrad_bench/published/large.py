@@ -30,15 +30,18 @@ if TYPE_CHECKING:
 
 MEASURE = "equalized_odds"
 NUMBERS = ("AGEP", "SCHL", "WKHP")
-CATEGORIES = ("COW", "MAR", "RELP")
+CATEGORIES = {"COW": 1, "MAR": 1, "RELP": 1, "OCCP": 1000, "POBP": 50}
+"""Columns of codes, each with the width of the ranges that are one category."""
 
 
 def halves() -> tuple[Rows, Rows]:
     """Rows to learn from and test rows; occupation and birthplace are ranges of their codes."""
     people = read_table("acs_income_us_2018_subset.parquet")
-    ranges = {name: people[name] // width for name, width in (("OCCP", 1000), ("POBP", 50))}
-    categories = people[list(CATEGORIES)].assign(**ranges).astype(str)
-    X = np.column_stack([people[list(NUMBERS)], pd.get_dummies(categories)]).astype(np.float32)
+    parts = [people[list(NUMBERS)].to_numpy(np.float32)]
+    for name, width in CATEGORIES.items():
+        values = people[name].to_numpy() // width
+        parts.append((values[:, None] == np.unique(values)).astype(np.float32))
+    X = np.concatenate(parts, axis=1)
     y = people["PINCP_gt_50000"].to_numpy().astype(np.int64)
     s = ((people["SEX"] - 1) * 9 + people["RAC1P"] - 1).to_numpy().astype(np.int64)
     rest, test = hold_out(y * 18 + s, 0.2, 0)

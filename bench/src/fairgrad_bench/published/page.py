@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fairgrad_bench.published.source import OURS
 from fairgrad_bench.tables import markdown_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WHOSE = {"baseline": "unconstrained", "theirs": "theirs", "ours": "ours"}
@@ -70,7 +74,7 @@ def by_measure(found: pd.DataFrame) -> pd.DataFrame:
     return table if len(set(table["data"])) > 1 else table.drop(columns="data")
 
 
-def _figures(row: dict[str, float]) -> str:
+def _figures(row: Mapping[Any, Any]) -> str:
     """Accuracy / gap with their standard errors.
 
     Example:
