@@ -555,15 +555,14 @@ class FrontierData:
     @property
     def sentence(self) -> str:
         """What the chosen model costs against the most accurate one."""
-        accuracy, unfairness = self.points["accuracy"], self.points["unfairness"]
-        best, at = int(accuracy.argmax()), self.first
-        most = f"The most accurate of the {len(accuracy)} models predicts"
-        most += f" {percent(accuracy.iloc[best])} of the {self.on} correctly"
-        most += f" and has an unfairness of {number(unfairness.iloc[best], 3)}"
-        if self.chosen is None:
-            return f"{most}."
-        chosen = f"The chosen one predicts {percent(accuracy.iloc[at])} correctly"
-        return f"{most}. {chosen} and has {number(unfairness.iloc[at], 3)}."
+        rows, best = self.points, int(self.points["accuracy"].argmax())
+        accuracy, unfairness = map(percent, rows["accuracy"]), rows["unfairness"]
+        figures = [
+            f"predicts {right} of the {self.on} correctly, with an unfairness of {number(gap, 3)}."
+            for right, gap in zip(accuracy, unfairness, strict=True)
+        ]
+        most = f"The most accurate of the {len(figures)} models {figures[best]}"
+        return most if self.chosen is None else f"{most} The chosen model {figures[self.chosen]}"
 
 
 def as_frontier(source: Any, chosen: int | None = None) -> FrontierData:
