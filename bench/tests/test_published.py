@@ -1,5 +1,6 @@
 """Published tables: protocols, records that are kept, fronts and baselines."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from fairgrad_bench.program import SOURCES
 from fairgrad_bench.published import (
     abcfair,
     ffb,
+    large,
     linearpost,
     oxonfair,
     running,
@@ -196,6 +198,17 @@ def test_tables_on_the_page_have_a_column_per_measure(tmp_path):
     (own,) = [row for row in rows if row.startswith("| fair | ours, defaults | run here |")]
     assert own.count("**.") == 2  # fair by one label for everybody: no row of theirs beats it
     assert with_tables(text, tmp_path) == text
+
+
+@pytest.mark.parametrize("task", large.TASKS)
+def test_tasks_of_the_large_table_run(task, monkeypatch):
+    train, _, test = small_split("", 0)
+    parts = [Rows(part.X, part.y, part.s * 10) for part in (train, test)]  # two sexes and races
+    monkeypatch.setattr(large, "halves", lambda: parts)
+    found = json.loads(large.run_task(task))
+    assert found["task"] == task
+    assert found["rows"] == (300 if task.startswith("Audit") else 200)
+    assert found["peak_mb"] >= found["data_mb"] > 0
 
 
 def test_names_of_records_differ():

@@ -33,7 +33,7 @@ def with_tables(text: str, results: str | Path) -> str:
         path = Path(results) / place[2]
         if not path.is_file():
             return f"{place[1]}\nNot run yet.\n\n{place[3]}"
-        found = pd.read_csv(path)
+        found = pd.read_csv(path).drop(columns="warned", errors="ignore")
         table = by_measure(found) if "beaten by" in found else found.map(_short)
         return f"{place[1]}\n{markdown_frame(table)}\n\n{place[3]}"
 
