@@ -99,7 +99,11 @@ class Membership:
         return PartlyKnown(names[0], values, code, probability)
 
     def weight_of_known(self, n_rows: int) -> Floats:
-        """(N,) how many rows each row of known value stands for, up to a factor."""
+        """(N,) how many rows each row of known value stands for, up to a factor.
+
+        Raises:
+            ValueError: if a probability is not above 0.
+        """
         given = self.known_probability
         chance = np.ones(n_rows) if given is None else as_array(as_column(given)).astype(np.float64)
         if chance.shape != (n_rows,) or not ((chance > 0) & (chance <= 1)).all():
