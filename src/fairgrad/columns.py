@@ -237,10 +237,10 @@ def codes_among(column: Any, values: NDArray[Any], argument: str, name: str) -> 
     encoded = encode(column, f"{argument} ({name})")
     place = {value: index for index, value in enumerate(values.tolist())}
     present = encoded.values.tolist()
-    strangers = [value for value in present if value not in place]
-    if strangers:
+    unseen = [value for value in present if value not in place]
+    if unseen:
         warnings.warn(
-            f"{argument}: {name} has values that were never seen, such as {str(strangers[0])!r}; "
+            f"{argument}: {name} has values that were never seen, such as {str(unseen[0])!r}; "
             f"they are taken as unknown. The known ones are {values.tolist()}.",
             stacklevel=5,
         )

@@ -526,10 +526,10 @@ def _recode(encoded: Codes, values: NDArray[Any], argument: str) -> Ints:
     place = {value: index for index, value in enumerate(values.tolist())}
     table = [place.get(value, UNKNOWN) for value in encoded.values.tolist()]
     used = np.unique(encoded.codes[encoded.codes != UNKNOWN])
-    strangers = [encoded.values[code] for code in used.tolist() if table[code] == UNKNOWN]
-    if strangers:
+    unknown = [encoded.values[code] for code in used.tolist() if table[code] == UNKNOWN]
+    if unknown:
         raise ValueError(
-            f"{argument}: got {str(strangers[0])!r}, which was never seen; the known values are "
+            f"{argument}: got {str(unknown[0])!r}, which was never seen; the known values are "
             f"{values.tolist()}."
         )
     recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[encoded.codes]

@@ -225,8 +225,8 @@ def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
     if y_desirable is None:
         return (1,) if len(known) == 2 else ()
     wanted = np.atleast_1d(as_array(y_desirable)).tolist()
-    strangers = [label for label in wanted if label not in known]
-    if strangers or not wanted:
+    unknown = [label for label in wanted if label not in known]
+    if unknown or not wanted:
         raise ValueError(f"y_desirable: expected labels among {known}, got {wanted}.")
     return tuple(sorted({known.index(label) for label in wanted}))
 

@@ -267,12 +267,12 @@ def _archive(packed: Any) -> bytes:
     tags = {f"{kind.__module__}.{kind.__name__}": tag for kind, tag in kinds.items()}
     try:
         data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
-        strangers = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
+        untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
     except (TypeError, RecursionError) as wrong:
         raise TypeError(f"model: holds something that cannot be saved: {wrong}.") from wrong
-    if strangers:
+    if untrusted:
         raise TypeError(
-            f"model: holds {', '.join(sorted(strangers))}, which could not be loaded safely: files "
+            f"model: holds {', '.join(sorted(untrusted))}, which could not be loaded safely: files "
             "hold values and the estimators of fairgrad and scikit-learn only. Give measures and "
             "rules by their names, and write functions of your own into a preprocessing step that "
             "runs before the model."

@@ -417,9 +417,9 @@ def check_folder(
     _check_parent(path)
     if not path.exists() or not any(path.iterdir()):
         return path
-    strangers = sorted({entry.name for entry in path.iterdir()} - (known or frozenset()))
-    if (strangers and known) or not (path / mark).is_file():
-        example = f", such as {strangers[0]!r}" if strangers else ""
+    others = sorted({entry.name for entry in path.iterdir()} - (known or frozenset()))
+    if (others and known) or not (path / mark).is_file():
+        example = f", such as {others[0]!r}" if others else ""
         raise ValueError(
             f"{folder} contains files that fairgrad did not write{example}; choose another folder, "
             "as they would be lost"

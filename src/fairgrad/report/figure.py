@@ -269,9 +269,9 @@ def save_figures(
         ValueError: if a format is not known.
         ImportError: if vl-convert-python is not installed.
     """
-    strangers = [name for name in formats if name not in FORMATS]
-    if strangers:
-        raise ValueError(f"formats: expected some of {list(FORMATS)}, got {strangers[0]!r}.")
+    unknown_names = [name for name in formats if name not in FORMATS]
+    if unknown_names:
+        raise ValueError(f"formats: expected some of {list(FORMATS)}, got {unknown_names[0]!r}.")
     vl_convert = vl_convert_module("Pictures of charts")
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)

@@ -332,7 +332,7 @@ def read_groups(
     bins: Mapping[str, Any],
     missing: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, Oddities]:
-    """The sensitive values of a later table as an aware model takes them; strangers are missing.
+    """The sensitive values of a later table as an aware model takes them; unseen ones are missing.
 
     Args:
         frame: the table.
@@ -453,13 +453,13 @@ class _LaterTable:
         place = {name: code for code, name in enumerate(feature.values)}
         places = [self._place(value, feature, place) for value in values]
         rows = np.array([*places, -1], dtype=np.int64)[codes]
-        strangers = rows == n_known
+        unseen = rows == n_known
         what = "never seen in training, taken as none of the known"
         if OTHER in place:
             what = f"rare or never seen in training, taken as {OTHER}"
-        if strangers.any():
-            self.odd[feature.name, what] += int(strangers.sum())
-        rows[strangers] = place.get(OTHER, n_known)
+        if unseen.any():
+            self.odd[feature.name, what] += int(unseen.sum())
+        rows[unseen] = place.get(OTHER, n_known)
         if not feature.has_gaps and (rows < 0).any():
             self._count(feature, "missing, taken as none of the known", rows < 0)
         return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))

@@ -177,9 +177,9 @@ class ColumnRoles:
                 "different columns. The target is never a feature, and sensitive columns are "
                 "features only on request"
             )
-        strangers = [name for name in self.bins if name not in self.sensitive]
-        if strangers:
-            raise ValueError(f"{p}bins names {strangers[0]!r}, which is not among {p}sensitive")
+        unknown = [name for name in self.bins if name not in self.sensitive]
+        if unknown:
+            raise ValueError(f"{p}bins names {unknown[0]!r}, which is not among {p}sensitive")
 
     def without_drop(self) -> ColumnRoles:
         """The same for a table whose dropped columns were not even read."""
@@ -365,10 +365,10 @@ class ColumnRoles:
             known = {_plain(name): name for name in labels}
             spelling = {name: known.get(_plain(name), name) for name in label.cat.categories}
             label = label.cat.rename_categories(spelling)
-        strangers = [name for name in label.cat.categories if name not in labels]
-        if strangers:
+        unknown = [name for name in label.cat.categories if name not in labels]
+        if unknown:
             raise ValueError(
-                f"the table to judge on has {strangers[0]!r} as a value of {self.target!r}, which "
+                f"the table to judge on has {unknown[0]!r} as a value of {self.target!r}, which "
                 f"the training table lacks; it has {', '.join(labels)}"
             )
         texts = pd.Series(np.asarray(label, dtype=object), name=self.target, dtype=object)
@@ -525,10 +525,10 @@ def match_labels(
     """
     mapped = dict(given or {})
     known = set(labels)
-    strangers = [label for value, label in mapped.items() if label not in known and label != value]
-    if strangers:
+    unknown = [label for value, label in mapped.items() if label not in known and label != value]
+    if unknown:
         raise ValueError(
-            f"--map gives {strangers[0]!r}, which is not a value of {target} ({_listed(labels)})"
+            f"--map gives {unknown[0]!r}, which is not a value of {target} ({_listed(labels)})"
         )
     by_key: dict[str, list[str]] = {}
     for label in labels:
