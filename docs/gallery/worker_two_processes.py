@@ -35,4 +35,5 @@ for epoch in range(8):
         steps.append(criterion.multipliers.tolist())
 
 Path(sys.argv[1], f"rank{rank}.json").write_text(json.dumps(steps), encoding="utf-8")
+del model  # before the group: the last of both to go must be the group, or PyTorch can block
 distributed.destroy_process_group()

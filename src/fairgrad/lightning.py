@@ -168,5 +168,5 @@ class FairnessMonitor(Callback):
         if is_broken:
             raise FloatingPointError(
                 f"step {trainer.global_step}: training has diverged: "
-                f"{problem or 'another process is_broken so.'} {ADVICE}"
+                f"{problem or 'another process found so.'} {ADVICE}"
             )

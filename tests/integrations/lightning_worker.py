@@ -108,10 +108,12 @@ def main():
     else:
         raise AssertionError("training went on after one process had a loss of NaN")
 
-
-if __name__ == "__main__":
-    main()
-    # The backend's threads, which the framework leaves behind, can block the interpreter's end.
+    # Now, while the model lives: if it is the last to release the process group, it waits for a
+    # thread of the backend that waits for Python's lock. Such threads can also block the exit.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
