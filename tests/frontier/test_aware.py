@@ -63,7 +63,7 @@ def test_a_blind_model_is_taken_unless_an_aware_one_is_asked_for(both):
 def test_chart_and_report_name_both(both):
     data = both.report_data(chosen=1)
     assert set(data.points["series"]) == {"blind", "aware: needs the sensitive value to predict"}
-    assert "what blindness costs" in data.note
+    assert "the price of not using it" in data.note
     report = Report(both.audits_["validation"][0], frontier=data)
     charts = [str(figure.standalone().to_dict()) for figure in report.figures]
     assert any("aware: needs the sensitive value" in chart for chart in charts)
