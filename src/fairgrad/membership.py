@@ -114,8 +114,15 @@ class Membership:
 class SpreadRows(NamedTuple):
     """Rows of known group, then those of unknown group, once per group they may be in.
 
-    `source` is (M,) which of the original rows each one is, `columns` their sensitive values, and
-    `share` (M,) the probability of their group: 1 if that is known.
+    Attributes:
+        source: (M,) which of the original rows each one is.
+        columns: their sensitive values.
+        share: (M,) the probability of their group: 1 if that is known.
+        n_known: how many of the original rows have a known group.
+
+    Example:
+        >>> spread_rows({"sex": ["F", None, "M"]}, [[1, 0], [0.2, 0.8], [0, 1]]).n_known
+        2
     """
 
     source: Ints
