@@ -13,7 +13,10 @@ from hypothesis import settings
 torch.set_num_threads(1)
 
 # Machines under load make single examples slow, which says nothing about the code.
-settings.register_profile("default", deadline=None, max_examples=100)
+# In CI the same tree always gets the same examples; elsewhere every run draws new ones.
+settings.register_profile(
+    "default", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI"))
+)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
