@@ -3,6 +3,8 @@
 import json
 import re
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +25,17 @@ from fairgrad_bench.published import (
 )
 from fairgrad_bench.published.fairprojection import SOURCE as COMPAS
 from fairgrad_bench.published.fairprojection import gaps as compas_gaps
+from fairgrad_bench.published.loops import epochs, train_network
 from fairgrad_bench.published.running import PublishedUnit, read_published, run_published
-from fairgrad_bench.published.source import BASELINE, THEIRS, Method, Rows, Split
+from fairgrad_bench.published.source import (
+    BASELINE,
+    THEIRS,
+    Method,
+    Rows,
+    Split,
+    split_test_first,
+    split_train_first,
+)
 
 TEST = Rows(np.zeros((8, 1)), np.array([0, 0, 0, 0, 1, 1, 1, 1]), np.array([0, 0, 1, 1] * 2))
 PREDICTED = np.array([0, 0, 0, 1, 1, 1, 0, 1])
@@ -146,13 +157,35 @@ def test_gaps_are_those_of_the_protocols():
     assert linearpost.gaps(three, PREDICTED)["demographic_parity"] == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize("kind", ["plain", "ours", "penalty"])
-def test_the_loop_of_ffb_trains_with_any_loss(kind, monkeypatch):
-    monkeypatch.setattr(ffb, "STEPS", 30)
-    loop = ffb.Loop(lambda inputs: torch.nn.Linear(inputs, 1), rate=0.05, batch=64)
+@pytest.mark.parametrize("loss", ["plain", "ours", partial(ffb.penalty, 1.0)])
+def test_the_loop_of_ffb_trains_with_any_loss(loss, monkeypatch):
+    monkeypatch.setattr(ffb, "STEPS", 60)
+    loop = ffb.ffb_loop(lambda inputs: torch.nn.Linear(inputs, 1), rate=0.05, batch=1024)
     split = small_split("", 0)
-    predicted = ffb.train_network(loop, kind, 1.0, split, "equalized_odds", 0)
+    predicted = train_network(loop, loss, split, "equalized_odds", 0)
     assert (predicted == split.test.y).mean() > 0.6
+
+
+def test_batches_are_those_of_the_loops():
+    assert [len(rows) for rows in epochs(5, size=2, count=2)] == [2, 2, 1, 2, 2, 1]
+    assert sorted(torch.cat(list(epochs(5, size=2, count=1))).tolist()) == [0, 1, 2, 3, 4]
+    first = list(islice(ffb.whole_batches(5, 2), 4))
+    assert [len(rows) for rows in first] == [2, 2, 2, 2]
+    assert len(set(torch.cat(first[:2]).tolist())) == 4
+
+
+def test_rows_are_split_as_the_protocols_have_it():
+    rows = Rows(np.arange(200)[:, None], np.arange(200) % 2, np.arange(200) % 4)
+    sizes = {
+        (140, 0, 60): split_test_first(rows, 0, 0.3, 0),
+        (128, 32, 40): split_test_first(rows, 0, 0.2, 0.2),
+        (80, 60, 60): split_train_first(rows, 0, 0.6, rows.s),
+    }
+    for expected, found in sizes.items():
+        parts = [part for part in found if part is not None]
+        assert [len(part.y) for part in parts] == [size for size in expected if size]
+        assert sorted(np.concatenate([part.X[:, 0] for part in parts])) == list(range(200))
+    assert np.bincount(found.test.s).tolist() == [15] * 4
 
 
 def test_every_source_has_published_figures_and_known_cells():

@@ -137,15 +137,17 @@ class Tally:
         title = method_title(self.method)
         judged = sum(self.verdicts[name] for name in VERDICTS)
         counts = ", ".join(f"{self.verdicts[name]} {name}" for name in VERDICTS)
-        verdicts = f"{title}: of {judged} cells that compare with the paper's {counts}."
-        front = (
-            f"{title} is on the Pareto front of the methods measured (those that need the "
-            "sensitive value to predict and its own variants left out) in "
-            f"{len(self.on_front)} of {cells} cells."
+        verdicts = (
+            "A cell is a data set, a kind of model and a measure. "
+            f"{title}'s verdicts in the {judged} cells that the paper has, too: {counts}."
         )
-        lost = "; ".join(f"{cell} ({', '.join(by)})" for cell, by in self.beaten.items())
-        beaten = f"Dominated by another method in: {lost}."
-        return [verdicts, front, beaten] if lost else [verdicts, front]
+        front = (
+            "A method beats another if it is at least as accurate and as fair, and better in one "
+            f"of the two. In {len(self.on_front)} of {cells} cells no other method beats "
+            f"{title}. Methods that need the sensitive value to predict are left out here, and so "
+            f"are variants of {title}."
+        )
+        return [verdicts, front]
 
 
 def of_trees(comparison: pd.DataFrame, *, those: bool = True) -> pd.DataFrame:
@@ -183,11 +185,11 @@ def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
                 lost.append(f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}")
     if not cells:
         return None
-    missing = f"; not in: {', '.join(lost)}" if lost else ""
+    missing = f" The exceptions: {', '.join(lost)}." if lost else ""
     return (
-        f"{'With boosted trees, ' if trees else ''}FairGrad and its variants that do not need the "
-        f"sensitive value to predict, taken together, are on {'the' if trees else 'that'} front in "
-        f"{cells - len(lost)} of {cells} cells{missing}."
+        f"{'With boosted trees, at' if trees else 'At'} least one of FairGrad and its variants "
+        "(those that do not need the sensitive value to predict) is beaten by no other method in "
+        f"{cells - len(lost)} of {cells} cells.{missing}"
     )
 
 
@@ -205,7 +207,7 @@ def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) 
     better = int(((accurate >= 0) & (fairer >= 0)).sum())
     worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
     return (
-        f"{method_title(one)}, one model without any selection, is at least as good as "
-        f"{method_title(other)} in both figures in {better} of {len(figures)} cells, at most as "
-        f"good in both in {worse}, and another trade-off in the rest."
+        f"{method_title(one)} is one model without any selection. It is at least as accurate and "
+        f"fair as {method_title(other)} in {better} of {len(figures)} cells, beaten in {worse}, "
+        "and another trade-off in the rest."
     )

@@ -119,7 +119,7 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
     help="Folder of earlier results, kept without records: units with no record are taken from it.",
 )
 def tables(records: str, out: str, merge: str | None) -> int:
-    """Write the results as CSV, Markdown and LaTeX tables.
+    """Write the results as CSV and Markdown tables.
 
     The paper's figures stand beside ours, with a verdict on each row. `units.csv` says by which
     versions of the packages every unit was made.

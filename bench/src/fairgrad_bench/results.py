@@ -1,4 +1,4 @@
-"""What the records say, written out: CSV for programs, LaTeX for papers, a page for readers."""
+"""The results of the records: CSV for programs and a page for readers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fairgrad_bench.comparison import NOT_IN_PAPER, compared, duel, tally, toget
 from fairgrad_bench.paper import MEASURES, dataset_title, method_title, paper_results
 from fairgrad_bench.provenance import estimated_cost, made_by_plan, made_by_runs, outdated
 from fairgrad_bench.records import FAILED, FINISHED, SKIPPED, UnitRecord, newest
+from fairgrad_bench.running import duration
 from fairgrad_bench.selection import (
     BATCH_SIZE,
     COLUMNS,
@@ -29,12 +30,10 @@ from fairgrad_bench.selection import (
 from fairgrad_bench.tables import (
     by_dataset,
     collapsed,
-    latex_document,
     markdown_experiment,
     markdown_frame,
     markdown_legend,
     markdown_section,
-    sections,
     verdict_grid,
 )
 
@@ -42,28 +41,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 INTRODUCTION = (
-    "Made by `fairgrad-bench reproduce`, which runs everything from nothing and goes on where it "
-    "was stopped; under each table stand the command, the processor time and the versions that "
-    "made it. The figures as CSV, those of every seed and the settings are in `results/`.\n\n"
-    "Reduction is fairlearn's, with settings that serve it: scikit-learn's logistic regression "
-    "under it in place of a few epochs, 50 rounds, three bounds, of which validation rows choose "
-    "one. Its rows are therefore often better than the paper's.\n"
+    "`fairgrad-bench reproduce` makes this page. It resumes an interrupted run. Under each table "
+    "are the command that made it, the processor time and the versions. `results/` has all figures "
+    "as CSV, those of every seed, and the settings.\n\n"
+    "Reduction is fairlearn's, with settings that favour it: scikit-learn's logistic regression as "
+    "the base model, 50 rounds, and the best of three bounds by validation rows. Its rows are "
+    "therefore often better than the paper's.\n"
 )
 COST = "data sets and cost"
 COSTS = (
-    "In brackets: processor time of one core for one measure, five seeds. Twitter sentiment is "
-    "left out, because its data could not be obtained.\n\n"
+    "In brackets: estimated processor time on one core for one measure and five seeds. Twitter "
+    "sentiment is left out, because its data could not be obtained.\n\n"
 )
 NOT_OBTAINED = ("twitter",)
 EXPERIMENTS = {
-    FAIRNESS_RATE: "The paper's rate is 0.01. This asks by which rate the paper's figures come out "
-    "where they do not with 0.01: models are chosen for every rate by itself, by the paper's rule. "
-    "On Gaussian data the paper's cells lie just inside of the 0.03 of accuracy that its rule "
-    "allows, as if its multipliers had gone only part of the way: those of linear models come out "
-    "with a twentieth of that rate. Adult multigroup by accuracy parity comes out with a fifth and "
-    "with half of it; the paper's point of Adult by accuracy parity lies between two rates.",
+    FAIRNESS_RATE: "The paper's rate is 0.01. In some cells it does not give the paper's figures. "
+    "This table shows which rate does; the paper's rule chooses the models of each rate. On "
+    "Gaussian data, linear models need a twentieth of the rate: the paper's models seem to have "
+    "stopped before their multipliers settled. Adult multigroup by accuracy parity needs a fifth "
+    "or half of the rate. On Adult by accuracy parity the paper's figures lie between two rates.",
 }
-"""What is to be said of an experiment before its table."""
+"""Text above the table of an experiment."""
 FILES = {
     "comparison": "comparison.csv",
     "seeds": "seeds.csv",
@@ -188,7 +186,7 @@ class BenchResults:
         - ``seeds.csv``: one row per seed, with the settings of the chosen model.
         - ``units.csv``: what was run, skipped or failed, and why.
         - ``batch_size.csv``, ``epsilon.csv``, ``fairness_rate.csv``, if those experiments were run.
-        - ``tables.md``, ``tables.tex``: the tables of the paper's appendix.
+        - ``tables.md``: the tables of the paper's appendix.
         - ``settings.json``: what made the results, whatever the machine.
         """
         place = Path(folder)
@@ -197,8 +195,6 @@ class BenchResults:
         frames |= {file: getattr(self, name) for name, file in FILES.items()}
         texts = {name: own.to_csv(index=False) for name, own in frames.items() if not own.empty}
         texts["tables.md"] = self.page()
-        if not self.comparison.empty:
-            texts["tables.tex"] = latex_document(sections(self.comparison))
         texts["settings.json"] = json.dumps(self.settings, indent=2) + "\n"
         for name, text in texts.items():
             write_whole(place / name, text)
@@ -209,14 +205,19 @@ class BenchResults:
         parts = ["# Results beside the paper's\n"]
         if not self.comparison.empty:
             found = self.comparison
-            sentences = [*tally(found).sentences(), together(found), duel(found)]
+            own = tally(found)
+            sentences = [*own.sentences(), together(found), duel(found)]
             sentences.append(together(found, trees=True))
             words = [f"{sentence}\n" for sentence in sentences if sentence]
             parts += [*words[:1], verdict_grid(found), *words[1:]]
+            if own.beaten:
+                lost = [f"- {cell}: {', '.join(by)}" for cell, by in own.beaten.items()]
+                title = f"Where another method beats it: {len(lost)} cells"
+                parts.append(collapsed(title, "\n".join(lost) + "\n"))
         parts += self._gaps()
         parts += ["## All figures\n", INTRODUCTION, markdown_legend()]
         for tables in by_dataset(self.comparison):
-            rows = sum(len(block) for table in tables for block in table.blocks)
+            rows = sum(len(table.lines) for table in tables)
             words = [
                 markdown_section(table, made_by_runs(self.units, *table.key)) for table in tables
             ]
@@ -247,9 +248,7 @@ class BenchResults:
         """What is missing, outdated or shorter than in the paper, each a table with its cost."""
         tables = {
             "Never run": self._missing(),
-            "Made by an earlier version of the method": _datasets_by(
-                outdated(self.units), ["model", "method", "version", "now"]
-            ),
+            "Made by an earlier version of the method": self._outdated(),
             "Fewer combinations than the paper's": self._short(),
         }
         return [
@@ -272,6 +271,20 @@ class BenchResults:
         missing = paper[[here.isdisjoint({row, (*row[:-1], "")}) for row in rows]]
         missing = missing[~missing["dataset"].isin(NOT_OBTAINED)]
         return self._with_costs(missing, "quick")
+
+    def _outdated(self) -> pd.DataFrame:
+        """The data sets that an earlier version of a method was run on, and how long that took."""
+        rows = outdated(self.units)
+        if rows.empty:
+            return rows
+        keys = ["model", "method", "version", "now"]
+        rows = rows.groupby([*keys, "dataset"], sort=False)["seconds"].mean().reset_index()
+        named = [
+            f"{dataset_title(name)} ({duration(seconds)})"
+            for name, seconds in zip(rows["dataset"], rows["seconds"], strict=True)
+        ]
+        rows = rows.assign(dataset=named, method=rows["method"].map(method_title))
+        return _datasets_by(rows, keys).rename(columns={"datasets": COST})
 
     def _short(self) -> pd.DataFrame:
         """The data sets of which the paper's rows have a quick grid here."""

@@ -196,11 +196,13 @@ def on_this_machine(units: Sequence[Any], jobs: int, work: Work) -> Iterator[Any
         except TerminatedWorkerError:
             suspects, waiting = waiting[:jobs], waiting[jobs:]
             for unit in suspects:
+                alone = get_reusable_executor(max_workers=1)
                 try:
-                    alone = get_reusable_executor(max_workers=1)
                     yield alone.submit(work.execute, unit).result()
                 except TerminatedWorkerError as error:
                     yield work.failed(unit, error)
+                finally:  # joblib's own pools cannot go on with this one
+                    alone.shutdown()
 
 
 def on_cluster(units: Sequence[Any], address: str, work: Work) -> Iterator[Any]:

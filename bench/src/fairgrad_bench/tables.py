@@ -1,7 +1,4 @@
-"""The comparison as the tables of the paper's appendix, in Markdown and in LaTeX.
-
-LaTeX tables need the packages booktabs and graphicx.
-"""
+"""The comparison as the tables of the paper's appendix, in Markdown."""
 
 from __future__ import annotations
 
@@ -39,16 +36,6 @@ SHORT = "fewer combinations of hyper-parameters, epochs or seeds than the paper'
 MARKDOWN_FIGURE = "{:.4f}\u00a0±\u00a0{:.4f}"
 """With spaces that no line is broken at: a figure and its deviation stay side by side."""
 
-LATEX_FIGURE = r"${:.4f} \pm {:.4f}$"
-
-ARROWS = {"ACCURACY": r" $\uparrow$", "MEAN ABS.": r" $\downarrow$"}
-SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-ABBREVIATED = {"not comparable": "n/c", "not in the paper": "--"}
-
 
 @dataclass(frozen=True)
 class MeanFigure:
@@ -57,9 +44,8 @@ class MeanFigure:
     value: float | None
     deviation: float | None
 
-    def show(self, template: str) -> str:
-        """Both with four digits, or nothing."""
-        return "" if self.value is None else template.format(self.value, self.deviation)
+    def __str__(self) -> str:
+        return "" if self.value is None else MARKDOWN_FIGURE.format(self.value, self.deviation)
 
 
 @dataclass(frozen=True)
@@ -75,26 +61,26 @@ class TableLine:
     verdict: str
     seconds: float
 
-    def figures(self, template: str) -> list[str]:
+    def figures(self) -> list[str]:
         """Our figures, each with the paper's behind it."""
         pairs = zip(self.ours, self.paper, strict=True)
-        return [figure.show(template) for pair in pairs for figure in pair]
+        return [str(figure) for pair in pairs for figure in pair]
 
 
 @dataclass(frozen=True)
 class TableSection:
-    """One table: a data set and a model, with a block of rows per measure.
+    """One table: a data set and a model.
 
     Attributes:
         dataset: its title.
         model: likewise.
-        blocks: the rows of each measure.
+        lines: its rows.
         key: the names of data set and model.
     """
 
     dataset: str
     model: str
-    blocks: tuple[tuple[TableLine, ...], ...]
+    lines: tuple[TableLine, ...]
     key: tuple[str, str]
 
     @property
@@ -107,11 +93,12 @@ def sections(comparison: pd.DataFrame) -> Iterator[TableSection]:
     """The tables, in the order of the rows."""
     for key, rows in comparison.groupby(["dataset", "model"], sort=False):
         dataset, model = map(str, key)
-        blocks = tuple(
-            tuple(_line(row) for row in block.to_dict(orient="records"))
+        lines = tuple(
+            _line(row)
             for _, block in rows.groupby("measure", sort=False)
+            for row in block.to_dict(orient="records")
         )
-        yield TableSection(dataset_title(dataset), MODELS[model], blocks, (dataset, model))
+        yield TableSection(dataset_title(dataset), MODELS[model], lines, (dataset, model))
 
 
 def by_dataset(comparison: pd.DataFrame) -> list[list[TableSection]]:
@@ -158,10 +145,10 @@ def markdown_section(found: TableSection, made_by: str = "") -> str:
     for name in HEADINGS.values():
         headings += [name, "paper"]
     rows = []
-    for line in (line for block in found.blocks for line in block):
+    for line in found.lines:
         marks = " †" * line.needs_s + " ‡" * line.short
         cells = [f"{line.method}{marks}", line.measure, line.verdict]
-        rows.append([*cells, *line.figures(MARKDOWN_FIGURE), f"{line.seconds:.0f}"])
+        rows.append([*cells, *line.figures(), f"{line.seconds:.0f}"])
     table = markdown_table([*headings, "SECONDS"], rows)
     return "\n\n".join([f"**{found.title}**", table, *([made_by] if made_by else [])]) + "\n"
 
@@ -193,11 +180,13 @@ def markdown_legend() -> str:
     """What the columns, marks and verdicts mean."""
     verdicts = "\n".join(f"- **{name}**: {meaning}." for name, meaning in MEANING.items())
     return (
-        "Figures are means over seeds ± standard deviations on the test part. MEAN ABS. is the "
-        "mean absolute level of fairness, MAXIMUM the level of the best-off and MINIMUM that of "
-        f"the worst-off group. † {NEEDS_S}. ‡ {SHORT}. SECONDS is the processor time of all models "
-        "that the row was chosen from, over all seeds, on one core; methods that do not use the "
-        "measure are trained once for all of them.\n\nVerdicts, the first that fits:\n\n"
+        "Figures are means over seeds ± standard deviations on the test rows. AP, EOdds, EOpp and "
+        "DP are accuracy parity, equalized odds, equality of opportunity and demographic parity. "
+        "MEAN ABS. is the mean absolute level of fairness, MAXIMUM the level of the group that is "
+        f"best off, MINIMUM that of the group that is worst off. † {NEEDS_S}. ‡ {SHORT}. SECONDS "
+        "is the processor time, on one core and over all seeds, of all models that the row was "
+        "chosen from. Methods that do not use the measure are trained once for all "
+        "measures.\n\nThe verdict is the first of these that is true:\n\n"
         f"{verdicts}\n"
     )
 
@@ -220,7 +209,7 @@ def markdown_experiment(found: pd.DataFrame, varies: str) -> str:
         for column, who in ((name, ""), (f"paper_{name}", ", paper")):
             if column in found:
                 figures = [_mean_figure(row, column) for row in found.to_dict(orient="records")]
-                columns[HEADINGS[name] + who] = [own.show(MARKDOWN_FIGURE) for own in figures]
+                columns[HEADINGS[name] + who] = [str(own) for own in figures]
     if "within_epsilon" in found:
         columns["AT MOST EPSILON"] = found["within_epsilon"].map({True: "yes", False: "no"})
     if "verdict" in found:
@@ -232,51 +221,3 @@ def _text(value: object) -> str:
     if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
         return ""
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def latex_escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    return "".join(SPECIAL.get(character, character) for character in text)
-
-
-def latex_document(found: Iterable[TableSection]) -> str:
-    """All tables, to be included in a document."""
-    head = "% Needs \\usepackage{booktabs} and \\usepackage{graphicx}.\n"
-    return head + "\n".join(_latex_section(one) for one in found)
-
-
-def _latex_section(found: TableSection) -> str:
-    """One table, a rule between measures."""
-    headings = [r"\textbf{METHOD}", r"\textbf{MEASURE}"]
-    for name in HEADINGS.values():
-        headings += [f"\\textbf{{{name}}}{ARROWS.get(name, '')}", "paper"]
-    headings.append(r"\textbf{VERDICT}")
-    blocks = [" \\\\\n".join(_latex_row(line) for line in block) for block in found.blocks]
-    caption = (
-        f"{latex_escape(found.title)}: means over seeds and standard deviations, ours beside the "
-        f"paper's. $\\dagger$ {NEEDS_S}. $\\ddagger$ {SHORT}."
-    )
-    return "\n".join(
-        [
-            r"\begin{table}[p]",
-            r"\centering\small\setlength\tabcolsep{3pt}",
-            f"\\caption{{{caption}}}",
-            r"\resizebox{\textwidth}{!}{\begin{tabular}{ll" + "rr" * len(HEADINGS) + "l}",
-            r"\toprule",
-            " & ".join(headings) + r" \\",
-            r"\midrule",
-            " \\\\\n\\midrule\n".join(blocks) + r" \\",
-            r"\bottomrule",
-            r"\end{tabular}}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def _latex_row(line: TableLine) -> str:
-    marks = r"$^\dagger$" * line.needs_s + r"$^\ddagger$" * line.short
-    cells = [f"{latex_escape(line.method)}{marks}", rf"\textbf{{{latex_escape(line.measure)}}}"]
-    return " & ".join(
-        [*cells, *line.figures(LATEX_FIGURE), ABBREVIATED.get(line.verdict, line.verdict)]
-    )

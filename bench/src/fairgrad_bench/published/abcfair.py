@@ -16,23 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.model_selection import train_test_split
-from torch import nn
 
-from fairgrad.torch import BCEWithLogitsLoss
+from fairgrad_bench.published.loops import Loop, epochs, loop_methods, network
 from fairgrad_bench.published.ours import our_methods
 from fairgrad_bench.published.source import (
     AWARE,
-    BASELINE,
-    Method,
     Rows,
     Source,
     Split,
     rates,
     read_table,
+    split_test_first,
 )
 
-EPOCHS, BATCH = 8, 512
+EPOCHS = 8
 
 
 @lru_cache(maxsize=1)
@@ -48,10 +45,7 @@ def table() -> Rows:
 
 def split(_: str, seed: int) -> Split:
     """64 %, 16 % and 20 %."""
-    rows = table()
-    rest, test = train_test_split(np.arange(len(rows.y)), test_size=0.2, random_state=seed)
-    train, validation = train_test_split(rest, test_size=0.2, random_state=seed)
-    return Split(rows.take(train), rows.take(validation), rows.take(test))
+    return split_test_first(table(), seed, 0.2, 0.2)
 
 
 def gaps(test: Rows, predicted: Any) -> dict[str, float]:
@@ -68,41 +62,14 @@ def _violation(selected: Any, s: Any) -> float:
     return float(np.abs(rates(selected, s) / overall - 1).max()) if overall > 0 else 0.0
 
 
-def train_network(loss_of: str, split: Split, measure: str, seed: int) -> Any:
-    """The authors' loop with the plain loss or ours."""
-    torch.manual_seed(seed)
-    X, y, s = (torch.as_tensor(part) for part in split.train)
-    layers: list[nn.Module] = []
-    width = X.shape[1]
-    for hidden in (512, 256, 64):
-        layers += [nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(0.2)]
-        width = hidden
-    model = nn.Sequential(*layers, nn.Linear(width, 1))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01)
-    plain = nn.BCEWithLogitsLoss()
-    fair = BCEWithLogitsLoss(y, s, measure) if loss_of == "ours" else None
-    for _ in range(EPOCHS):
-        order = torch.randperm(len(y))
-        for start in range(0, len(y), BATCH):
-            rows = order[start : start + BATCH]
-            optimizer.zero_grad()
-            score = model(X[rows]).squeeze(1)
-            loss = (
-                plain(score, y[rows].float())
-                if fair is None
-                else fair(score, y[rows].float(), s[rows])
-            )
-            loss.backward()
-            optimizer.step()
-    model.eval()
-    with torch.no_grad():
-        found = model(torch.as_tensor(split.test.X)).squeeze(1) > 0
-    return found.numpy().astype(np.int64)
-
+LOOP = Loop(
+    partial(network, dropout=0.2),
+    partial(torch.optim.AdamW, lr=1e-4, weight_decay=0.01),
+    partial(epochs, size=512, count=EPOCHS),
+)
 
 SOURCE = Source(
     name="abcfair",
-    title="ABCFair, ACSIncome of the United States by sex",
     cells=("ACSIncome, sex",),
     measures=("demographic_parity", "equality_of_opportunity"),
     seeds=5,
@@ -111,7 +78,6 @@ SOURCE = Source(
     methods={
         **our_methods(epsilons=(None, 0.0)),
         **{f"{name}, aware": method for name, method in our_methods(AWARE, (0.0,)).items()},
-        "network": Method(partial(train_network, "theirs"), BASELINE, uses_measure=False),
-        "network, our loss": Method(partial(train_network, "ours"), is_default=True),
+        **loop_methods(LOOP),
     },
 )

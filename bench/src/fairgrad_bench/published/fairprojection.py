@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 
 from fairgrad_bench.published.ours import our_methods
 from fairgrad_bench.published.source import (
@@ -22,54 +21,39 @@ from fairgrad_bench.published.source import (
     Rows,
     Source,
     Split,
+    label_gaps,
     largest_gap,
-    read_table,
+    propublica,
+    split_test_first,
 )
 
 
-def table() -> Any:
-    """The authors' table: label first, race second, then the features."""
-    people = read_table("compas-scores-two-years.csv.gz", index_col=0).copy()
-    people = people[
-        people["days_b_screening_arrest"].between(-30, 30)
-        & (people["is_recid"] != -1)
-        & (people["c_charge_degree"] != "O")
-    ]
+def table() -> Rows:
+    """African-American and Caucasian defendants; race is the group, not a feature."""
+    people = propublica()
+    people = people[people["race"].isin(["African-American", "Caucasian"])]
     jail = pd.to_datetime(people["c_jail_out"]) - pd.to_datetime(people["c_jail_in"])
-    found = pd.DataFrame(
-        {
-            "is_recid": people["is_recid"],
-            "race": (people["race"] == "Caucasian").astype(int),
-            "age": people["age"],
-            "c_charge_degree": np.where(people["c_charge_degree"] == "F", 1, -1),
-            "gender": (people["sex"] == "Male").astype(int),
-            "priors_count": people["priors_count"],
-            "length_of_stay": jail.dt.days,
-        }
-    )
-    is_kept = people["race"].isin(["African-American", "Caucasian"])
-    return found.loc[is_kept.to_numpy()]
+    features = {
+        "age": people["age"],
+        "c_charge_degree": np.where(people["c_charge_degree"] == "F", 1, -1),
+        "gender": people["sex"] == "Male",
+        "priors_count": people["priors_count"],
+        "length_of_stay": jail.dt.days,
+    }
+    is_caucasian = (people["race"] == "Caucasian").to_numpy().astype(np.int64)
+    X = np.column_stack(list(features.values())).astype(np.float64)
+    return Rows(X, people["is_recid"].to_numpy(), is_caucasian)
 
 
 def split(_: str, seed: int) -> Split:
     """The authors' split number `seed`."""
-    parts = train_test_split(table(), test_size=0.3, random_state=seed)
-    rows = [
-        Rows(
-            part.iloc[:, 2:].to_numpy(np.float64),
-            part["is_recid"].to_numpy(),
-            part["race"].to_numpy(),
-        )
-        for part in parts
-    ]
-    return Split(rows[0], None, rows[1])
+    return split_test_first(table(), seed, 0.3, 0)
 
 
 def gaps(test: Rows, predicted: Any) -> dict[str, float]:
     """Demographic parity, and the mean gap of the two rates of equalized odds."""
-    of_label = [largest_gap(predicted[test.y == y], test.s[test.y == y]) for y in (0, 1)]
     return {
-        "equalized_odds": float(np.mean(of_label)),
+        "equalized_odds": float(np.mean(label_gaps(test, predicted))),
         "demographic_parity": largest_gap(predicted, test.s),
     }
 
@@ -83,7 +67,6 @@ def logistic(split: Split, _: str, __: int) -> Any:
 
 SOURCE = Source(
     name="fairprojection",
-    title="FairProjection, COMPAS by race",
     cells=("COMPAS, race",),
     measures=("equalized_odds", "demographic_parity"),
     seeds=10,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ import pandas as pd
 from fairgrad import fairness_levels
 from fairgrad.files import write_whole
 from fairgrad.splitting import hold_out
+from fairgrad_bench.published.ours import our_estimator
 from fairgrad_bench.published.source import Rows, read_table
 from fairgrad_bench.running import one_thread
 
@@ -49,10 +51,8 @@ def halves() -> tuple[Rows, Rows]:
     return rows.take(rest), rows.take(test)
 
 
-def _classifier(train: Rows, test: Rows) -> Any:
-    from fairgrad.sklearn import FairGradClassifier  # noqa: PLC0415 - slow to import
-
-    model = FairGradClassifier(MEASURE, random_state=0, verbose=False)
+def _fair(kind: str, train: Rows, test: Rows) -> Any:
+    model = our_estimator(kind, MEASURE, 0)
     return model.fit(train.X, train.y, sensitive_features=train.s).predict(test.X)
 
 
@@ -63,23 +63,6 @@ def _frontier(train: Rows, test: Rows) -> Any:
     model = Frontier(FairGradClassifier(verbose=False), MEASURE, 16, random_state=0)
     model.fit(train.X, train.y, sensitive_features=train.s)
     return model.estimators_[0].predict(test.X)  # the one of exact fairness
-
-
-def _decisions(train: Rows, test: Rows) -> Any:
-    from lightgbm import LGBMClassifier  # noqa: PLC0415 - as above
-
-    from fairgrad.sklearn import FairDecisionClassifier  # noqa: PLC0415 - as above
-
-    base = LGBMClassifier(n_jobs=1, verbose=-1, random_state=0)
-    model = FairDecisionClassifier(base, MEASURE, random_state=0)
-    return model.fit(train.X, train.y, sensitive_features=train.s).predict(test.X)
-
-
-def _trees(train: Rows, test: Rows) -> Any:
-    from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - as above
-
-    model = FairGradLGBMClassifier(MEASURE, n_jobs=1, verbose=-1, random_state=0)
-    return model.fit(train.X, train.y, sensitive_features=train.s).predict(test.X)
 
 
 def _plain_trees(train: Rows, test: Rows) -> Any:
@@ -109,11 +92,11 @@ def _audit(train: Rows, test: Rows) -> Any:
 
 TASKS: dict[str, Callable[[Rows, Rows], Any]] = {
     "logistic regression": _logistic,
-    "FairGradClassifier": _classifier,
+    "FairGradClassifier": partial(_fair, "linear"),
     "Frontier of 16 models": _frontier,
     "LightGBM": _plain_trees,
-    "FairGradLGBMClassifier": _trees,
-    "FairDecisionClassifier (LightGBM)": _decisions,
+    "FairGradLGBMClassifier": partial(_fair, "trees"),
+    "FairDecisionClassifier (LightGBM)": partial(_fair, "tree decisions"),
     "Audit of all rows, by sex and race": _audit,
 }
 
@@ -128,7 +111,7 @@ def run_task(name: str) -> str:
         predicted = np.asarray(TASKS[name](train, test))
         seconds = time.process_time() - start
     levels = fairness_levels(test.y, predicted, test.s, MEASURE)
-    found = {
+    result = {
         "task": name,
         "rows": len(train.y) + (len(test.y) if name.startswith("Audit") else 0),
         "seconds": round(seconds, 1),
@@ -138,7 +121,7 @@ def run_task(name: str) -> str:
         "mean_abs_level": round(float(levels.unfairness), 4),
         "warned": "; ".join(sorted({str(one.message)[:200] for one in caught})),
     }
-    return json.dumps(found)
+    return json.dumps(result)
 
 
 def _peak_mb() -> float:

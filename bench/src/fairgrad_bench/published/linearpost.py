@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from fairgrad_bench.published.ours import our_methods
@@ -28,6 +27,7 @@ from fairgrad_bench.published.source import (
     Split,
     largest_gap,
     read_table,
+    split_test_first,
 )
 
 FIRST_SEED = 33
@@ -36,22 +36,18 @@ GROUPS = ("racePctHisp", "racePctAsian", "racepctblack")
 
 def table() -> Rows:
     """All communities."""
-    found = read_table("communities_crime.csv.gz", na_values="?")
-    found = found.drop(columns=["communityname", "state", "county"]).dropna(axis=1)
-    crime = pd.cut(found["ViolentCrimesPerPop"], 5).cat.codes.to_numpy()
-    group = found[list(GROUPS)].to_numpy().argmax(axis=1)
-    group[found["racePctWhite"] > 0.95] = len(GROUPS)
-    X = found.drop(columns=["ViolentCrimesPerPop", "fold", *GROUPS])
+    communities = read_table("communities_crime.csv.gz", na_values="?")
+    communities = communities.drop(columns=["communityname", "state", "county"]).dropna(axis=1)
+    crime = pd.cut(communities["ViolentCrimesPerPop"], 5).cat.codes.to_numpy()
+    group = communities[list(GROUPS)].to_numpy().argmax(axis=1)
+    group[communities["racePctWhite"] > 0.95] = len(GROUPS)
+    X = communities.drop(columns=["ViolentCrimesPerPop", "fold", *GROUPS])
     return Rows(StandardScaler().fit_transform(X), crime.astype(np.int64), group)
 
 
 def split(_: str, seed: int) -> Split:
     """70 % to learn from, a tenth of it for post-processing, and 30 % test rows."""
-    rows = table()
-    every, seed = np.arange(len(rows.y)), FIRST_SEED + seed
-    rest, test = train_test_split(every, test_size=0.3, random_state=seed)
-    train, after = train_test_split(rest, test_size=0.1, random_state=seed)
-    return Split(rows.take(train), rows.take(after), rows.take(test))
+    return split_test_first(table(), FIRST_SEED + seed, 0.3, 0.1)
 
 
 def gaps(test: Rows, predicted: Any) -> dict[str, float]:
@@ -74,7 +70,6 @@ def one_label(split: Split, _: str, __: int) -> Any:
 
 SOURCE = Source(
     name="linearpost",
-    title="LinearPost, Communities and Crime",
     cells=("Communities, race",),
     measures=("demographic_parity",),
     seeds=5,

@@ -29,7 +29,7 @@ def fit_estimator(
 ) -> Any:
     """Fits one of the estimators and predicts the test rows."""
     rows, is_aware = learnt_from(split), inputs == AWARE
-    model = _estimator(kind, measure, seed)
+    model = our_estimator(kind, measure, seed)
     model.set_params(use_sensitive=is_aware)
     if epsilon is not None:
         model.set_params(epsilon=epsilon)
@@ -38,7 +38,8 @@ def fit_estimator(
     return model.predict(split.test.X, **given)
 
 
-def _estimator(kind: str, measure: str, seed: int) -> Any:
+def our_estimator(kind: str, measure: str, seed: int) -> Any:
+    """One of the estimators of `KINDS`, with its defaults."""
     from lightgbm import LGBMClassifier  # noqa: PLC0415 - an extra, slow to import
 
     from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - as above

@@ -53,9 +53,9 @@ def split(_: str, seed: int) -> Split:
 
 def gaps(test: Rows, predicted: Any) -> dict[str, float]:
     """The mean difference over pairs of groups."""
-    found = rates(predicted, test.s)
-    pairs = np.abs(found[:, None] - found)
-    return {"demographic_parity": float(pairs.sum() / (len(found) * (len(found) - 1)))}
+    shares = rates(predicted, test.s)
+    pairs = np.abs(shares[:, None] - shares)
+    return {"demographic_parity": float(pairs.sum() / (len(shares) * (len(shares) - 1)))}
 
 
 def with_race(rows: Rows) -> Any:
@@ -105,7 +105,6 @@ def run_fairlearn(split: Split, _: str, seed: int) -> Any:
 
 SOURCE = Source(
     name="oxonfair",
-    title="OxonFair's notebook, Adult by race",
     cells=("Adult, race in 5 groups",),
     measures=("demographic_parity",),
     seeds=5,

@@ -6,6 +6,7 @@ A line ``<!-- table: published_ffb.csv -->`` says which file the lines up to ``<
 from __future__ import annotations
 
 import re
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WHOSE = {"baseline": "unconstrained", "theirs": "theirs", "ours": "ours"}
+SOURCES = {
+    "fairprojection": "FairProjection",
+    "linearpost": "LinearPost",
+    "oxonfair": "OxonFair",
+    "ffb": "FFB",
+    "abcfair": "ABCFair",
+    "utkface": "FFB, UTKFace",
+}
 
 
 def with_tables(text: str, results: str | Path) -> str:
@@ -33,8 +42,14 @@ def with_tables(text: str, results: str | Path) -> str:
         path = Path(results) / place[2]
         if not path.is_file():
             return f"{place[1]}\nNot run yet.\n\n{place[3]}"
-        found = pd.read_csv(path).drop(columns="warned", errors="ignore")
-        table = by_measure(found) if "beaten by" in found else found.map(_short)
+        frame = pd.read_csv(path).drop(columns="warned", errors="ignore")
+        if "source" in frame:
+            frame["source"] = frame["source"].map(SOURCES)
+        if "beaten by" in frame:
+            table = by_measure(frame)
+        else:
+            table = side_by_side(frame) if "check" in frame else frame.map(_short)
+        table = table.rename(columns=lambda name: name.replace("_", " "))
         return f"{place[1]}\n{markdown_frame(table)}\n\n{place[3]}"
 
     return PLACE.sub(filled, text)
@@ -44,24 +59,41 @@ def _short(value: object) -> object:
     return f"{value:.4g}" if isinstance(value, float) and value == value else value  # noqa: PLR0124 - NaN
 
 
-def by_measure(found: pd.DataFrame) -> pd.DataFrame:
+def side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
+    """The published unconstrained models beside ours, accuracy / gap.
+
+    Args:
+        frame: the table of baselines, as `write_published` makes it.
+    """
+    rows = frame.to_dict("records")
+    shown = frame.assign(
+        measure=frame["measure"].str.replace("_", " "),
+        published=[_figures(row, "_published") for row in rows],
+        ours=[_figures(row) for row in rows],
+        seeds=frame["seeds"].astype(int),
+    )
+    columns = ["source", "cell", "measure", "method", "published", "ours", "seeds", "check"]
+    return shown[columns].rename(columns={"cell": "data", "method": "model", "ours": "run here"})
+
+
+def by_measure(frame: pd.DataFrame) -> pd.DataFrame:
     """A row per method and data, a column per measure: accuracy / gap; ours on the front are bold.
 
     Args:
-        found: the table of a source, as `write_published` makes it.
+        frame: the table of a source, as `write_published` makes it.
     """
     cells = [
         f"**{figures}**" if whose == OURS and beaten != beaten else figures  # noqa: PLR0124 - NaN
         for figures, whose, beaten in zip(
-            map(_figures, found.to_dict("records")), found["whose"], found["beaten by"], strict=True
+            map(_figures, frame.to_dict("records")), frame["whose"], frame["beaten by"], strict=True
         )
     ]
-    defaults = found["default"].astype(str).isin(["True", "1.0"])
-    shown = found.assign(
+    defaults = frame["default"].astype(str).isin(["True", "1.0"])
+    shown = frame.assign(
         figures=cells,
-        data=found["cell"],
-        rows=found["whose"].map(WHOSE) + defaults.map({True: ", defaults", False: ""}),
-        measure=found["measure"].str.replace("_", " "),
+        data=frame["cell"],
+        rows=frame["whose"].map(WHOSE) + defaults.map({True: ", defaults", False: ""}),
+        measure=frame["measure"].str.replace("_", " "),
     )
     shown["order"] = shown["whose"].map({name: place for place, name in enumerate(WHOSE)})
     shown = shown.sort_values(["data", "order"], kind="stable")
@@ -74,8 +106,8 @@ def by_measure(found: pd.DataFrame) -> pd.DataFrame:
     return table if len(set(table["data"])) > 1 else table.drop(columns="data")
 
 
-def _figures(row: Mapping[Any, Any]) -> str:
-    """Accuracy / gap with their standard errors.
+def _figures(row: Mapping[Any, Any], ending: str = "") -> str:
+    """Accuracy / gap with their standard errors; nothing if there are no figures.
 
     Example:
         >>> nan = float("nan")
@@ -84,7 +116,6 @@ def _figures(row: Mapping[Any, Any]) -> str:
     """
     parts = []
     for name in ("accuracy", "gap"):
-        figure = f"{row[name]:.4f}".lstrip("0")
-        error = row[f"{name}_se"]
-        parts.append(figure if pd.isna(error) else f"{figure} ± " + f"{error:.4f}".lstrip("0"))
-    return " / ".join(parts)
+        numbers = [row[name + ending], nan if ending else row[f"{name}_se"]]
+        parts.append(" ± ".join(f"{n:.4f}".lstrip("0") for n in numbers if pd.notna(n)))
+    return " / ".join(filter(None, parts))

@@ -75,8 +75,8 @@ class PublishedRecord:
 
 def source_named(name: str) -> Source:
     """A source by the name of its module."""
-    found: Source = import_module(f"fairgrad_bench.published.{name}").SOURCE
-    return found
+    source: Source = import_module(f"fairgrad_bench.published.{name}").SOURCE
+    return source
 
 
 def units(source: Source, seeds: int | None = None) -> Iterator[PublishedUnit]:
@@ -180,8 +180,8 @@ def run_published(
         if fnmatchcase(str(unit), only) and not (place / f"{unit.name}.json").is_file()
     ]
     new = []
-    found = on_cluster(todo, cluster, WORK) if cluster else on_this_machine(todo, jobs, WORK)
-    for number, record in enumerate(found if todo else (), 1):
+    records = on_cluster(todo, cluster, WORK) if cluster else on_this_machine(todo, jobs, WORK)
+    for number, record in enumerate(records if todo else (), 1):
         if record.status == FINISHED:
             write_whole(place / f"{record.unit.name}.json", record.to_json())
         new.append(record)

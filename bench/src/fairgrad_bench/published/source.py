@@ -8,11 +8,12 @@ do not use the measure are made once and judged by all of them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from fairgrad_bench.datasets.places import CorruptFileError, DataNotFoundError, places
 
@@ -83,27 +84,21 @@ class Source:
 
     Attributes:
         name: of the source, as on the command line.
-        title: paper or notebook.
         cells: data sets and sensitive attributes.
         measures: that models are made fair by; the gap of each is a column of the table.
         seeds: how many splits the protocol has.
         split: from the name of a cell and a seed to the rows.
         gaps: from test rows and predicted labels to the gap of every measure.
         methods: rows by their names.
-        scale: 100 for figures in per cent.
-        leaves_out: cells of methods that are not run, by (cell, start of the method's name).
     """
 
     name: str
-    title: str
     cells: tuple[str, ...]
     measures: tuple[str, ...]
     seeds: int
     split: Callable[[str, int], Split]
     gaps: Callable[[Rows, Any], Mapping[str, float]]
     methods: Mapping[str, Method]
-    scale: float = 1.0
-    leaves_out: frozenset[tuple[str, str]] = field(default_factory=frozenset)
 
 
 def data_file(name: str) -> Path:
@@ -123,6 +118,37 @@ def data_file(name: str) -> Path:
     raise DataNotFoundError(f"no file {name}; put it into the folder that FAIRGRAD_DATA names.")
 
 
+def split_test_first(rows: Rows, seed: int, test: float, validation: float) -> Split:
+    """Splits off the test rows, then a share of the other rows for validation.
+
+    Args:
+        rows: all rows.
+        seed: of both splits.
+        test: the share of the test rows.
+        validation: the share of the other rows; 0 for no validation rows.
+    """
+    train, held_out = train_test_split(np.arange(len(rows.y)), test_size=test, random_state=seed)
+    if validation == 0:
+        return Split(rows.take(train), None, rows.take(held_out))
+    train, after = train_test_split(train, test_size=validation, random_state=seed)
+    return Split(rows.take(train), rows.take(after), rows.take(held_out))
+
+
+def split_train_first(rows: Rows, seed: int, rest: float, strata: Any) -> Split:
+    """Splits off the training rows, then halves the rest into test and validation rows.
+
+    Args:
+        rows: all rows.
+        seed: of both splits.
+        rest: the share of the rows that are not for training.
+        strata: (n,) values whose shares all parts have.
+    """
+    every, both = np.arange(len(rows.y)), {"random_state": seed}
+    train, other = train_test_split(every, test_size=rest, stratify=strata, **both)
+    test, validation = train_test_split(other, test_size=0.5, stratify=strata[other], **both)
+    return Split(rows.take(train), rows.take(validation), rows.take(test))
+
+
 @lru_cache(maxsize=4)
 def read_table(name: str, **options: Any) -> Any:
     """A data file as a frame. Copy it before you change it."""
@@ -132,14 +158,26 @@ def read_table(name: str, **options: Any) -> Any:
     return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **options)
 
 
+def propublica() -> Any:
+    """COMPAS with the usual filter: 6,172 defendants."""
+    people = read_table("compas-scores-two-years.csv.gz", index_col=0)
+    is_kept = people["days_b_screening_arrest"].between(-30, 30) & (people["is_recid"] != -1)
+    return people[is_kept & (people["c_charge_degree"] != "O")]
+
+
 def rates(selected: Any, s: Any) -> Any:
     """(G,) the share of selected rows in each group that has rows."""
     count = np.bincount(s)
-    found = np.bincount(s, weights=np.asarray(selected, dtype=np.float64))
-    return found[count > 0] / count[count > 0]
+    sums = np.bincount(s, weights=np.asarray(selected, dtype=np.float64))
+    return sums[count > 0] / count[count > 0]
 
 
 def largest_gap(selected: Any, s: Any) -> float:
     """The largest difference of the groups' shares of selected rows."""
-    found = rates(selected, s)
-    return float(found.max() - found.min())
+    shares = rates(selected, s)
+    return float(shares.max() - shares.min())
+
+
+def label_gaps(test: Rows, predicted: Any) -> list[float]:
+    """The largest gaps of the shares predicted 1, among rows labelled 0 and labelled 1."""
+    return [largest_gap(predicted[test.y == y], test.s[test.y == y]) for y in (0, 1)]

@@ -57,11 +57,11 @@ def measured(records: Iterable[PublishedRecord]) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     groups = pd.DataFrame(rows).groupby([*CELL, "method", "whose", "inputs", "default"], sort=False)
-    found = groups[["accuracy", "gap", "seconds"]].mean()
+    figures = groups[["accuracy", "gap", "seconds"]].mean()
     for name in ("accuracy", "gap"):
-        found[f"{name}_se"] = groups[name].sem()
-    found["seeds"] = groups.size()
-    return found.reset_index().assign(made="run here")
+        figures[f"{name}_se"] = groups[name].sem()
+    figures["seeds"] = groups.size()
+    return figures.reset_index().assign(made="run here")
 
 
 def beats(one: pd.Series, other: pd.Series) -> bool:
@@ -83,23 +83,23 @@ def joined(ours: pd.DataFrame) -> pd.DataFrame:
     """
     published = published_figures()
     published = published[published["source"].isin(ours["source"])]
-    found = pd.concat([published, ours], ignore_index=True)
-    found["beaten by"] = ""
-    for _, part in found.groupby(CELL):
+    figures = pd.concat([published, ours], ignore_index=True)
+    figures["beaten by"] = ""
+    for _, part in figures.groupby(CELL):
         is_rival = (part["whose"] == THEIRS) | (
             (part["whose"] == BASELINE) & (part["made"] == "run here")
         )
         rivals = [row for _, row in part[is_rival].iterrows()]
         for place, row in part[part["whose"] == OURS].iterrows():
             winners = [other["method"] for other in rivals if beats(other, row)]
-            found.loc[place, "beaten by"] = "; ".join(dict.fromkeys(winners))
-    return found
+            figures.loc[place, "beaten by"] = "; ".join(dict.fromkeys(winners))
+    return figures
 
 
-def baselines(found: pd.DataFrame) -> pd.DataFrame:
+def baselines(figures: pd.DataFrame) -> pd.DataFrame:
     """The published unconstrained models beside ours, and whether they agree."""
-    own = found[(found["whose"] == BASELINE) & (found["made"] == "run here")]
-    published = found[(found["whose"] == BASELINE) & (found["made"] == "published")]
+    own = figures[(figures["whose"] == BASELINE) & (figures["made"] == "run here")]
+    published = figures[(figures["whose"] == BASELINE) & (figures["made"] == "published")]
     own = own[own["method"] != CONSTANT]
     both = own.merge(published, on=[*CELL, "method"], how="left", suffixes=("", "_published"))
     agrees = both["accuracy_published"].notna()
@@ -113,16 +113,16 @@ def baselines(found: pd.DataFrame) -> pd.DataFrame:
     return both[[*columns, "gap", "gap_se", "seeds", "check"]]
 
 
-def summary(found: pd.DataFrame) -> pd.DataFrame:
+def summary(figures: pd.DataFrame) -> pd.DataFrame:
     """For each source: in how many cells a row of ours is beaten by none of theirs.
 
     Cells without a row of theirs are left out.
     """
     rows = []
-    with_rivals = set(map(tuple, found.loc[found["whose"] == THEIRS, CELL].to_numpy()))
-    compared = [tuple(cell) in with_rivals for cell in found[CELL].to_numpy()]
-    found = found[compared]
-    for source, part in found.groupby("source", sort=False):
+    with_rivals = set(map(tuple, figures.loc[figures["whose"] == THEIRS, CELL].to_numpy()))
+    compared = [tuple(cell) in with_rivals for cell in figures[CELL].to_numpy()]
+    figures = figures[compared]
+    for source, part in figures.groupby("source", sort=False):
         ours = part[part["whose"] == OURS]
         if ours.empty:
             continue
@@ -145,10 +145,10 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
 def write_published(records: str | Path, out: str | Path) -> list[Path]:
     """Writes the tables of all records of a folder; sources without records are left alone."""
-    found = measured(read_published(records))
-    if found.empty:
+    figures = measured(read_published(records))
+    if figures.empty:
         return []
-    found = joined(found)
+    figures = joined(figures)
     place = {name: number for number, name in enumerate((BASELINE, THEIRS, OURS))}
     columns = [
         *("cell", "measure", "method", "whose", "made", "inputs", "default"),
@@ -160,10 +160,10 @@ def write_published(records: str | Path, out: str | Path) -> list[Path]:
             key=lambda column: column.map(place) if column.name == "whose" else column,
             kind="stable",
         )[columns]
-        for source, part in found.groupby("source")
+        for source, part in figures.groupby("source")
     }
-    tables["published_baselines.csv"] = baselines(found)
-    tables["published_summary.csv"] = summary(found)
+    tables["published_baselines.csv"] = baselines(figures)
+    tables["published_summary.csv"] = summary(figures)
     paths = []
     for name, table in tables.items():
         path = Path(out) / name

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.model_selection import train_test_split
 from torch import nn
 
-from fairgrad_bench.published.ffb import MEASURES, Loop, gaps, loops
-from fairgrad_bench.published.source import Rows, Source, Split, data_file
+from fairgrad_bench.published.ffb import MEASURES, ffb_loop, ffb_methods, gaps
+from fairgrad_bench.published.source import Rows, Source, Split, data_file, split_train_first
 
 SIDE = 48
 
@@ -47,12 +46,7 @@ def table() -> Rows:
 def split(_: str, seed: int) -> Split:
     """80 %, 10 % and 10 %, stratified by label and group."""
     rows = table()
-    cell = 2 * rows.y + rows.s
-    train, rest = train_test_split(
-        np.arange(len(cell)), test_size=0.2, stratify=cell, random_state=seed
-    )
-    test, validation = train_test_split(rest, test_size=0.5, stratify=cell[rest], random_state=seed)
-    return Split(rows.take(train), rows.take(validation), rows.take(test))
+    return split_train_first(rows, seed, 0.2, 2 * rows.y + rows.s)
 
 
 class GreyNetwork(nn.Module):
@@ -75,18 +69,16 @@ class GreyNetwork(nn.Module):
 
     def forward(self, picture: torch.Tensor) -> torch.Tensor:
         """One score per picture."""
-        found: torch.Tensor = self.network(picture.expand(-1, 3, -1, -1))
-        return found
+        score: torch.Tensor = self.network(picture.expand(-1, 3, -1, -1))
+        return score
 
 
 SOURCE = Source(
     name="utkface",
-    title="FFB, UTKFace by sex",
     cells=("UTKFace, sex",),
     measures=MEASURES,
     seeds=5,
     split=split,
     gaps=gaps,
-    methods=loops(Loop(lambda _: GreyNetwork(), rate=0.001, batch=128)),
-    scale=100,
+    methods=ffb_methods(ffb_loop(lambda _: GreyNetwork(), rate=0.001, batch=128)),
 )
